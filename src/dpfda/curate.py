@@ -130,4 +130,5 @@ class Passes(Generic[Result]):
 def _note(conversation: Conversation[Result], source: Source, ledger: BaseLedger | None) -> None:
     """Whoever was not refused has spent."""
     label = type(conversation).__name__
-    tally.note(conversation.guarantee, label=label, source=source, ledger=ledger)
+    promise, event = conversation.guarantee, conversation.event
+    tally.note(promise, label=label, source=source, ledger=ledger, event=event)

@@ -103,9 +103,7 @@ def check_price(conversation: Conversation[Any], n: int, *, seed: int = 0) -> No
 def check_ledger(conversation: Conversation[Any], n: int) -> None:
     """The ledger is spent look by look; empty, it refuses everything."""
     here, _ = conversation.neighbors(n)
-    # A price in ε and δ, of which no more is known, is added up; others are counted as they are.
-    rule = "sum" if conversation.most.delta else None
-    ledger = Ledger(conversation.epsilon, limit_delta=conversation.delta, composition=rule)
+    ledger = Ledger(conversation.epsilon, limit_delta=conversation.delta)
     _, curator = curate(conversation, here, source=SimulationSource(0), ledger=ledger)
     spent = [entry.event for entry in ledger.entries]
     expect(spent == curator.events, "every look must be spent from the ledger")

@@ -1,225 +1,304 @@
-"""How a ledger adds up, fixed when it is created: a privacy filter.
+"""How a ledger adds up: a privacy filter for releases of all kinds.
 
-The size of the next release may depend on earlier answers. The exact cost of releases whose sizes
-were fixed in advance, asked for along the way, gives an analyst nearly twice δ
-(`tests/privacy/test_filter.py` counts it out), and so does the better of two valid rules. A filter
-is one rule: sums of what every release adds, against limits that were fixed before the first. It is
-the same comparison, `cost.within`, to which holders keep a conversation.
+The size and the kind of the next release may depend on earlier answers. The exact cost of releases
+whose sizes were fixed in advance, asked for along the way, gives an analyst nearly twice δ, and so
+does the better of two valid rules with all of δ each (`tests/privacy/test_filter.py` counts both
+out). What holds is this.
+
+    Let L be the privacy loss log p/q of everything released when the analyst stops. All of it is
+    (ε, δ)-DP if E (1 - e^{ε-L})_+ ≤ δ. A *branch* is a condition on sums of what releases add; once
+    left, it is never entered again. If a branch is valid with δ_b for analysts who stay in it, then
+    E (1 - e^{ε-L})_+ 1{ends in it} ≤ δ_b for all analysts: stop theirs before the branch is left.
+    So releases that end in one of several branches are (ε, Σδ_b)-DP.
+
+A ledger with δ > 0 takes releases while one of three branches holds:
+
+| branch | condition | δ_b |
+|---|---|---|
+| pure | Σε ≤ ε, and no Gaussian noise: then L ≤ ε surely | 0 |
+| small releases, Gaussian noise (`symmetrized`) | Σs² ≤ v, Σc ≤ C | 6/16 δ |
+| releases of any size (`mixture`) | two exponential moments of L | 9/16 δ |
+
+The last sixteenth of δ is for releases of which only (ε_i, δ_i) is known, Σδ_i: each of them is an
+ε_i-DP release that fails with probability δ_i (Kairouz, Oh & Viswanath 2015).
+
+Before the first release nothing is known that a choice could depend on. So the first announcement
+may choose another way to use δ, for good, if it does not fit otherwise: ``gaussian`` gives all of δ
+to Σμ² ≤ μ²(ε, δ), which is exact (Smith & Thakurta 2022; Koskela et al. 2022; Whitehouse et al.
+2023); ``sums`` gives all of it to Σδ_i, next to Σε_i ≤ ε (Rogers et al. 2016). Therefore a budget
+of (ε, δ) pays for one release of exactly (ε, δ), of either kind.
+
+What this costs: sequences of 5, 20 and 100 random pure, Laplace and Gaussian releases need a limit
+ε of at most 1.2 times that of their exact composition known in advance.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 from dpfda import _validate
-from dpfda._registry import Registered
 from dpfda.errors import BudgetExceeded, InvalidParameter
 from dpfda.privacy.calibration import gaussian_epsilon
-from dpfda.privacy.cost import limit, within
-from dpfda.privacy.events import Event, GaussianEvent, LaplaceEvent, RandomizedResponseEvent
-from dpfda.privacy.gaussian_dp import laplace_mu, pure_mu, response_mu
+from dpfda.privacy.cost import limit
+from dpfda.privacy.events import Event, GaussianEvent, PureEvent
+from dpfda.privacy.gaussian_dp import mu
+from dpfda.privacy.mixture import log_delta, orders
+from dpfda.privacy.moments import moment
 from dpfda.privacy.price import Price, exact, parts, rounded_down, rounded_up
+from dpfda.privacy.symmetrized import EXCESS, capacity, spread
+from dpfda.privacy.total import Budget, total
+
+WAYS = ("shared", "gaussian", "sums")
+"""What δ is for, from the first release on; the first that takes the announcement is chosen."""
+
+_SPREAD, _MOMENTS, _PLAIN = Fraction(6, 16), Fraction(9, 16), Fraction(1, 16)
+"""Parts of δ for the two branches that need it, and for Σδ_i: the ratios of costs over exact
+compositions of random sequences are then about the same in both."""
 
 _MOST_EPSILON = 1e100  # of a limit: μ² stays far below what `price` makes of hardly any noise
 _LEAST_EPSILON = 1e-8  # below, what is left is not worth a question
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """An amount of privacy.
-
-    Examples:
-        >>> print(Budget(epsilon=1.0, delta=1e-6))
-        ε = 1, δ = 1e-06
-    """
-
-    epsilon: float
-    delta: float = 0.0
-
-    def __str__(self) -> str:
-        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+_HUGE = 1e150  # of what one release adds: beyond every limit, and a finite float
 
 
 @dataclass(frozen=True)
-class Filter(Registered, family="composition"):
-    """One rule that keeps releases within a limit, whatever the analyst learns along the way.
+class Sums:
+    """What releases add up to.
+
+    Attributes:
+        epsilon: Σε of releases that have one.
+        delta: Σδ of those of which only ε and δ are known.
+        noise: Σμ² of Gaussian noise.
+        squares: Σμ² of all releases (`gaussian_dp`).
+        spread: Σs² (`symmetrized`).
+        excess: Σc (`symmetrized`).
+        low: ΣK(λ) for the lower order (`mixture`).
+        high: the same for the higher order.
+    """
+
+    epsilon: Fraction = Fraction()
+    delta: Fraction = Fraction()
+    noise: Fraction = Fraction()
+    squares: Fraction = Fraction()
+    spread: Fraction = Fraction()
+    excess: Fraction = Fraction()
+    low: Fraction = Fraction()
+    high: Fraction = Fraction()
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __mul__(self, times: int) -> Sums:
+        return Sums(*(getattr(self, f.name) * times for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Keeps releases within a limit, whatever the analyst learns along the way.
+
+    Privacy:
+        Releases that were all accepted in the same way are (ε, δ)-DP together: see the top of this
+        file. The way is a function of what is announced before the first release.
 
     Attributes:
         limit: what may be spent in all.
-        most: the same in the sums that the rule keeps.
+
+    Examples:
+        >>> from dpfda.privacy.price import compose
+        >>> rule = Filter(Budget(epsilon=3.0, delta=1e-4))
+        >>> pure = rule.charge(compose([PureEvent(epsilon=1.0)] * 3))
+        >>> rule.allows("shared", pure), rule.allows("gaussian", pure), rule.allows("sums", pure)
+        (True, True, True)
     """
 
     limit: Budget
 
-    @property
-    @abstractmethod
-    def most(self) -> Price: ...  # noqa: D102
+    @cached_property
+    def orders(self) -> tuple[float, ...]:
+        """λ of the two moments, from the limit."""
+        return orders(epsilon=self.limit.epsilon, delta=self.limit.delta)
 
-    @abstractmethod
-    def charge(self, price: Price) -> Price:
+    def charge(self, price: Price) -> Sums:
         """What releases add to the sums.
 
-        Raises:
-            BudgetExceeded: the rule has no place for such a release, whatever is left.
+        An ε that was announced and not yet divided counts as one release: parts of it never cost
+        more together, because they are post-processing of randomized response with all of it.
         """
-
-    @abstractmethod
-    def spent(self, charged: Price) -> Budget:
-        """The sums as (ε, δ), rounded up."""
-
-    @abstractmethod
-    def remaining(self, charged: Price) -> Budget:
-        """What may still be spent, rounded down."""
-
-    def said(self, price: Price) -> str:
-        """A release in words, for a refusal."""
-        return f"ε = {rounded_up(price.epsilon):g}"
-
-    def allows(self, charged: Price, more: Price) -> bool:
-        """Whether a further charge fits."""
-        return within(charged + more, self.most)
-
-
-@dataclass(frozen=True)
-class SumFilter(Filter, name="sum"):
-    """ε adds up, and so does δ: for pure releases, and (ε, δ) ones of which no more is known.
-
-    Privacy:
-        (ε, δ)-DP for the sums fixed in advance (Rogers, Roth, Ullman & Vadhan 2016).
-
-    Examples:
-        >>> from dpfda.privacy.events import PureEvent
-        >>> from dpfda.privacy.price import compose
-        >>> rule = SumFilter(Budget(epsilon=1.0))
-        >>> tenths = rule.charge(compose([PureEvent(epsilon=0.1)] * 10))
-        >>> rule.allows(Price(), tenths), rule.remaining(tenths)
-        (True, Budget(epsilon=0.0, delta=0.0))
-    """
-
-    @property
-    def most(self) -> Price:
-        """ε and δ as written."""
-        return Price(epsilon=exact(self.limit.epsilon), delta=exact(self.limit.delta))
-
-    def charge(self, price: Price) -> Price:
-        """Σε and Σδ."""
-        if price.precision:
-            raise BudgetExceeded(
-                f"Gaussian noise does not fit into {self.limit} counted by sums, as it has no ε of"
-                " its own: it needs a ledger with limit_delta above 0 and composition='gaussian'"
-            )
-        return Price(epsilon=price.epsilon, delta=price.delta)
-
-    def spent(self, charged: Price) -> Budget:
-        """The sums themselves."""
-        return Budget(epsilon=rounded_up(charged.epsilon), delta=rounded_up(charged.delta))
-
-    def remaining(self, charged: Price) -> Budget:
-        """The differences: a release of this (ε, δ) is accepted."""
-        left = self.most - charged
-        return Budget(epsilon=rounded_down(left.epsilon), delta=rounded_down(left.delta))
-
-
-@dataclass(frozen=True)
-class GaussianFilter(Filter, name="gaussian"):
-    """μ² adds up: for Gaussian noise, and for many small releases of other kinds.
-
-    Privacy:
-        Σμ² ≤ μ² makes adaptive releases μ-GDP together (Smith & Thakurta 2022; Koskela, Tobaben &
-        Honkela 2022; Whitehouse, Ramdas, Rogers & Wu 2023), which is (ε, δ)-DP for the μ of the
-        limit (Balle & Wang 2018). Other releases count with the μ that `gaussian_dp` proves.
-
-    Examples:
-        >>> from dpfda.privacy.events import PureEvent
-        >>> from dpfda.privacy.price import compose
-        >>> rule = GaussianFilter(Budget(epsilon=3.5, delta=1e-5))
-        >>> small = rule.charge(compose([PureEvent(epsilon=0.1)] * 40))
-        >>> rule.allows(Price(), small), round(rule.spent(small).epsilon, 2)
-        (True, 3.35)
-    """
-
-    def __post_init__(self) -> None:
-        _validate.fraction("limit_delta", self.limit.delta)
-
-    @property
-    def most(self) -> Price:
-        """As a conversation announces (ε, δ)."""
-        return limit(epsilon=self.limit.epsilon, delta=self.limit.delta)
-
-    def charge(self, price: Price) -> Price:
-        """Σμ². An ε that was announced and not yet divided counts as one pure release.
-
-        Parts of an ε never cost more μ² than the whole: pure_mu(ε)²/ε grows with ε.
-        """
-        if price.delta:
-            raise BudgetExceeded(
-                f"an (ε, δ) release of which no more is known does not fit into {self.limit}"
-                " counted by Gaussian noise: it needs a ledger with composition='sum'"
-            )
-        undivided, squares = price.epsilon, price.precision
+        undivided, noise = price.epsilon, price.precision
+        found = Sums(delta=price.delta)
         for event, times in price.counts.items():
-            undivided -= times * parts(event)[0]
-            squares += times * _square(_mu(event))
-        return Price(precision=squares + _square(pure_mu(rounded_up(undivided))))
-
-    def said(self, price: Price) -> str:
-        """Its μ, as ε alone would not explain why it is refused."""
-        mu = 1 / self.charge(price).multiplier
-        pure = f"ε = {rounded_up(price.epsilon):g} counts as Gaussian noise, and " * bool(
-            price.epsilon
+            if not isinstance(event, GaussianEvent):
+                undivided -= times * parts(event)[0]
+                found += self._one(event) * times
+        if undivided:
+            found += self._one(PureEvent(epsilon=min(rounded_up(undivided), 1e300)))
+        # Exactly, where a float would be infinite.
+        found += Sums(
+            epsilon=price.epsilon - found.epsilon, noise=noise, squares=noise, spread=noise
         )
-        return f"{pure}μ = {mu:g} (of {1 / self.most.multiplier:g})"
+        if self.limit.delta and noise:
+            low, high = (noise * _up(order * (order + 1) / 2) for order in self.orders)
+            found += Sums(low=low, high=high)
+        return found
 
-    def spent(self, charged: Price) -> Budget:
-        """So much Gaussian noise, at the δ of the limit."""
-        if not charged.precision:
-            return Budget(epsilon=0.0)
-        delta = self.limit.delta
-        return Budget(
-            epsilon=gaussian_epsilon(delta=delta, multiplier=charged.multiplier), delta=delta
+    def _one(self, event: Event) -> Sums:
+        """Of a release with an ε."""
+        if not self.limit.delta:
+            return Sums(epsilon=parts(event)[0])
+        return _added(event, self.orders)
+
+    def way(self, whole: Sums) -> str | None:
+        """How an empty ledger takes an announcement; none if it does not fit."""
+        return next((way for way in WAYS if self.allows(way, whole)), None)
+
+    def allows(self, way: str | None, sums: Sums) -> bool:
+        """Whether all releases together fit; `way` is none before the first."""
+        if way is None:
+            return self.way(sums) is not None
+        epsilon, delta = exact(self.limit.epsilon), exact(self.limit.delta)
+        pure = not sums.noise and sums.epsilon <= epsilon
+        if way == "sums":
+            return pure and sums.delta <= delta
+        if not delta:
+            return False
+        if way == "gaussian":
+            return not sums.delta and (pure or sums.squares <= self._most_squares)
+        return sums.delta <= delta * _PLAIN and (
+            pure
+            or (sums.spread <= self._most_spread and sums.excess <= Fraction(EXCESS))
+            or self._moments(sums)
         )
 
-    def remaining(self, charged: Price) -> Budget:
-        """What a conversation may announce. Pure releases of this ε may cost more μ²."""
-        if not charged.precision:
+    def _moments(self, sums: Sums) -> bool:
+        totals = [float(min(one, Fraction(_HUGE))) for one in (sums.low, sums.high)]
+        allowed = math.log(self.limit.delta) + math.log(_MOMENTS)
+        return log_delta(self.limit.epsilon, self.orders, totals) <= allowed
+
+    @cached_property
+    def _most_squares(self) -> Fraction:
+        """As a conversation announces (ε, δ)."""
+        return limit(epsilon=self.limit.epsilon, delta=self.limit.delta).precision
+
+    @cached_property
+    def _most_spread(self) -> Fraction:
+        delta = rounded_down(exact(self.limit.delta) * _SPREAD)
+        return Fraction(capacity(epsilon=self.limit.epsilon, delta=delta))
+
+    def spent(self, price: Price) -> Budget:
+        """What releases cost together if their sizes were fixed in advance, rounded up."""
+        if price.precision and not self.limit.delta:
+            raise BudgetExceeded(_NO_DELTA)
+        rest = exact(self.limit.delta) - price.delta
+        found = total(price, delta=rounded_down(rest) if rest > 0 else 0.0)
+        return Budget(epsilon=min(found.epsilon, self.limit.epsilon), delta=found.delta)
+
+    def remaining(self, way: str | None, sums: Sums) -> Budget:
+        """What a conversation may announce, rounded down."""
+        if way is None:
             return self.limit
-        left = self.most - charged
+        if way == "sums":
+            epsilon = rounded_down(max(exact(self.limit.epsilon) - sums.epsilon, Fraction()))
+            delta = rounded_down(max(exact(self.limit.delta) - sums.delta, Fraction()))
+            return Budget(epsilon=epsilon, delta=delta)
+        most = float(self._most_squares)
+        precision = self._largest(way, sums, lambda x: Price(precision=Fraction(x)), most)
         delta = self.limit.delta
-        if math.isfinite(left.multiplier):
-            epsilon = gaussian_epsilon(delta=delta, multiplier=left.multiplier)
-            if epsilon > _LEAST_EPSILON and within(limit(epsilon=epsilon, delta=delta), left):
+        if precision:
+            epsilon = gaussian_epsilon(delta=delta, multiplier=1 / math.sqrt(precision))
+            epsilon *= 1 - 1e-9
+            announced = epsilon > _LEAST_EPSILON and limit(epsilon=epsilon, delta=delta)
+            if announced and self.allows(way, sums + self.charge(announced)):
                 return Budget(epsilon=epsilon, delta=delta)
         return Budget(epsilon=0.0)
 
+    def remaining_pure(self, way: str | None, sums: Sums) -> float:
+        """The largest ε of one further release without δ, rounded down."""
+        exactly = exact(self.limit.epsilon) - sums.epsilon if not sums.noise else Fraction()
+        found = self._largest(way, sums, lambda x: Price(epsilon=exact(x)), self.limit.epsilon)
+        return max(found, rounded_down(max(exactly, Fraction())))
 
-def chosen(limit_epsilon: object, limit_delta: object, composition: object = None) -> Filter:
-    """The rule for a limit: sums where δ = 0, Gaussian noise otherwise, unless named."""
+    def _largest(
+        self, way: str | None, sums: Sums, priced: Callable[[float], Price], most: float
+    ) -> float:
+        """The largest size of a release that fits, to 9 digits."""
+        good, bad = 0.0, most
+        if self.allows(way, sums + self.charge(priced(most))):
+            return most
+        while bad - good > 1e-10 * most:
+            middle = (good + bad) / 2
+            if self.allows(way, sums + self.charge(priced(middle))):
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    def refusal(self, way: str | None, sums: Sums, price: Price) -> str:
+        """Why releases do not fit, and what would; nothing if they do."""
+        if self.allows(way, sums + self.charge(price)):
+            return ""
+        if price.precision and not self.limit.delta:
+            return _NO_DELTA
+        if price.precision and way == "sums":
+            return (
+                f"Gaussian noise does not fit into {self.limit}: the ledger began with a release of"
+                " which only ε and δ are known, and all of δ is for such releases; begin another"
+                " ledger"
+            )
+        if price.delta:
+            share = Fraction(way != "gaussian") * (_PLAIN if way == "shared" else 1)
+            left = rounded_down(max(exact(self.limit.delta) * share - sums.delta, Fraction()))
+            epsilon = self.remaining_pure(way, sums)
+            said = Budget(epsilon=rounded_up(price.epsilon), delta=rounded_up(price.delta))
+            return (
+                f"{said} does not fit into {self.limit}: ε = {epsilon:.6g}, δ = {left:.6g} is left"
+                " for releases of which only ε and δ are known"
+            )
+        if price.precision:
+            said, left_over = self.spent_alone(price), self.remaining(way, sums)
+            return f"{said} does not fit into {self.limit}: {left_over} is left"
+        epsilon, left = rounded_up(price.epsilon), self.remaining_pure(way, sums)
+        return f"ε = {epsilon:g} does not fit into {self.limit}: ε = {left:.6g} is left"
+
+    def spent_alone(self, price: Price) -> Budget:
+        """What releases would cost alone, even if it is more than the limit."""
+        return total(price, delta=self.limit.delta)
+
+
+_NO_DELTA = (
+    "Gaussian noise does not fit into a budget without δ, as it has no ε of its own: begin a ledger"
+    " with limit_delta above 0"
+)
+
+
+def chosen(limit_epsilon: object, limit_delta: object) -> Filter:
+    """The filter of a limit."""
     epsilon = _validate.positive("limit_epsilon", limit_epsilon)
     if epsilon > _MOST_EPSILON:
         raise InvalidParameter("limit_epsilon", f"at most {_MOST_EPSILON:g}", limit_epsilon)
     delta = _validate.fraction("limit_delta", limit_delta) if limit_delta != 0 else 0.0
-    if composition is None:
-        composition = "gaussian" if delta else "sum"
-    rule = Filter.named(_validate.one_of("composition", composition, Filter.members()))
-    return rule(Budget(epsilon=epsilon, delta=delta))
+    return Filter(Budget(epsilon=epsilon, delta=delta))
 
 
-def _mu(event: Event) -> float:
-    """Of a release with an ε; Gaussian noise is counted by its precision already."""
-    match event:
-        case GaussianEvent():
-            return 0.0
-        case LaplaceEvent(ratio=ratio):
-            return laplace_mu(float(ratio))
-        case RandomizedResponseEvent(epsilon=epsilon, categories=categories):
-            return response_mu(float(epsilon), categories)
-    return pure_mu(float(parts(event)[0]))
+@lru_cache(maxsize=1 << 12)
+def _added(event: Event, orders: tuple[float, ...]) -> Sums:
+    """What one release with an ε adds: floats, rounded up, so that long sums stay exact."""
+    low, high = (_up(moment(event, order)) for order in orders)
+    squares, excess = map(_up, spread(event))
+    root = min(mu(event), _HUGE)
+    return Sums(
+        epsilon=parts(event)[0],
+        squares=_up(root * root),
+        spread=squares,
+        excess=excess,
+        low=low,
+        high=high,
+    )
 
 
-def _square(mu: float) -> Fraction:
-    """μ², rounded up to a float so that long sums stay short fractions."""
-    mu = min(mu, 1e150)  # beyond every limit, and its square a finite float
-    return Fraction(math.nextafter(mu * mu, math.inf)) if mu else Fraction()
+def _up(number: float) -> Fraction:
+    """A float above `number`; 0 stays 0."""
+    number = min(number, _HUGE * _HUGE)
+    return Fraction(math.nextafter(number, math.inf)) if number else Fraction()

@@ -25,10 +25,24 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from dpfda.privacy.events import Event, LaplaceEvent, RandomizedResponseEvent
+from dpfda.privacy.price import parts
+
 _UP = 1 + 1e-9  # rounding of Φ⁻¹, and the lattice of Laplace noise
 _SMALL = 1e-3  # below, differences of Φ⁻¹ lose digits, and √(π/2) ε is as good
 _LARGE = 700.0  # above, e^ε overflows
 _MOST_CATEGORIES = 10**15  # as many as floats tell apart; more are never dearer
+
+
+def mu(event: Event) -> float:
+    """μ of a release with an ε, rounded up; a δ that it brings is counted elsewhere."""
+    epsilon = float(parts(event)[0])
+    match event:
+        case LaplaceEvent():
+            return laplace_mu(epsilon)
+        case RandomizedResponseEvent(categories=categories):
+            return response_mu(epsilon, categories)
+    return pure_mu(epsilon)
 
 
 def pure_mu(epsilon: float) -> float:

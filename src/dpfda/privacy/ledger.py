@@ -2,9 +2,8 @@
 
 `Ledger` keeps its entries in memory; `FileLedger` keeps them on disk, survives kill -9 and serves
 several processes at once. Both behave alike. A ledger belongs to one protected unit (a person, a
-data set); it stores what was released, never what it was about. Its rule of adding up is fixed when
-it is created (`filter`), so that the limit holds although later releases may depend on earlier
-answers.
+data set); it stores what was released, never what it was about. It adds up by a privacy filter
+(`filter`), so that the limit holds although later releases may depend on earlier answers.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,9 +22,10 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
-from dpfda.privacy.filter import Budget, Filter, chosen
+from dpfda.privacy.filter import WAYS, Filter, Sums, chosen
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import Price, compose
+from dpfda.privacy.total import Budget
 
 _ONE_PROCESS = "a Ledger is known to one process only: share a FileLedger with others"
 
@@ -42,6 +42,7 @@ class Entry(Portable):
         key: the question it answered, if it may be answered once only.
         assumptions: what the price rests on, in words.
         unit: whose data it was about, where the ledger keeps to one unit.
+        way: on the first entry, what the ledger uses its δ for from then on (`filter`).
     """
 
     sequence: int
@@ -51,6 +52,7 @@ class Entry(Portable):
     key: str | None
     assumptions: tuple[str, ...]
     unit: str | None
+    way: str | None = None
 
     def __post_init__(self) -> None:
         _validate.whole("sequence", self.sequence)
@@ -59,6 +61,10 @@ class Entry(Portable):
         for name in ("key", "unit"):
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
+        if (self.way is None) == (self.sequence == 1):
+            raise InvalidParameter("way", "given on the first entry, and only there", self.way)
+        if self.way is not None:
+            _validate.one_of("way", self.way, WAYS)
         self._revive("event", Event.from_dict)
         if not isinstance(self.event, Event):
             raise InvalidParameter("event", "an Event", type(self.event).__name__)
@@ -95,14 +101,22 @@ def part_label(whole: str, number: int, name: str) -> str:
 _TURNS = threading.Lock()
 
 
+@contextmanager
+def _both(inner: AbstractContextManager[Any], outer: AbstractContextManager[Any]) -> Iterator[None]:
+    with inner, outer:
+        yield
+
+
 class BaseLedger(ABC):
     """What all ledgers share; a storage form says how to lock, read and append.
 
     Attributes:
         rule: how entries add up, and against which limit; fixed when the ledger is created.
+        outer: a ledger that pays for everything spent here as well, if any.
     """
 
     rule: Filter
+    outer: BaseLedger | None = None
     _turn: tuple[int, threading.RLock] | None = None  # with the process it belongs to
 
     @property
@@ -114,7 +128,8 @@ class BaseLedger(ABC):
         with _TURNS:
             if self._turn is None or self._turn[0] != os.getpid():  # a fork's copy may be held
                 self._turn = os.getpid(), threading.RLock()
-            return self._turn[1]
+            own = self._turn[1]
+        return own if self.outer is None else _both(own, self.outer.turn)
 
     @property
     def limit(self) -> Budget:
@@ -129,6 +144,7 @@ class BaseLedger(ABC):
         key: str | None = None,
         assumptions: Iterable[str] = (),
         unit: str | None = None,
+        whole: Price | None = None,
     ) -> Entry:
         """Check and spend in one step. Call it before the value leaves; send only if it returns.
 
@@ -140,6 +156,8 @@ class BaseLedger(ABC):
             assumptions: what the price rests on; those of a guarantee are kept by themselves.
             unit: whose data it is about, as a guarantee says by itself. One row of a household
                 costs the household more: releases about different units are not added up.
+            whole: what the conversation announced that this release is a part of; the first one in
+                a ledger decides what δ is used for (`filter`).
 
         Raises:
             AlreadySpent: the key was spent before.
@@ -170,7 +188,12 @@ class BaseLedger(ABC):
                 key=key,
                 assumptions=tuple(dict.fromkeys(assumptions)),
                 unit=unit,
+                way=None if self._entries else self._way_for(price, whole),
             )
+            if self.outer is not None:  # first: what it pays for and is not released is too much
+                self.outer.spend(
+                    event, label=label, key=key, assumptions=assumptions, unit=unit, whole=whole
+                )
             self._append(entry)
             self._note(entry)
         return entry
@@ -179,7 +202,10 @@ class BaseLedger(ABC):
         """Why `spend` would be refused now, or nothing. Others may be faster: only it binds."""
         price = release if isinstance(release, Price) else compose([as_event(release)])
         with self._exclusive():
-            return "the key was spent before" if key in self._keys else self._refusal(price)
+            reason = "the key was spent before" if key in self._keys else self._refusal(price)
+        if reason or self.outer is None:
+            return reason
+        return self.outer.refusal(price, key=key)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -200,17 +226,22 @@ class BaseLedger(ABC):
         depended on answers, `limit` is what holds.
         """
         with self._exclusive():
-            return self.rule.spent(self._charged)
+            return self.rule.spent(self._price)
 
     @property
     def remaining(self) -> Budget:
-        """What is left, rounded down.
+        """What is left, rounded down: a conversation announced with this (ε, δ) is accepted.
 
-        By sums: a pure release of this ε is accepted. By Gaussian noise: a conversation announced
-        with this (ε, δ) is accepted, while pure releases cost what `gaussian_dp` says.
+        Where δ > 0 that is one with Gaussian noise; `remaining_pure` is for others.
         """
         with self._exclusive():
-            return self.rule.remaining(self._charged)
+            return self.rule.remaining(self._way, self._charged)
+
+    @property
+    def remaining_pure(self) -> float:
+        """The largest ε of one further release without δ, rounded down."""
+        with self._exclusive():
+            return self.rule.remaining_pure(self._way, self._charged)
 
     @property
     def releases(self) -> list[tuple[Entry, ...]]:
@@ -234,29 +265,33 @@ class BaseLedger(ABC):
         return "\n".join(lines)
 
     def _together(self, entries: list[Entry]) -> str:
-        cost = self.rule.spent(self.rule.charge(compose([entry.event for entry in entries])))
+        cost = self.rule.spent(compose([entry.event for entry in entries]))
         first, (whole, _) = entries[0], entries[0].part_of
         return f"{first.when}  {whole}: {cost}, {len(entries)} questions{first.assuming}"
 
     def _refusal(self, price: Price) -> str:
-        try:
-            charge = self.rule.charge(price)
-        except BudgetExceeded as error:
-            return str(error)
-        if self.rule.allows(self._charged, charge):
-            return ""
-        cost, spent = self.rule.said(price), self.rule.spent(self._charged)
-        return f"{cost} does not fit into {self.limit}, of which {spent} is spent"
+        return self.rule.refusal(self._way, self._charged, price)
+
+    def _way_for(self, price: Price, whole: Price | None) -> str | None:
+        """What an empty ledger uses its δ for: the announcement decides, if all of it fits."""
+        announced = None if whole is None else self.rule.way(self.rule.charge(whole))
+        one = self.rule.charge(price)
+        if announced is not None and self.rule.allows(announced, one):
+            return announced
+        return self.rule.way(one)
 
     def _forget(self) -> None:
         """Start from an empty picture; stored forms then read everything again."""
         self._entries: list[Entry] = []
         self._keys: set[str | None] = set()
-        self._charged = Price()
+        self._price, self._charged = Price(), Sums()
+        self._way: str | None = None
         self._unit: str | None = None
 
     def _note(self, entry: Entry) -> None:
-        self._charged = self._charged + self.rule.charge(compose([entry.event]))
+        price = compose([entry.event])
+        self._price, self._charged = self._price + price, self._charged + self.rule.charge(price)
+        self._way = self._way or entry.way
         if entry.key is not None:
             self._keys.add(entry.key)
         self._unit = self._unit or entry.unit
@@ -281,9 +316,8 @@ class BaseLedger(ABC):
         # As of the last operation: a repr neither waits for a lock nor reads a file.
         known = dict.fromkeys(text for entry in self._entries for text in entry.assumptions)
         assuming = "".join(f", assuming {text}" for text in known)
-        by = f" by {self.rule.name}" if self.limit.delta else ""
         name, number = type(self).__name__, len(self._entries)
-        return f"{name}(limit {self.limit}{by}, entries: {number}{assuming})"
+        return f"{name}(limit {self.limit}, entries: {number}{assuming})"
 
 
 class Ledger(BaseLedger):
@@ -291,10 +325,8 @@ class Ledger(BaseLedger):
 
     Args:
         limit_epsilon: ε that may be spent in all.
-        limit_delta: δ that may be spent in all.
-        composition: the rule of adding up, fixed from now on. ``sum``, the default where δ = 0:
-            Σε and Σδ, for pure and (ε, δ) releases. ``gaussian``, the default where δ > 0: Σμ²,
-            for Gaussian noise and for many small pure releases.
+        limit_delta: δ that may be spent in all. Without it ε adds up; with it releases of all
+            kinds compose (`dpfda.privacy.filter`).
 
     Examples:
         >>> ledger = Ledger(1.0)
@@ -303,13 +335,11 @@ class Ledger(BaseLedger):
         >>> ledger.remaining
         Budget(epsilon=0.6, delta=0.0)
         >>> ledger.refusal(PureEvent(epsilon=0.7))
-        'ε = 0.7 does not fit into ε = 1, of which ε = 0.4 is spent'
+        'ε = 0.7 does not fit into ε = 1: ε = 0.6 is left'
     """
 
-    def __init__(
-        self, limit_epsilon: float, *, limit_delta: float = 0.0, composition: str | None = None
-    ) -> None:
-        self.rule = chosen(limit_epsilon, limit_delta, composition)
+    def __init__(self, limit_epsilon: float, *, limit_delta: float = 0.0) -> None:
+        self.rule = chosen(limit_epsilon, limit_delta)
         self._process, self._lock = os.getpid(), threading.Lock()
         self._forget()
 

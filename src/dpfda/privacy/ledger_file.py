@@ -1,6 +1,6 @@
 """A ledger in one append-only text file: a chain of records, several processes, crashes anywhen.
 
-The first record holds the limit and the rule, the others one entry each. Each line is
+The first record holds the limit, the others one entry each. Each line is
 ``{"checksum": ..., "record": {...}}``. A checksum covers its record and the checksum before it, so
 a changed, missing or reordered record is noticed; the mark beside the ledger (`ledger_mark`) says
 how many there are, so missing last ones are noticed too. Checksums are no signatures: whoever
@@ -30,7 +30,7 @@ from dpfda.privacy.filter import Filter, chosen
 from dpfda.privacy.ledger import BaseLedger, Entry
 from dpfda.privacy.ledger_mark import Mark, locked_mark
 
-_FORMAT = "dpfda-ledger-2"
+_FORMAT = "dpfda-ledger-3"
 _START = b'{"checksum":"'  # of every line
 
 
@@ -40,14 +40,13 @@ class FileLedger(BaseLedger):
     Each operation opens the file, locks it, and reads what others appended. Opening anew each time
     is what makes forks, threads and restarts safe: no descriptor outlives an operation. Beside the
     ledger lies ``PATH.mark``; move or copy both or none. Removing both is a new budget: that cannot
-    be noticed from inside.
+    be noticed from inside. A ledger with a second name (a hard link) is refused.
 
     Args:
         path: where the ledger is, or will be, stored.
         limit_epsilon: ε that may be spent in all. May be left out for an existing ledger, whose
             stored limit rules; a different one is refused.
         limit_delta: likewise for δ; 0 for a new ledger.
-        composition: likewise for the rule of adding up, see `Ledger`.
 
     Examples:
         >>> import tempfile
@@ -66,14 +65,15 @@ class FileLedger(BaseLedger):
         *,
         limit_epsilon: float | None = None,
         limit_delta: float | None = None,
-        composition: str | None = None,
     ) -> None:
-        self.path = Path(path).resolve()  # by whatever name or link: one ledger, one mark, one lock
+        self.path = Path(
+            path
+        ).resolve()  # by whatever symbolic link: one ledger, one mark, one lock
         if limit_epsilon is None and not self.path.exists():
             raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
         asked = None
         if limit_epsilon is not None:
-            asked = chosen(limit_epsilon, 0 if limit_delta is None else limit_delta, composition)
+            asked = chosen(limit_epsilon, 0 if limit_delta is None else limit_delta)
         self._process, self._lock = os.getpid(), threading.Lock()
         self._forget()
         with self._locked(create=True):
@@ -85,14 +85,13 @@ class FileLedger(BaseLedger):
         for name, value, kept in (
             ("limit_epsilon", limit_epsilon, self.limit.epsilon),
             ("limit_delta", limit_delta, self.limit.delta),
-            ("composition", composition, self.rule.name),
         ):
             if value is not None and value != kept:
                 raise InvalidParameter(name, f"{kept!r}, as stored in the ledger", value)
 
-    def __reduce__(self) -> tuple[type[FileLedger], tuple[Path]]:
-        """In another process: the same file, read anew."""
-        return FileLedger, (self.path.absolute(),)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: the same file, read anew, and the same ledger around it."""
+        return _reopened, (self.path.absolute(), self.outer)
 
     def _forget(self) -> None:
         super()._forget()
@@ -122,6 +121,11 @@ class FileLedger(BaseLedger):
             # Without `create` a ledger that vanished is an error, not a new budget.
             self._file = os.open(self.path, flags | (os.O_CREAT if create else 0), 0o600)
             try:
+                if (names := os.fstat(self._file).st_nlink) > 1:
+                    # A second name would have a mark, hence a lock, of its own.
+                    raise LedgerDamaged(
+                        f"{self.path} has {names} names (hard links): remove all but one"
+                    )
                 for record, checksum in self._records():
                     self._take(record, checksum)
                 self._acknowledge(mark)  # what a process that died had stored
@@ -197,6 +201,12 @@ class FileLedger(BaseLedger):
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def _reopened(path: Path, outer: BaseLedger | None) -> FileLedger:
+    ledger = FileLedger(path)
+    ledger.outer = outer
+    return ledger
+
+
 def _canonical(data: Any) -> str:
     """The one way in which a record is written."""
     # Numbers may be numpy scalars, which know themselves as Python numbers.
@@ -216,11 +226,10 @@ def _header(rule: Filter) -> dict[str, Any]:
         "format": _FORMAT,
         "limit_epsilon": rule.limit.epsilon,
         "limit_delta": rule.limit.delta,
-        "composition": rule.name,
     }
 
 
 def _rule(record: Any) -> Filter:
     if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
         raise InvalidParameter("format", _FORMAT, None)
-    return chosen(record.get("limit_epsilon"), record.get("limit_delta"), record.get("composition"))
+    return chosen(record.get("limit_epsilon"), record.get("limit_delta"))

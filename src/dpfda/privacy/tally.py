@@ -29,15 +29,13 @@ from weakref import WeakSet
 
 from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
 from dpfda.noise import Source
-from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.events import Event
-from dpfda.privacy.filter import Budget, GaussianFilter, SumFilter
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger, Ledger, as_event
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.price import Price, exact, rounded_up
+from dpfda.privacy.price import Price, compose
+from dpfda.privacy.total import Budget, total
 
-_ENDLESS = 1e100  # ε: the tally has no limit
 _REMEDY = (
     "pass ledger=, or fit inside `with dpfda.budget(epsilon=...):`; dpfda.spent() lists what was"
     " released"
@@ -51,6 +49,7 @@ class Tallied:
     Attributes:
         label: what it was, in words.
         promise: what it announced, with its unit and its assumptions.
+        event: the same as a ledger sees it; by default one of which only ε and δ are known.
         time: when, in seconds since 1970 (UTC).
         paid: whether a ledger was charged.
     """
@@ -59,6 +58,11 @@ class Tallied:
     promise: Guarantee
     time: float
     paid: bool
+    event: Event | None = None
+
+    def __post_init__(self) -> None:
+        if self.event is None:
+            object.__setattr__(self, "event", as_event(self.promise))
 
     def __str__(self) -> str:
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
@@ -87,18 +91,20 @@ class Spent:
     def totals(self) -> dict[str, Budget]:
         """What releases cost together, for each unit: a person's scans are not persons.
 
-        As if all were about the same units, and as a ledger adds up: ε by sums, Gaussian noise by
-        μ², at the largest δ that one of them announced.
+        As if all were about the same units.
         """
         units = dict.fromkeys(release.promise.unit for release in self.releases)
-        promises = [release.promise for release in self.releases]
-        return {unit: together([one for one in promises if one.unit == unit]) for unit in units}
+        return {
+            unit: together([one for one in self.releases if one.promise.unit == unit])
+            for unit in units
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "releases": [
-                vars(release) | {"promise": release.promise.to_dict()} for release in self.releases
+                vars(release) | {name: getattr(release, name).to_dict() for name in _NESTED}
+                for release in self.releases
             ],
             "totals": {unit: vars(budget) for unit, budget in self.totals.items()},
         }
@@ -119,24 +125,32 @@ class Spent:
         return "\n".join([*lines, *(f"assuming {text}" for text in assumed)])
 
 
-def together(promises: Sequence[Guarantee]) -> Budget:
-    """What releases about the same unit cost, sizes fixed in advance.
+_NESTED = ("promise", "event")  # what JSON writes out
+
+
+def together(releases: Sequence[Tallied]) -> Budget:
+    """What releases about the same unit cost, sizes fixed in advance (`total`).
+
+    Gaussian noise is counted at the largest δ that one of them announced; the δ of releases of
+    which no more is known add up, and come on top.
 
     Examples:
-        >>> print(together([Guarantee(epsilon=1.0)] * 2))
+        >>> from dpfda.privacy.cost import Cost
+        >>> pure, both = Guarantee(epsilon=1.0), Guarantee(epsilon=1.0, delta=1e-5)
+        >>> at = {"label": "mean", "time": 0, "paid": False}
+        >>> print(together([Tallied(promise=pure, **at)] * 2))
         ε = 2
-        >>> print(together([Guarantee(epsilon=1.0, delta=1e-5)] * 2))  # not 2: μ² adds up
+        >>> print(together([Tallied(promise=both, **at)] * 2))  # of which no more is known
+        ε = 2, δ = 2e-05
+        >>> noise = Cost(epsilon=1.0, delta=1e-5).event
+        >>> print(together([Tallied(promise=both, event=noise, **at)] * 2))  # not 2: μ² adds up
         ε = 1.46517, δ = 1e-05
     """
-    prices = [limit(epsilon=one.epsilon, delta=one.delta) for one in promises]
-    price = sum(prices, Price())
-    pure = SumFilter(Budget(epsilon=_ENDLESS)).spent(Price(epsilon=price.epsilon))
-    if not price.precision:
-        return pure
-    rule = GaussianFilter(Budget(epsilon=_ENDLESS, delta=max(one.delta for one in promises)))
-    noise = rule.spent(Price(precision=price.precision))
-    epsilon = rounded_up(exact(pure.epsilon) + exact(noise.epsilon))
-    return Budget(epsilon=epsilon, delta=noise.delta)
+    prices = [compose([one.event]) for one in releases if one.event is not None]
+    noisy = [
+        one.promise.delta for one, price in zip(releases, prices, strict=True) if price.precision
+    ]
+    return total(sum(prices, Price()), delta=max(noisy, default=0.0))
 
 
 class _Process:
@@ -169,7 +183,6 @@ def budget(
     epsilon: float,
     delta: float = 0.0,
     *,
-    composition: str | None = None,
     path: str | PathLike[str] | None = None,
 ) -> Iterator[BaseLedger]:
     """Keep all fits inside within one budget: ``with dpfda.budget(epsilon=2) as ledger:``.
@@ -178,12 +191,11 @@ def budget(
     which works in threads there: other processes could not see the budget. Two threads may have a
     budget each. A thread started by hand while a budget is open must say whether it is inside: by
     ``contextvars.copy_context().run`` or ``ledger=``, otherwise it is refused. Older threads are
-    not inside. A budget inside another one is paid from it, as a whole, when it begins.
+    not inside. What is released in a budget inside another one is paid for by both.
 
     Args:
         epsilon: ε of everything inside together.
         delta: δ of the same.
-        composition: the rule of adding up, see `Ledger`.
         path: keep it in this file, see `FileLedger`: for further runs and other processes.
 
     Raises:
@@ -194,16 +206,12 @@ def budget(
         ...     print(ledger)
         Ledger(limit ε = 2, entries: 0)
     """
-    limits: dict[str, Any] = {"limit_delta": delta, "composition": composition}
     ledger: BaseLedger = (
-        Ledger(epsilon, **limits)
+        Ledger(epsilon, limit_delta=delta)
         if path is None
-        else FileLedger(path, limit_epsilon=epsilon, **limits)
+        else FileLedger(path, limit_epsilon=epsilon, limit_delta=delta)
     )
-    outer = _around()
-    if outer is not None:
-        whole = Guarantee(epsilon=epsilon, delta=delta)
-        outer.spend(_whole(whole, outer), label="a budget inside")
+    ledger.outer = _around()
     token = _enclosing.set(ledger)
     older = WeakSet(threading.enumerate())
     with _process.lock:
@@ -224,7 +232,14 @@ def payer(ledger: BaseLedger | None, source: Source) -> BaseLedger | None:
     return _around() if ledger is None and source.sampler == "exact" else ledger
 
 
-def note(promise: Guarantee, *, label: str, source: Source, ledger: BaseLedger | None) -> None:
+def note(
+    promise: Guarantee,
+    *,
+    label: str,
+    source: Source,
+    ledger: BaseLedger | None,
+    event: Event | None = None,
+) -> None:
     """Write down a release that nobody refused, before its noise is drawn.
 
     Args:
@@ -232,11 +247,12 @@ def note(promise: Guarantee, *, label: str, source: Source, ledger: BaseLedger |
         label: public words.
         source: where its noise comes from.
         ledger: who pays, as `payer` said.
+        event: what is known of it, if more than ε and δ.
     """
     if source.sampler != "exact":
         return
-    promise = promise.drawn_from(source)
-    one = Tallied(label=label, promise=promise, time=time.time(), paid=ledger is not None)
+    promise, paid = promise.drawn_from(source), ledger is not None
+    one = Tallied(label=label, promise=promise, time=time.time(), paid=paid, event=event)
     with _process.lock:
         _process.releases.append(one)
         text = "" if _process.warned else _warning(_process.releases)
@@ -246,21 +262,20 @@ def note(promise: Guarantee, *, label: str, source: Source, ledger: BaseLedger |
 
 
 def pay(
-    promise: Guarantee, *, label: str, source: Source, ledger: BaseLedger | None = None
+    promise: Guarantee,
+    *,
+    label: str,
+    source: Source,
+    ledger: BaseLedger | None = None,
+    event: Event | None = None,
 ) -> None:
-    """Pay for all that is promised at once, and write it down."""
+    """Pay for all that is promised at once, and write it down: arguments as in `note`."""
     paying = payer(ledger, source)
     if paying is not None:
         assumptions, unit = promise.assumptions, promise.unit
-        paying.spend(_whole(promise, paying), label=label, assumptions=assumptions, unit=unit)
-    note(promise, label=label, source=source, ledger=paying)
-
-
-def _whole(promise: Guarantee, ledger: BaseLedger) -> Event:
-    """A promise as one event: Gaussian noise, where the ledger adds that up."""
-    if promise.delta and ledger.rule.name == "gaussian":
-        return Cost(epsilon=promise.epsilon, delta=promise.delta).event
-    return as_event(promise)
+        release = as_event(promise) if event is None else event
+        paying.spend(release, label=label, assumptions=assumptions, unit=unit)
+    note(promise, label=label, source=source, ledger=paying, event=event)
 
 
 def _around() -> BaseLedger | None:

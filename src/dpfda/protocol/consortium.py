@@ -165,9 +165,10 @@ def convene(
     consortium = Consortium(sites, coordinator, silent=silent)
     promise, label = consortium.guarantee(conversation.guarantee), type(conversation).__name__
     if len(budgets) < len(sites):
-        tally.pay(promise, label=label, source=source, ledger=ledger)
+        tally.pay(promise, label=label, source=source, ledger=ledger, event=conversation.event)
     else:
-        tally.note(promise, label=label, source=source, ledger=next(iter(budgets.values())))
+        paying = next(iter(budgets.values()))
+        tally.note(promise, label=label, source=source, ledger=paying, event=conversation.event)
     return converse(conversation, consortium.ask), consortium
 
 

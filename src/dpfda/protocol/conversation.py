@@ -11,6 +11,7 @@ from dpfda._registry import Registered
 from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost, limit
+from dpfda.privacy.events import Event
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price
@@ -67,9 +68,19 @@ class Conversation(
         return Cost(epsilon=self.epsilon, delta=self.delta)
 
     @property
+    def pure(self) -> bool:
+        """Whether no question uses δ: then it is announced, and paid for, as pure ε."""
+        return not self.delta
+
+    @property
     def most(self) -> Price:
         """The limit that holders keep it to."""
-        return limit(epsilon=self.epsilon, delta=self.delta)
+        return limit(epsilon=self.epsilon, delta=0.0 if self.pure else self.delta)
+
+    @property
+    def event(self) -> Event:
+        """All of it as one release: what `dpfda.spent` counts."""
+        return Cost(epsilon=self.epsilon, delta=0.0 if self.pure else self.delta).event
 
     def agreed(self, source: Source, ledger: BaseLedger | None) -> Agreed:
         """What every holder agrees to who takes part in it."""

@@ -156,6 +156,7 @@ class Holder(ABC):
             label=part_label(self._label, len(self.transcript) + 1, query.name),
             assumptions=sorted(self._accepts),
             unit=self._unit,
+            whole=self._most,
         )
 
     @abstractmethod

@@ -109,6 +109,7 @@ class Site(Holder):
             key=f"{self.member.terms.digest.hex()} {number}",
             assumptions=sorted(self._accepts),
             unit=self._unit,
+            whole=self._most,
         )
 
     def _respond(self, query: Query, number: int) -> Answer:

@@ -14,6 +14,7 @@ from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
+from dpfda.privacy.events import ApproximateEvent, Event
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
@@ -145,6 +146,13 @@ class Regression(Conversation[Fitted], name="regression"):
         if self.mechanism.gaussian or not self.delta:
             return super().most
         return Price(epsilon=exact(self.epsilon), delta=exact(self.delta))
+
+    @property
+    def event(self) -> Event:
+        """Likewise as one release."""
+        if self.mechanism.gaussian or not self.delta:
+            return super().event
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
