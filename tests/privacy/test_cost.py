@@ -22,14 +22,14 @@ def test_all_of_a_budget_fits_exactly_once(epsilon, delta):
         assert within(compose(events), most)
         assert not within(compose([*events, whole.part(Fraction(1, 10**6)).event]), most)
     for event in [whole.part(Fraction(1, 3)).event] * 3:
-        ledger.spend(event, label="part")
+        ledger.spend(event, label="part", whole=most)
     assert 0.999 * epsilon < ledger.spent.epsilon <= epsilon
     assert ledger.remaining.epsilon < 1e-3 * epsilon
 
 
 def test_an_announced_epsilon_that_no_float_holds_is_refused():
-    for composition in ("sum", "gaussian"):
-        ledger = Ledger(1e100, limit_delta=0.5, composition=composition)
+    for epsilon in (1.0, 1e100):
+        ledger = Ledger(epsilon, limit_delta=0.5)
         assert "does not fit" in ledger.refusal(Price(epsilon=Fraction(10**400)))
 
 

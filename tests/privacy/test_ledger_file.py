@@ -15,14 +15,15 @@ from dpfda.errors import (
     InvalidParameter,
     LedgerDamaged,
 )
+from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.events import (
     GaussianEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpfda.privacy.ledger import Budget
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.privacy.ledger_mark import locked_mark
+from dpfda.privacy.total import Budget
 
 
 def test_survives_reopening(tmp_path):
@@ -58,10 +59,20 @@ def test_limit_is_stored_once(tmp_path):
         FileLedger(path, limit_epsilon=2.0)
     with pytest.raises(InvalidParameter, match=r"limit_delta must be 0\.0, as stored"):
         FileLedger(path, limit_epsilon=1.0, limit_delta=1e-6)
-    other = FileLedger(tmp_path / "other", limit_epsilon=1.0, limit_delta=1e-6, composition="sum")
+    other = FileLedger(tmp_path / "other", limit_epsilon=1.0, limit_delta=1e-6)
     assert FileLedger(tmp_path / "other").rule == other.rule
-    with pytest.raises(InvalidParameter, match="composition must be 'sum', as stored"):
-        FileLedger(tmp_path / "other", composition="gaussian")
+
+
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_what_delta_is_for_is_stored_with_the_first_entry(tmp_path, share):
+    path, whole = tmp_path / "budget", Cost(epsilon=1.0, delta=1e-5)
+    half, announced = whole.part(0.5).event, limit(epsilon=1.0, delta=1e-5)
+    ledger = FileLedger(path, limit_epsilon=1.0, limit_delta=1e-5)
+    ledger.spend(half, label="half", whole=announced if share == 1 else None)
+    again = FileLedger(path)
+    assert again.remaining == ledger.remaining
+    assert bool(again.refusal(half)) == (share != 1)
+    assert again.entries[0].way == {1: "gaussian", 0.5: "shared"}[share]
 
 
 def test_every_name_of_a_ledger_means_the_same_budget(tmp_path, monkeypatch):
@@ -77,6 +88,24 @@ def test_every_name_of_a_ledger_means_the_same_budget(tmp_path, monkeypatch):
     for one in (linked, near):
         one.spend(PureEvent(epsilon=0.4), label="through another name")
     assert ledger.remaining.epsilon == 0.2
+
+
+def test_a_second_name_of_a_ledger_is_refused(tmp_path):
+    """It would have a mark and a lock of its own."""
+    path, second = tmp_path / "budget", tmp_path / "second"
+    ledger = FileLedger(path, limit_epsilon=1.0)
+    ledger.spend(PureEvent(epsilon=0.1), label="one name")
+    os.link(path, second)
+    for use in (
+        lambda: FileLedger(second, limit_epsilon=1.0),
+        lambda: FileLedger(path),
+        lambda: ledger.spend(PureEvent(epsilon=0.1), label="two names"),
+    ):
+        with pytest.raises(LedgerDamaged, match=r"has 2 names \(hard links\): remove all but one"):
+            use()
+    second.unlink()
+    ledger.spend(PureEvent(epsilon=0.1), label="one name again")
+    assert FileLedger(path).spent.epsilon == 0.2
 
 
 def test_a_new_ledger_needs_a_limit(tmp_path):
@@ -235,6 +264,7 @@ def test_file_is_json_lines_without_anything_private(lines):
         "assumptions",
         "key",
         "unit",
+        "way",
     }
 
 

@@ -38,6 +38,7 @@ def start(directory, *, limit: float, worker: str) -> subprocess.Popen[str]:
         [sys.executable, "-c", WORKER, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
 
@@ -54,6 +55,25 @@ def test_processes_together_spend_the_limit_exactly(tmp_path):
     assert sorted(acknowledged) == sorted(entry.label for entry in ledger.entries)
     assert [entry.sequence for entry in ledger.entries] == list(range(1, 101))
     assert ledger.remaining.epsilon == 0
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_processes_that_use_two_names_of_a_ledger_do_not_overdraw_it(tmp_path, new):
+    """Hard links: each name has a mark, hence a lock, of its own."""
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    if new:
+        (folders[0] / "ledger").touch()
+    else:
+        FileLedger(folders[0] / "ledger", limit_epsilon=0.2)
+    os.link(folders[0] / "ledger", folders[1] / "ledger")
+    workers = [start(folder, limit=0.2, worker=folder.name) for folder in folders * 2]
+    said = [worker.communicate("go\n") for worker in workers]
+    assert not any(out for out, _ in said)
+    assert all("2 names" in error for _, error in said)
+    (folders[1] / "ledger").unlink()
+    assert FileLedger(folders[0] / "ledger", limit_epsilon=0.2).spent.epsilon == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")

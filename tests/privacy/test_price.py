@@ -99,6 +99,13 @@ def test_ledgers_need_no_scipy():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@given(st.floats(1e-90, 1e90))
+def test_precision_is_never_rounded_down(multiplier):
+    exactly = 1 / Fraction(multiplier) ** 2
+    found = compose([GaussianEvent(multiplier=multiplier)]).precision
+    assert exactly < found < exactly * (1 + Fraction(1, 10**15))
+
+
 # What a ledger says was spent
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exact_loss import Loss
 from joblib import Parallel, delayed
 
 import dpfda
@@ -27,12 +29,18 @@ from dpfda.errors import BudgetExceeded, PrivacyWarning
 from dpfda.noise import SecureSource, SimulationSource
 from dpfda.privacy import tally
 from dpfda.privacy.cost import Cost
-from dpfda.privacy.events import ApproximateEvent, PureEvent
-from dpfda.privacy.filter import Budget
+from dpfda.privacy.events import (
+    ApproximateEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
-from dpfda.privacy.ledger import Ledger
+from dpfda.privacy.ledger import BaseLedger, Ledger
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.price import exact, rounded_up
+from dpfda.privacy.total import Budget
 from dpfda.protocol import StudyPlan
 from dpfda.protocol.consortium import convene
 from dpfda.simulate import people_from, simulate
@@ -157,23 +165,116 @@ def test_a_budget_covers_every_door(door: str) -> None:
     assert {entry.unit for entry in ledger.entries} == {one.promise.unit}
 
 
-def test_a_budget_adds_up_by_the_rule_that_was_asked_for() -> None:
-    with dpfda.budget(1.0, 1e-5) as gaussian, dpfda.budget(0.5, 1e-6, composition="sum") as ledger:
-        assert (gaussian.rule.name, ledger.rule.name) == ("gaussian", "sum")
-
-
-def test_a_budget_inside_another_is_paid_from_it_when_it_begins() -> None:
+def test_what_is_released_in_an_inner_budget_is_paid_for_by_both() -> None:
     with dpfda.budget(2.0) as outer:
         with dpfda.budget(1.5) as inner:
+            assert (outer.spent.epsilon, inner.spent.epsilon) == (0.0, 0.0)
             DOORS["local"]()
-        assert (outer.spent.epsilon, inner.spent.epsilon) == (1.5, 1.0)
-        with pytest.raises(BudgetExceeded), dpfda.budget(0.6):
-            pass
-        with pytest.raises(BudgetExceeded):
+        assert (outer.spent.epsilon, inner.spent.epsilon) == (1.0, 1.0)
+        with dpfda.budget(5.0) as wide:  # more than the outer one has left
             DOORS["mean"]()
+            with pytest.raises(BudgetExceeded, match="ε = 0 is left"):
+                DOORS["mean"]()
+        assert (outer.spent.epsilon, wide.spent.epsilon) == (2.0, 1.0)
+        assert len(wide.entries) == len(outer.entries) - len(inner.entries)
     assert tally.payer(None, SecureSource()) is None
-    with dpfda.budget(2.0, 1e-5) as outer, dpfda.budget(1.0, 1e-5):
-        assert outer.spent.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+OBJECTIVE: dict[str, Any] = LINE | {"mechanism": "objective_perturbation"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_inner_budget_does_not_make_gaussian_noise_of_other_releases() -> None:
+    """Nineteen releases of which only (0.2, 1e-5) is known once fitted into (1, 1e-5)."""
+    taken = 0
+    with dpfda.budget(1.0, 1e-5) as outer:
+        for _ in range(19):
+            try:
+                with dpfda.budget(0.2, 1e-5):
+                    dpfda.PrivateLinearRegression(0.2, delta=1e-5, **OBJECTIVE).fit(X, X[:, 0])
+            except BudgetExceeded:
+                continue
+            taken += 1
+    assert taken == 1
+    assert outer.spent == Budget(epsilon=0.2, delta=1e-5)
+    assert dpfda.spent().totals["person"] == Budget(epsilon=0.2, delta=1e-5)
+    with dpfda.budget(0.2, 1e-5):
+        dpfda.PrivateLinearRegression(0.2, delta=1e-5, **OBJECTIVE).fit(X, X[:, 0])
+    assert dpfda.spent().totals["person"] == Budget(epsilon=0.4, delta=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_one_budget_pays_for_one_release_of_all_of_it_of_any_kind() -> None:
+    for options in (LINE, OBJECTIVE):
+        with dpfda.budget(1.0, 1e-5) as ledger:
+            dpfda.PrivateLinearRegression(1.0, delta=1e-5, **options).fit(X, X[:, 0])
+            assert 0.999 <= ledger.spent.epsilon <= 1
+            with pytest.raises(BudgetExceeded):
+                dpfda.PrivateLinearRegression(0.5, delta=1e-5, **options).fit(X, X[:, 0])
+
+
+def _random_event(rng: np.random.Generator) -> Event:
+    size = float(np.round(np.exp(rng.uniform(-4, 0)), 3))
+    return [
+        PureEvent(epsilon=size),
+        LaplaceEvent(ratio=size),
+        RandomizedResponseEvent(epsilon=size, categories=int(rng.integers(2, 9))),
+        GaussianEvent(multiplier=1 / size),
+        ApproximateEvent(epsilon=size, delta=float(10 ** rng.uniform(-8, -5))),
+    ][rng.integers(5)]
+
+
+def _random_tree(rng: np.random.Generator, depth: int, found: list[list[Event]]) -> None:
+    """Releases and budgets inside one another; `found` are those of every budget that is open."""
+    for _ in range(rng.integers(2, 6)):
+        if depth < 3 and rng.random() < 0.5:
+            with dpfda.budget(float(rng.uniform(0.2, 3)), 10 ** float(rng.uniform(-6, -3))) as one:
+                mine: list[Event] = []
+                _random_tree(rng, depth + 1, [*found, mine])
+            _check_true(one, mine)
+            continue
+        event = _random_event(rng)
+        try:
+            tally.pay(Guarantee(epsilon=1.0), label="x", source=SecureSource(), event=event)
+        except BudgetExceeded:
+            continue
+        for events in found:
+            events.append(event)
+
+
+def _check_true(ledger: BaseLedger, events: list[Event]) -> None:
+    """A ledger knows everything inside, and neither what it says nor its limit is too small."""
+    assert [entry.event for entry in ledger.entries] == events
+    if events:
+        loss = Loss(events, up=False, points=1 << 13)
+        for said in (ledger.spent, ledger.limit):
+            assert loss.delta(said.epsilon) <= said.delta * (1 + 1e-6) + 1e-15
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_budgets_inside_budgets_are_charged_what_was_released(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    events: list[Event] = []
+    with dpfda.budget(3.0, 1e-4) as outer:
+        _random_tree(rng, 0, [events])
+    assert len(events) > 1
+    _check_true(outer, events)
+    kinds = [release.event for release in dpfda.spent().releases]
+    assert kinds == events
+
+
+def test_an_inner_budget_in_a_file_is_pickled_with_the_one_around_it(tmp_path: Path) -> None:
+    here = {name: tmp_path / name for name in ("outer", "inner", "other")}
+    with dpfda.budget(2.0, path=here["outer"]) as outer, dpfda.budget(1, path=here["inner"]) as one:
+        again = pickle.loads(pickle.dumps(one))
+        again.spend(PureEvent(epsilon=0.5), label="elsewhere")
+        assert (one.spent.epsilon, outer.spent.epsilon) == (0.5, 0.5)
+    with (
+        dpfda.budget(2.0),
+        dpfda.budget(1.0, path=here["other"]) as one,
+        pytest.raises(TypeError, match="one process"),
+    ):
+        pickle.dumps(one)
 
 
 def test_a_ledger_that_is_given_pays_alone_and_for_simulations_too() -> None:
@@ -293,35 +394,40 @@ def test_what_was_spent_prints_and_is_json() -> None:
     assert [one["paid"] for one in plain["releases"]] == [True, True, False]
 
 
+def _tallied(promise: Guarantee, event: Event | None = None) -> tally.Tallied:
+    return tally.Tallied(label="mean", promise=promise, time=0.0, paid=False, event=event)
+
+
 def test_a_total_is_what_a_ledger_would_say() -> None:
-    gaussian = Guarantee(epsilon=1.0, delta=1e-5)
+    promise, noise = Guarantee(epsilon=1.0, delta=1e-5), Cost(epsilon=1.0, delta=1e-5).event
     ledger = Ledger(9.0, limit_delta=1e-5)
     for _ in range(3):
-        ledger.spend(tally._whole(gaussian, ledger), label="mean")
-    total = tally.together([gaussian] * 3)
+        ledger.spend(noise, label="mean")
+    gaussian = [_tallied(promise, noise)] * 3
+    total = tally.together(gaussian)
     assert total.epsilon == pytest.approx(ledger.spent.epsilon, rel=1e-8)
     assert total.delta == 1e-5
-    mixed = tally.together([gaussian] * 3 + [Guarantee(epsilon=0.7)])
-    assert mixed.epsilon == pytest.approx(total.epsilon + 0.7)
-    other = tally.together([gaussian, Guarantee(epsilon=1.0, delta=1e-3)])
+    pure = _tallied(Guarantee(epsilon=0.7))
+    ledger.spend(PureEvent(epsilon=0.7), label="count")
+    mixed = tally.together([*gaussian, pure])
+    assert total.epsilon < mixed.epsilon < total.epsilon + 0.8
+    assert mixed.epsilon == pytest.approx(ledger.spent.epsilon, rel=1e-8)
+    plain = tally.together([*gaussian, pure, _tallied(Guarantee(epsilon=0.1, delta=1e-6))])
+    assert mixed.epsilon < plain.epsilon < mixed.epsilon + 0.11
+    assert plain.delta == pytest.approx(1.1e-5)
+    loose = Guarantee(epsilon=1.0, delta=1e-3)
+    other = tally.together([gaussian[0], _tallied(loose, Cost(epsilon=1.0, delta=1e-3).event)])
     assert other.delta == 1e-3
 
 
-@pytest.mark.parametrize("tenths", range(1, 20))
-def test_a_total_is_never_below_its_parts_as_written(tenths: int) -> None:
-    noise, pure = Guarantee(epsilon=1.0, delta=1e-5), Guarantee(epsilon=tenths / 10)
-    parts = exact(tally.together([noise]).epsilon) + exact(pure.epsilon)
-    assert tally.together([noise, pure]).epsilon == rounded_up(parts)
-
-
-def test_a_promise_is_paid_in_the_units_of_its_ledger() -> None:
-    sums = Ledger(1.0, limit_delta=1e-5, composition="sum")
+def test_a_promise_of_which_no_more_is_known_keeps_its_kind() -> None:
     both, pure = Guarantee(epsilon=0.5, delta=1e-6), Guarantee(epsilon=0.5)
-    assert tally._whole(both, sums) == ApproximateEvent(epsilon=0.5, delta=1e-6)
-    assert tally._whole(pure, sums) == PureEvent(epsilon=0.5)
-    gaussian = Ledger(1.0, limit_delta=1e-5)
-    assert tally._whole(both, gaussian) == Cost(epsilon=0.5, delta=1e-6).event
-    assert tally._whole(pure, gaussian) == PureEvent(epsilon=0.5)
+    assert _tallied(both).event == ApproximateEvent(epsilon=0.5, delta=1e-6)
+    assert _tallied(pure).event == PureEvent(epsilon=0.5)
+    ledger = Ledger(1.0, limit_delta=1e-4)
+    tally.pay(both, label="x", source=SecureSource(), ledger=ledger)
+    assert ledger.entries[0].event == ApproximateEvent(epsilon=0.5, delta=1e-6)
+    assert json.loads(dpfda.spent().to_json())["releases"][0]["event"]["name"] == "approximate"
 
 
 @pytest.mark.filterwarnings("ignore:too few people")

@@ -11,6 +11,7 @@ from dpfda.privacy.calibration import gaussian_delta
 from dpfda.privacy.cost import Cost
 from dpfda.regression.empirical_risk import CURVATURE, TOLERANCE, Risk, minimize_risk, most_steps
 from dpfda.regression.methods.objective_perturbation import TiltedLook
+from dpfda.regression.methods.output_perturbation import MinimizerLook
 from dpfda.regression.problem import Bounds, Problem
 
 
@@ -47,6 +48,13 @@ def test_the_number_of_steps_is_public():
     assert most_steps(100, link="linear", ridge=2.0, tilt=np.zeros(3)) == math.ceil(
         80 * 4 / 8 * 100 * math.log(2)
     ) + 9  # fmt: skip
+
+
+@pytest.mark.parametrize("look", MinimizerLook.examples())
+def test_the_sensitivity_of_a_minimizer_includes_the_solver(look):
+    """Two people's gradients, of length 1 each, and what either solution may be off by."""
+    assert look.l2 == 2 + 2 * TOLERANCE
+    assert look.mechanism.sensitivity >= look.l2
 
 
 @pytest.mark.parametrize("look", TiltedLook.examples())

@@ -193,7 +193,7 @@ class Filter:
             raise BudgetExceeded(_NO_DELTA)
         rest = exact(self.limit.delta) - price.delta
         found = total(price, delta=rounded_down(rest) if rest > 0 else 0.0)
-        return Budget(epsilon=min(found.epsilon, self.limit.epsilon), delta=found.delta)
+        return found if found.epsilon <= self.limit.epsilon else self.limit
 
     def remaining(self, way: str | None, sums: Sums) -> Budget:
         """What a conversation may announce, rounded down."""

@@ -272,6 +272,10 @@ class BaseLedger(ABC):
     def _refusal(self, price: Price) -> str:
         return self.rule.refusal(self._way, self._charged, price)
 
+    def _fits(self) -> bool:
+        """Whether all entries together keep to the limit, as a stored form should."""
+        return self.rule.allows(self._way, self._charged)
+
     def _way_for(self, price: Price, whole: Price | None) -> str | None:
         """What an empty ledger uses its δ for: the announcement decides, if all of it fits."""
         announced = None if whole is None else self.rule.way(self.rule.charge(whole))

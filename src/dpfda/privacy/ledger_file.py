@@ -126,8 +126,13 @@ class FileLedger(BaseLedger):
                     raise LedgerDamaged(
                         f"{self.path} has {names} names (hard links): remove all but one"
                     )
+                known = len(self._checksums)
                 for record, checksum in self._records():
                     self._take(record, checksum)
+                if len(self._checksums) > max(known, 1) and not self._fits():
+                    raise LedgerDamaged(
+                        f"{self.path} has a record that is not a ledger's: it is over the limit"
+                    )
                 self._acknowledge(mark)  # what a process that died had stored
                 yield
             finally:

@@ -31,13 +31,13 @@ about 1.6 in δ. This file proves that, for releases that may depend on earlier 
     releases are chosen, and E (1 - e^{ε-L})_+ ≤ e^C V(0; v) at the end: releases with Σs² ≤ v and
     Σc ≤ C are (ε, e^C V(0; v))-DP together.
 
-    Here g(x) = 2A e^{ε/2} (sinh u - u)_+, u = (x - ε)/2 + b, for some b > 0. With y = u - b, what it
-    must exceed is 2e^{ε/2} sinh y, so A = max_{y>0} sinh y/(sinh u - u). That is at least e^{-b}, so
+    Here g(x) = 2A e^{ε/2} (sinh u - u)_+, u = (x - ε)/2 + b, for some b > 0. With y = u - b, it
+    must exceed 2e^{ε/2} sinh y, so A = max_{y>0} sinh y/(sinh u - u). That is at least e^{-b}, so
     A(sinh u - u) - sinh y is convex in y > 0, and the ratio has a single peak.
 
 Examples:
     >>> round(capacity(epsilon=1.0, delta=1e-5) / gaussian_mu(epsilon=1.0, delta=1e-5)**2, 2)
-    0.93
+    0.94
 """
 
 from __future__ import annotations

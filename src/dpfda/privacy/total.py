@@ -1,4 +1,4 @@
-"""What releases cost together, sizes fixed in advance: the smallest of four true bounds."""
+"""What releases cost together, sizes fixed in advance: the smallest of several true bounds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dpfda.privacy.symmetrized import hockey_stick, spread
 _ORDERS = [0.01 * 1.2**step for step in range(110)]  # λ, up to 5·10^6
 _HUGE = 1e150  # beyond every limit, and its square a finite float
 _UP = 1 + 1e-9  # of ε: rounding, and the lattice of Gaussian noise
+_SIMPLER = 1.01  # of ε: so much more is said where no δ is needed then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +38,9 @@ class Budget:
 def total(price: Price, *, delta: float) -> Budget:
     """(ε, δ) of releases about the same unit, none of which depended on another's answer.
 
-    Sums are always true; with a δ so are μ² (`gaussian_dp`), variances (`symmetrized`) and Rényi
-    divergences of every order (`moments`). The smallest ε is taken. The δ_i of releases of which
-    only (ε_i, δ_i) is known come on top of `delta`.
+    Sums are always true; with a δ so are those of μ² (`gaussian_dp`), variances (`symmetrized`) and Rényi
+    divergences of every order (`moments`). The smallest ε is taken; the sum, which needs no `delta`,
+    if it is about as small. The δ_i of releases of which only (ε_i, δ_i) is known come on top.
 
     Args:
         price: the releases.
@@ -48,7 +49,7 @@ def total(price: Price, *, delta: float) -> Budget:
     Examples:
         >>> from dpfda.privacy.price import compose
         >>> print(total(compose([PureEvent(epsilon=0.1)] * 100), delta=1e-6))
-        ε = 5.68689, δ = 1e-06
+        ε = 4.98321, δ = 1e-06
         >>> print(total(compose([PureEvent(epsilon=0.1)] * 10), delta=1e-6))
         ε = 1
     """
@@ -60,9 +61,10 @@ def total(price: Price, *, delta: float) -> Budget:
     if undivided:
         counts.append((PureEvent(epsilon=min(rounded_up(undivided), 1e300)), 1))
     noise = float(min(price.precision, Fraction(_HUGE)))
-    epsilon = min(_by_squares(counts, noise, delta), _by_moments(counts, noise, delta))
+    apart = plain.epsilon + _by_squares([], noise, delta)  # (ε, 0) and (ε', δ)
+    epsilon = min(apart, _by_squares(counts, noise, delta), _by_moments(counts, noise, delta))
     epsilon = min(epsilon, _by_spread(counts, noise, delta, epsilon)) * _UP
-    if not price.precision and plain.epsilon <= epsilon:
+    if not price.precision and plain.epsilon <= _SIMPLER * epsilon:
         return plain
     return Budget(epsilon=epsilon, delta=rounded_up(price.delta + Fraction(repr(delta))))
 
