@@ -105,8 +105,8 @@ def test_a_turn_is_one_lock_for_all_threads_of_a_process() -> None:
     [
         {"format": "dpfda-ledger-1", "limit_epsilon": 1.0, "limit_delta": 0.0},
         {"limit_epsilon": 1.0, "limit_delta": 0.0},
-        ["dpfda-ledger-2"],
-        "dpfda-ledger-2",
+        ["dpfda-ledger-3"],
+        "dpfda-ledger-3",
     ],
 )
 def test_another_format_is_no_ledger(

@@ -2,8 +2,8 @@
 
 Let L be the privacy loss of everything released, and s_k the sum of K(λ_k) over releases
 (`moments`). Each exp(λ_k L - s_k) is a nonnegative supermartingale of mean at most 1, however
-releases are chosen, and so is their mean M over n orders that were fixed before the first release,
-M(ℓ) = Σ_k exp(λ_k ℓ - s_k)/n. If
+releases are chosen, and so is their mean M(ℓ) = Σ_k w_k exp(λ_k ℓ - s_k), Σw_k = 1, if orders and
+weights were fixed before the first release. If
 
     (1 - e^{ε-ℓ})_+ ≤ δ M(ℓ)   for all ℓ
 
@@ -12,8 +12,8 @@ at the sums of the last release, then E (1 - e^{ε-L})_+ ≤ δ E M ≤ δ: ever
 mean of the orders is one. In x = ℓ - ε the difference of the logarithms is concave, so its maximum
 is where 1/(e^x - 1) is the mean of the orders weighted by their terms of M.
 
-The orders follow from the limit: λ is the best one for Gaussian noise that uses the limit up. Few
-large releases are best counted by larger ones.
+The orders follow from the limit: one near λ, the best for Gaussian noise that uses the limit up,
+and a larger one, which is better for few large releases.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from collections.abc import Sequence
 
 from dpfda.privacy.calibration import LATTICE_RESERVE
 
-_MULTIPLES = (1.0, 2.2)
-"""The orders in units of that for Gaussian noise: chosen on random sequences of releases."""
+_MULTIPLES, WEIGHTS = (0.8, 2.2), (0.85, 0.15)
+"""The orders in units of λ, and their weights: the best found on random sequences of releases."""
 
 _MOST_EPSILON = 1e6  # above, exponents lose their digits, and nothing is protected
 _ROUNDING = 1e-9  # of log δ: sums of floats, and the lattice of Gaussian noise
@@ -35,13 +35,11 @@ def orders(*, epsilon: float, delta: float) -> tuple[float, ...]:
 
     Examples:
         >>> [round(order, 1) for order in orders(epsilon=1.0, delta=1e-5)]
-        [23.5, 51.7]
+        [18.8, 51.7]
     """
     tail = math.sqrt(-2 * math.log(delta))
-    spread = (
-        2 * epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon))
-    )  # ε = spread²/2 + tail·spread
-    return tuple(multiple * tail / spread for multiple in _MULTIPLES)
+    mu = 2 * epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon))  # ε = μ²/2 + tail·μ
+    return tuple(multiple * tail / mu for multiple in _MULTIPLES)
 
 
 def log_delta(epsilon: float, orders: Sequence[float], sums: Sequence[float]) -> float:
@@ -56,16 +54,17 @@ def log_delta(epsilon: float, orders: Sequence[float], sums: Sequence[float]) ->
     if not 2 * LATTICE_RESERVE < epsilon <= _MOST_EPSILON:
         return 0.0
     epsilon -= LATTICE_RESERVE
-    share = math.log(len(orders))
+    parts = [math.log(weight) for weight in WEIGHTS]
 
     def slope(x: float) -> tuple[float, float]:
         """The logarithm of (1 - e^{-x})/M and its derivative."""
-        terms = [order * (epsilon + x) - total for order, total in zip(orders, sums, strict=True)]
+        known = zip(parts, orders, sums, strict=True)
+        terms = [part + order * (epsilon + x) - total for part, order, total in known]
         largest = max(terms)
         weights = [math.exp(term - largest) for term in terms]
         whole = sum(weights)
         mean = sum(w * order for w, order in zip(weights, orders, strict=True)) / whole
-        value = math.log(-math.expm1(-x)) - largest - math.log(whole) + share
+        value = math.log(-math.expm1(-x)) - largest - math.log(whole)
         return value, 1 / math.expm1(x) - mean
 
     low, high = math.log1p(1 / max(orders)), math.log1p(1 / min(orders))

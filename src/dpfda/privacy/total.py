@@ -11,7 +11,6 @@ from dpfda.privacy.events import Event, PureEvent
 from dpfda.privacy.gaussian_dp import mu
 from dpfda.privacy.moments import moment
 from dpfda.privacy.price import Price, parts, rounded_up
-from dpfda.privacy.symmetrized import hockey_stick, spread
 
 _ORDERS = [0.01 * 1.2**step for step in range(110)]  # λ, up to 5·10^6
 _HUGE = 1e150  # beyond every limit, and its square a finite float
@@ -38,9 +37,9 @@ class Budget:
 def total(price: Price, *, delta: float) -> Budget:
     """(ε, δ) of releases about the same unit, none of which depended on another's answer.
 
-    Sums are always true; with a δ so are those of μ² (`gaussian_dp`), variances (`symmetrized`) and Rényi
-    divergences of every order (`moments`). The smallest ε is taken; the sum, which needs no `delta`,
-    if it is about as small. The δ_i of releases of which only (ε_i, δ_i) is known come on top.
+    Sums are always true; with a δ so are those of μ² (`gaussian_dp`) and of Rényi divergences of
+    every order (`moments`). The smallest ε is taken; or Σε, which needs no `delta`, if it is about
+    as small. The δ_i of releases of which only (ε_i, δ_i) is known come on top.
 
     Args:
         price: the releases.
@@ -49,7 +48,7 @@ def total(price: Price, *, delta: float) -> Budget:
     Examples:
         >>> from dpfda.privacy.price import compose
         >>> print(total(compose([PureEvent(epsilon=0.1)] * 100), delta=1e-6))
-        ε = 4.98321, δ = 1e-06
+        ε = 5.08577, δ = 1e-06
         >>> print(total(compose([PureEvent(epsilon=0.1)] * 10), delta=1e-6))
         ε = 1
     """
@@ -63,7 +62,7 @@ def total(price: Price, *, delta: float) -> Budget:
     noise = float(min(price.precision, Fraction(_HUGE)))
     apart = plain.epsilon + _by_squares([], noise, delta)  # (ε, 0) and (ε', δ)
     epsilon = min(apart, _by_squares(counts, noise, delta), _by_moments(counts, noise, delta))
-    epsilon = min(epsilon, _by_spread(counts, noise, delta, epsilon)) * _UP
+    epsilon *= _UP
     if not price.precision and plain.epsilon <= _SIMPLER * epsilon:
         return plain
     return Budget(epsilon=epsilon, delta=rounded_up(price.delta + Fraction(repr(delta))))
@@ -88,21 +87,3 @@ def _by_moments(counts: Counts, noise: float, delta: float) -> float:
         peak = -math.log1p(order) - order * math.log1p(1 / order)
         found = min(found, (-math.log(delta) + peak + whole) / order)
     return max(found, 0.0) + LATTICE_RESERVE
-
-
-def _by_spread(counts: Counts, noise: float, delta: float, known: float) -> float:
-    """The smallest ε up to `known` at which `hockey_stick` is at most δ."""
-    pairs = [(times, spread(event)) for event, times in counts]
-    squares = noise + sum(times * square for times, (square, _) in pairs)
-    excess = sum(times * extra for times, (_, extra) in pairs)
-
-    def fits(epsilon: float) -> bool:
-        return hockey_stick(epsilon=epsilon, squares=squares, excess=excess) <= delta
-
-    if not 0 < known < _HUGE or not 0 < squares < _HUGE or not fits(known):
-        return known
-    good, bad = known, 0.0
-    while good - bad > 1e-10 * known:
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if fits(middle) else (good, middle)
-    return good
