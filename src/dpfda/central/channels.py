@@ -17,7 +17,6 @@ from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
-from dpfda.privacy.price import Price
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import part, whole
 from dpfda.protocol.query import AdditiveLook, Query, Records
@@ -133,9 +132,9 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
             raise InvalidParameter("parts", "shares of 1", [str(one.share) for one in self.parts])
 
     @property
-    def most(self) -> Price:
-        """The limit of each channel's questions: all are asked in the same way."""
-        return self.parts[0].most
+    def pure(self) -> bool:
+        """Whether no question uses δ: those about all channels are asked in the same way."""
+        return self.parts[0].pure
 
     def questions(self) -> Questions[Release]:
         """Those about the first channel, then those about the second one."""

@@ -17,8 +17,7 @@ from dpfda.central.conversation import CurveConversation, reaches, too_small
 from dpfda.central.quadrature import Grid, as_grid
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
-from dpfda.privacy.cost import Cost, limit
-from dpfda.privacy.price import Price
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
@@ -113,11 +112,6 @@ class MeanRelease(CurveConversation[Release], name="mean"):
     def whole(self) -> Cost:
         """The share of the budget: Gaussian, or pure ε where the mechanism is better with it."""
         return self.mechanism.budget(self)
-
-    @property
-    def most(self) -> Price:
-        """The limit that holders keep it to."""
-        return limit(epsilon=self.epsilon, delta=0.0 if self.whole.pure else self.delta)
 
     @property
     def strength(self) -> float:

@@ -70,7 +70,7 @@ class Conversation(
     @property
     def pure(self) -> bool:
         """Whether no question uses δ: then it is announced, and paid for, as pure ε."""
-        return not self.delta
+        return self.whole.pure
 
     @property
     def most(self) -> Price:
