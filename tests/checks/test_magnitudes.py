@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from site_studies import half
 
 from dpfda.central.cell_looks import NearestMean, cell_sensitivity
 from dpfda.central.looks import BallMean
@@ -146,6 +147,14 @@ def test_more_records_than_sums_have_room_for_are_refused_before_spending(
     with pytest.raises(DpfdaError):
         stream.answer(query, number=0)
     assert ledger.entries == ()
+
+
+def test_a_look_about_any_number_of_records_has_room_for_so_many_only() -> None:
+    look = half()  # announces no number; a record adds up to 2^20
+    look.count((1 << 43) - 1)
+    for part in (False, True):
+        with pytest.raises(ProtocolError, match="has room for 8796093022207 records"):
+            look.count(1 << 43, part=part)
 
 
 def test_targets_at_their_bound_do_not_wrap() -> None:
