@@ -197,6 +197,14 @@ def test_without_the_charge_many_coordinates_are_not_paid_for():
         assert exact_delta(1 - mpmath.mpf(excess), 1 / mpmath.mpf(mu)) > 1e-6
 
 
+def test_the_charge_is_that_of_the_proof():
+    """2·12·4.4 times the part J/6s² of the excess that grows with J, over μ; and little more."""
+    for coordinates, mu in ((1, 0.01), (10**5, 0.3), (10**8, 5.0)):
+        needed = 2 * 12 * 4.4 * coordinates / (6 * STEPS**2) / mu
+        charge = lattice_charge(coordinates=coordinates, steps=STEPS, mu=mu)
+        assert needed <= charge <= 1.2 * needed
+
+
 def test_gaussian_noise_is_made_for_what_is_left():
     noise = Gaussian(mu=0.1, sensitivity=1.0, axes=(1.0,) * 1000)
     rounding = 2 * math.sqrt(1000) / STEPS
