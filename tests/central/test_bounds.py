@@ -193,6 +193,7 @@ BLIND = sorted(
 )
 
 
+@pytest.mark.filterwarnings("ignore:noise hides how")
 def test_methods_that_see_no_rows_say_so() -> None:
     assert BLIND == ["noisy_gradient", "objective_perturbation", "output_perturbation"]
     for name in (*SEEING, *BLIND):

@@ -237,8 +237,8 @@ class Release(Documented):
         grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
         points = math.prod(axis.size for axis in grid)
         functions = _array(body, "functions", (None, points))
-        several = () if body["channels"] == 1 else (body["channels"],)
-        several = several or ((len(body["names"]),) if body["names"] else ())
+        channels = () if body["channels"] == 1 else (body["channels"],)
+        several = channels or ((len(body["names"]),) if body["names"] else ())
         noisy = _array(body, "noisy", (*several, len(functions)))
         own = {
             "basis": FunctionBasis(grid, functions, np.ones(len(functions))),
@@ -247,7 +247,7 @@ class Release(Documented):
             "center": _array(body, "center", (*several, points)),
             "noise": tuple(law.read() for law in body["noise"]),
             "sampling": tuple(law.read() for law in body["sampling"]),
-            "unseen": _unseen(body["unseen"], several),
+            "unseen": _unseen(body["unseen"], channels),
             "solved": None if body["solved"] is None else Solved.read(body["solved"]),
         }
         del body["functions"]
