@@ -54,6 +54,11 @@ class Strength(NamedTuple):
         return self.signal > 0 and self.error <= _THIRD**2 * self.signal
 
     @property
+    def hidden(self) -> bool:
+        """Whether what was public before may be as close to the truth as the release."""
+        return self.error >= self.signal
+
+    @property
     def same(self) -> bool:
         """Whether the release is what was public before."""
         return self.released <= _SAME**2 * self.noise
@@ -93,7 +98,21 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     norms = functions**2 @ weights
     doubt = blur(noisy**2 * norms, each[row if len(each) > 1 else 0] * norms)
     signal = max(square(noisy) - noise - doubt, 0.0)
-    return Strength(signal, max(risk, left), noise, square(kept))
+    error = max(risk, left)
+    if release.density:
+        error += _beyond(noisy**2 * norms, each[0] * norms)
+    return Strength(signal, error, noise, square(kept))
+
+
+def _beyond(squares: FloatArray, variance: FloatArray) -> float:
+    """What rougher functions than the released ones may hold of a narrow density.
+
+    Their part of the square is to that of the rougher half as this is to that of the smoother half.
+    """
+    half = len(squares) // 2
+    smooth, rough = ((squares - variance)[part].sum() for part in (slice(half), slice(half, None)))
+    rough = max(float(rough), 0.0)
+    return rough * min(rough / max(float(smooth), 1e-300), 1.0)
 
 
 def blur(squares: FloatArray, variance: FloatArray) -> float:
@@ -110,10 +129,17 @@ def judged(release: Release) -> Verdict:
     if release.summary.startswith("function-on-scalar"):
         return _effects(release)
     if release.summary == "covariance":
-        return _shape(release, "the covariance may be 0 everywhere", even=False)
+        return _shape(release, "a covariance of 0", even=False)
     if release.summary == "density":
-        return _shape(release, "an even density may be as close")
-    return _shape(release, "a constant may be as close", kind="guessing")
+        return _shape(release, "an even density")
+    return _shape(release, "a constant", kind="guessing")
+
+
+def _told(what: str, instead: str, *, hidden: bool) -> str:
+    """What noise does to a release, beside what was public before."""
+    if hidden:
+        return f"noise hides {what}: {instead} may be as close"
+    return f"noise blurs {what}: its error may be more than half of that of {instead}"
 
 
 def _mean(release: Release, row: int) -> Verdict:
@@ -121,10 +147,10 @@ def _mean(release: Release, row: int) -> Verdict:
     name, found = release.name_of(row + 1), strength(release, row=row)
     span, curve = public_span(release.parameters, row), len(release.basis.grid) == 1
     wide = known = level = False
-    clear, same = found.clear, found.same
+    clear, same, hidden = found.clear, found.same, found.hidden
     if "doubt" in release.parameters:  # the default mean knows its expected error
         doubt = float(np.ravel(release.parameters["doubt"])[row if release.channels > 1 else 0])
-        clear, same = doubt <= DOUBTED, doubt > MOSTLY
+        clear, same, hidden = doubt <= DOUBTED, doubt > MOSTLY, False
     if curve:
         low, high = (np.atleast_2d(side)[row] for side in release.interval(simultaneous=True))
         level = bool(low.max() <= high.min())
@@ -137,7 +163,7 @@ def _mean(release: Release, row: int) -> Verdict:
     kind: Kind = "center" if same else "noise"
     what = "this is the public center of the curves, or close to it: noise hides where they are"
     if not same:
-        what = "noise hides the curve: the public center alone may be as close"
+        what = _told("the curve", "the public center", hidden=hidden or wide)
     if wide:
         what += ", and the band is as wide as the public range of values, so this release says "
         what += "nothing"
@@ -170,7 +196,9 @@ def _effects(release: Release) -> Verdict:
 
 def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "noise") -> Verdict:
     """Beside a constant: does anything stand out of the noise?"""
-    if strength(release, even=even).clear:
+    found = strength(release, even=even)
+    if found.clear:
         return Verdict()
-    told = f"{release.summary}: noise hides its shape: {instead}. {REMEDY}"
-    return Verdict(kind=kind, sentences=(told,))
+    told = _told("its shape", instead, hidden=found.hidden)
+    kind = kind if found.hidden else "noise"
+    return Verdict(kind=kind, sentences=(f"{release.summary}: {told}. {REMEDY}",))

@@ -7,8 +7,10 @@ import warnings
 
 import numpy as np
 
+from dpfda.curves.symmetric import floored
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.regression.model import RegressionModel
+from dpfda.regression.released import Released
 from dpfda.report import Verdict
 
 _MOSTLY = 1 / 3  # of the variance of the belief about slopes: so much is left by the release
@@ -41,6 +43,9 @@ _TOO_FEW = (
     "There are too few rows for this budget: predictions may be no better than one constant for "
     "everybody."
 )
+_TOGETHER = (
+    "No coefficient stands out of its privacy noise by itself: noise hides which of them counts."
+)
 _ANYWHERE = (
     "The band of the slope function holds 0 everywhere: predictions rest on the curves, but on "
     "which part of them is not known."
@@ -62,10 +67,38 @@ def judged(model: RegressionModel) -> Verdict:
     if not model.has_interval:
         few = _strength(model) < _FEW
         return Verdict(kind="guessing" if few else "unclear", sentences=(_TOO_FEW,) * few)
-    low, high = model.interval(1 - _CHANCE, simultaneous=True)
-    if np.any((low > 0) | (high < 0)):
-        return Verdict()
-    return Verdict(kind="noise", sentences=(_NOISE,))
+    hidden, found = _zero_everywhere(model), _clarity(model.fit.released)
+    if found < _CLEAR and hidden:
+        told = _CONSTANT if model.of_curves else _NOISE
+        return Verdict(kind="noise", sentences=(told,))
+    told = _ANYWHERE if model.of_curves else _TOGETHER
+    return Verdict(sentences=(told,) * hidden)
+
+
+def _clarity(released: Released | None) -> float:
+    """By how many deviations a line explains more than noise and sampling would make it.
+
+    Of vectors b̂ that have errors of covariance S alone, b̂ᵀQb̂ has mean tr(QS) and variance
+    2 tr(QSQS); Q = 2A - AMA says what the line of A b̂ explains, A a regularized inverse of M.
+    """
+    assert released is not None
+    matrix, b = released.matrix, released.vector
+    errors = released.vector_sigma**2 * np.eye(len(b))
+    noise = released.matrix_variance
+    if released.constant:  # take the mean row and the mean target off
+        mean, target = matrix[:-1, -1] / matrix[-1, -1], b[-1] / matrix[-1, -1]
+        matrix, b = matrix[:-1, :-1] - np.outer(mean, matrix[-1, :-1]), b[:-1] - mean * b[-1]
+        errors = released.vector_sigma**2 * (np.eye(len(b)) + np.outer(mean, mean))
+        errors = errors + target**2 * np.diag(noise[:-1, -1])
+    shifted = released.center_sigma * released.target_center_sigma
+    errors = errors + shifted**2 * np.eye(len(b))
+    errors = errors + released.target_variance / released.rows * floored(matrix)
+    floor = 2 * math.sqrt(float(noise.max()) * len(matrix))
+    inverse = floored(matrix, max(floor, 1e-12), inverted=True)
+    form = 2 * inverse - inverse @ floored(matrix) @ inverse
+    alone = form @ errors
+    deviation = math.sqrt(2 * float(np.trace(alone @ alone)))
+    return float(b @ form @ b - np.trace(alone)) / max(deviation, 1e-300)
 
 
 def _strength(model: RegressionModel) -> float:
@@ -86,13 +119,13 @@ def _same_for_all(model: RegressionModel) -> str:
 
 
 def _zero_everywhere(model: RegressionModel) -> bool:
-    """Whether no part of the slope function is known to differ from 0."""
-    if not model.has_band:
+    """Whether no coefficient, or no part of the slope function, is known to differ from 0."""
+    if not model.has_interval:
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said by `pulled`
-        band = model.slope_band()
-    return bool(np.all((band.low <= 0) & (band.high >= 0)))
+        low, high = model.interval(1 - _CHANCE, simultaneous=True)
+    return bool(np.all((low <= 0) & (high >= 0)))
 
 
 def pulled(model: RegressionModel) -> str | None:
