@@ -369,10 +369,10 @@ def _half_width(
 
 
 def _unseen(value: float | list[float], several: tuple[int, ...]) -> float | FloatArray:
-    """As it was: a number, or one a channel."""
-    if np.shape(value) != several or not np.all(np.asarray(value) >= 0):
+    """As it was: a number, or one for each of several functions."""
+    if np.shape(value) not in ((), several) or not np.all(np.asarray(value) >= 0):
         raise InvalidData("unseen", f"numbers of shape {several}, 0 at least", f"{value}")
-    return np.array(value) if several else float(np.asarray(value))
+    return np.array(value) if np.ndim(value) else float(np.asarray(value))
 
 
 def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:
