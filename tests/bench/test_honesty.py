@@ -244,7 +244,7 @@ def test_every_kind_is_released_and_judged(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_command_reads_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(honesty, "KINDS", {"mean": honest.KINDS["mean"]})
     monkeypatch.setattr(honesty, "_REFERENCE_SEEDS", 15)
-    monkeypatch.setattr(honesty, "_QUICK_SIZES", (40,))
+    monkeypatch.setattr(honesty, "_QUICK_EPSILONS", {40: (1.0,)})
     path = tmp_path / "widths.csv"
     call = ["bench", "honesty", "--quick", "--jobs", "1", "--write-reference", str(path)]
     assert CliRunner().invoke(command_line, call, catch_exceptions=False).exit_code == 0

@@ -25,7 +25,7 @@ from dpfda_bench.benchmarks._honesty_judge import (
 )
 from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
 from dpfda_bench.benchmarks._honesty_task import LEVEL
-from dpfda_bench.benchmarks._honesty_trials import KINDS, Price, Trial, trials
+from dpfda_bench.benchmarks._honesty_trials import KINDS, Trial, trials
 from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {
@@ -42,11 +42,18 @@ GOALS: dict[str, Goal] = {
 Seeds = Literal["choose", "confirm"]
 _FIRST_SEED: dict[Seeds, int] = {"choose": 0, "confirm": 1000}
 
-_SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 3000), (40, 500)
-_EPSILONS, _QUICK_EPSILONS = (0.01, 0.1, 1.0, 10.0), (0.1, 1.0)
+_EPSILONS: dict[int, tuple[float, ...]] = {
+    10: (0.1, 1.0, 10.0),
+    40: (0.01, 1.0, 10.0),
+    200: (0.1, 1.0, 10.0),
+    1000: (0.01, 0.1, 1.0),
+    3000: (0.1, 1.0, 10.0),
+}
+"""By the number of people: n·ε from 0.4 to 30 000, large ε of few people and small ε of many."""
+_QUICK_EPSILONS = {40: (0.1, 1.0), 500: (0.1, 1.0)}
 _DELTAS = (0.0, 1e-6)
 _SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
-_WRONG_SEEDS, _QUICK_WRONG_SEEDS = 200, 10
+_WRONG_SEEDS, _QUICK_WRONG_SEEDS = 100, 10
 _REFERENCE_SEEDS = 150  # of the widths that are compared with: 10 a shape and range
 _CRASHES = 5  # that are shown
 _BLOCK = 10  # seeds of one cell of the grid
@@ -106,26 +113,26 @@ def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int = 0)
 
     The largest samples come first, so that processes end together.
     """
-    prices: tuple[Price, ...] = tuple(product(_QUICK_EPSILONS if quick else _EPSILONS, _DELTAS))
-    sizes = sorted(_QUICK_SIZES if quick else _SIZES, reverse=True)
+    sizes = sorted((_QUICK_EPSILONS if quick else _EPSILONS).items(), reverse=True)
     blocks = [
-        ((kind, n), (start, min(start + _BLOCK, first + total)), is_wrong)
-        for n in sizes
+        ((kind, n), (start, min(start + _BLOCK, first + total)), is_wrong, epsilons)
+        for n, epsilons in sizes
         for kind in KINDS
         for is_wrong, total in ((False, many), (True, wrong))
         for start in range(first, first + total, _BLOCK)
     ]
-    parts = sweep.run(partial(_block, prices, bool(wrong)), blocks)
+    parts = sweep.run(partial(_block, bool(wrong)), blocks)
     return [one for part in parts for one in part]
 
 
 def _block(
-    prices: tuple[Price, ...],
     compare: bool,
     cell: tuple[str, int],
     seeds: tuple[int, int],
     wrong: bool,
+    epsilons: tuple[float, ...],
 ) -> list[Trial]:
+    prices = list(product(epsilons, _DELTAS))
     return trials(*cell, range(*seeds), prices, wrong=wrong, compare=compare)
 
 
