@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpfda import PrivateMean
+from dpfda import PrivateMean, rehearse
 from dpfda.central.sparse import SparseMean, sparse_rows
 from dpfda.cli._group import dpfda as main
 from dpfda.errors import InvalidParameter
@@ -113,6 +113,32 @@ def test_chunks_give_the_same_bits() -> None:
     whole = sparse(0).fit(rows)
     chunked = sparse(0).fit_stream(lambda: iter([rows[:500], rows[500:]]))
     assert np.array_equal(whole.mean_, chunked.mean_)
+
+
+def test_chunks_and_sites_of_arrays_with_gaps() -> None:
+    rng, t = np.random.default_rng(0), np.linspace(0, 1, 24)
+    rows = mean_at(t) + 0.3 * rng.normal(size=(2000, 1))
+    rows[np.argsort(rng.uniform(size=rows.shape), axis=1) >= 3] = np.nan
+    whole = sparse(0, delta=1e-5).fit(rows, grid_points=t)
+    assert whole.n_features_in_ == 24
+    chunked = sparse(0, delta=1e-5).fit_stream(
+        lambda: iter([rows[:500], rows[500:]]), grid_points=t
+    )
+    assert np.array_equal(whole.mean_, chunked.mean_)
+    sites = {"a": rows[:500], "b": rows[500:]}
+    joined = rehearse(sparse(0, delta=1e-5), sites, grid_points=t)[0]
+    assert np.mean((joined.mean_ - mean_at(t)) ** 2) < 0.02
+
+
+@pytest.mark.filterwarnings("ignore:n·epsilon is 350")
+def test_bands_hold_for_few_people_and_pure_epsilon() -> None:
+    """With a radius that leaves many people outside, bands held 8 of 30 means."""
+    held = []
+    for seed in range(30):
+        found = sparse(seed).fit(points_of(350, 2, seed)).release_
+        low, high = found.interval(0.95, simultaneous=True)
+        held.append(np.all((low <= mean_at(T)) & (mean_at(T) <= high)))
+    assert np.mean(held) >= 0.92 - 2 * 0.045  # two standard errors of 30 runs
 
 
 def test_the_first_query_does_not_depend_on_the_records() -> None:

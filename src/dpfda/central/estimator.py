@@ -166,7 +166,7 @@ class CuratedCurveEstimator(CentralEstimator):
         least = 2 if reset else 1  # a chunk may be short
         curves = self._array(X, reset=reset, least=least)
         read = self._read_curves(curves, grid_points, least=least)
-        self.n_features_in_ = read.rows[0].shape[1]
+        self.n_features_in_ = read.center.shape[-1]
         return read
 
     def _array(self, X: Any, *, reset: bool, least: int) -> Any:

@@ -14,7 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, norm_bound, trapezoid
-from dpfda.central.radius import find_radius
+from dpfda.central.radius import find_radius, left_outside
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.central.sparse import (
@@ -36,9 +36,12 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import array, flag
 from dpfda.protocol.query import Records
 
-_CHECK, _ESTIMATE, _FIRST, _SEARCH = 0.05, 0.15, 0.2, 0.05  # shares of queries before the last
+_CHECK, _ESTIMATE, _FIRST = 0.05, 0.15, 0.2  # shares of the queries before the search
+_LEAST_SEARCH, _MOST_SEARCH = 0.05, 0.15  # share of the search for a radius
+_TELLING = 90.0  # n times the ε of a search that finds it
 _TIME_FUNCTIONS = 5  # of the density of times: level, slope and three waves
 _CERTAIN = 2.0  # deviations of noise that people outside the radius are worth
+_ROOM = 3.0  # how much a radius is widened for each share of people whom the search leaves outside
 _SURE = 0.999  # of a warning about the density of times
 _FAR = 0.2  # relative distance of densities that is worth a warning
 _LEAST = 1 / 3  # of a uniform density: an estimated one is nowhere lower
@@ -146,7 +149,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         """The density of times, a center, a radius about it, and the moments."""
         basis, budget, length = self.basis(mean), mean.whole, norm_bound(1.0, mean.grid)
         sizes = _Sizes.of(mean.strength, basis.size)
-        shares = (_ESTIMATE if self.estimate else _CHECK, _FIRST, _SEARCH)
+        shares = (_ESTIMATE if self.estimate else _CHECK, _FIRST, _search_share(mean))
         times, first, search = map(budget.part, shares)
         density, told = yield from self._density(mean, times)
 
@@ -155,10 +158,12 @@ class Sparse(FunctionMechanism, name="sparse"):
         shrinkage = monotone_shrinkage(coarse.values, coarse.noise.variance)
         center = padded(shrinkage * coarse.values, sizes.fine)
         place = self._place(mean, center, np.ones(sizes.fine), density)
+        reach = _reach(mean, place)
+        outside = left_outside(search, place, bound=reach, certain=_CERTAIN)
         radius = yield from find_radius(
             search,
             place,
-            bound=_reach(mean, place),
+            bound=reach,
             certain=_CERTAIN,
             choice=SparseRadiusChoice,
             count=SparseRadiusCount,
@@ -166,7 +171,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         look = SparseMoments(
             cost=budget.rest(times, first, search),
             **place,
-            radius=radius,
+            radius=(1 + _ROOM * outside) * radius,
             groups=1,
             second=sizes.second,
             separate=False,
@@ -250,6 +255,13 @@ def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
     level = math.sqrt(max(0.0, float((noisy**2 - variance)[last].mean())))
     beyond = level * size / np.arange(size + 1.0, wider + 1.0)
     return NoiseLaw(law="gaussian", scales=np.concatenate([np.zeros(size), beyond]))
+
+
+def _search_share(mean: MeanRelease) -> float:
+    """More of a small pure ε, so that the radius is not noise."""
+    if not mean.whole.pure:
+        return _LEAST_SEARCH
+    return min(_MOST_SEARCH, max(_LEAST_SEARCH, _TELLING / mean.strength))
 
 
 def unit_grid(mean: MeanRelease) -> Grid:
