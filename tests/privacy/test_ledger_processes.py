@@ -71,7 +71,9 @@ def test_processes_that_use_two_names_of_a_ledger_do_not_overdraw_it(tmp_path, n
     workers = [start(folder, limit=0.2, worker=folder.name) for folder in folders * 2]
     said = [worker.communicate("go\n") for worker in workers]
     assert not any(out for out, _ in said)
-    assert all("2 names" in error for _, error in said)
+    # One process may see the other's mark vanish, which was made for nothing.
+    assert all("LedgerDamaged" in error for _, error in said)
+    assert any("2 names" in error for _, error in said)
     (folders[1] / "ledger").unlink()
     assert FileLedger(folders[0] / "ledger", limit_epsilon=0.2).spent.epsilon == 0
 
