@@ -37,6 +37,7 @@ from dpfda.privacy.events import (
 from dpfda.privacy.filter import WAYS, Filter, Sums
 from dpfda.privacy.gaussian_dp import laplace_mu, pure_mu, response_mu
 from dpfda.privacy.ledger import Ledger
+from dpfda.privacy.mixture import WEIGHTS, log_delta
 from dpfda.privacy.moments import moment
 from dpfda.privacy.price import compose
 from dpfda.privacy.total import Budget, total
@@ -350,6 +351,32 @@ def test_the_better_order_along_the_way_is_no_filter():
     assert found > 1.2 * delta
     mean = admitted(epsilon, delta, menu, "shared")
     assert best_analyst(menu, mean, epsilon=epsilon, unit=UNIT, longest=7) <= delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (3.0, 1e-4), (0.3, 0.01)])
+def test_the_parts_of_delta_add_up(epsilon, delta):
+    """What each branch accepts, at its edge, costs its own δ; all of them together cost no more."""
+    rule = Filter(Budget(epsilon=epsilon, delta=delta))
+
+    def edge(make: Callable[[float], Event], low: float, high: float, *more: Event) -> Event:
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            fits = rule.allows("shared", rule.charge(compose([make(middle), *more])))
+            low, high = (middle, high) if fits else (low, middle)
+        return make(low)
+
+    noise = edge(gaussian, 1e-4, 50.0)
+    squares = gaussian_delta(epsilon=epsilon, multiplier=noise.multiplier)
+    failing = edge(lambda share: ApproximateEvent(epsilon=0.0, delta=share), 1e-12, 0.5).delta
+    assert squares == pytest.approx(delta / 2, rel=1e-6)
+    assert failing == pytest.approx(delta / 16, rel=1e-6)
+    # With a little Gaussian noise, two large responses need the moments.
+    large = edge(pure, 1e-3, 50.0, pure(0.4 * epsilon), gaussian(1e-3 * epsilon)).epsilon
+    sums = rule.charge(compose([pure(large), pure(0.4 * epsilon), gaussian(1e-3 * epsilon)]))
+    moments = math.exp(log_delta(epsilon, rule.orders, [float(sums.low), float(sums.high)]))
+    assert squares + failing + moments <= delta * (1 + 1e-6)
+    assert moments == pytest.approx(7 / 16 * delta, rel=1e-4)
+    assert sum(WEIGHTS) == 1
 
 
 def test_a_ledger_accepts_what_its_filter_does():
