@@ -25,7 +25,6 @@ from dpfda_bench.random_curves import HOLDING
 _WRONGLY = 0.05  # probability that any cell which meets its goal is said to miss it
 _FAILED = 0.5  # of the public center's error: a release with more has failed
 _WELL = 0.1  # of the public center's error: a release with less has succeeded
-ENOUGH_WELL = 0.1  # share of runs in which all is well, from which false alarms are counted
 BANDS = 0.5  # share of runs with a band, from which coverage is counted
 HELD = 0.9  # coverage of a reference band in a subgroup, from which widths are compared
 LARGEST_ERROR = 10.0
@@ -241,15 +240,15 @@ def _silent(one: Trial) -> bool:
 
 
 def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
-    """Warnings among the runs in which all is well."""
+    """Runs with a right range in which all is well, and yet there is a warning."""
     for cell, runs in holding.items():
-        well = [
-            one.warned
-            for one in runs
-            if one.slack == "right" and one.error < _WELL * one.public and one.holds is not False
-        ]
-        if len(well) >= max(2, ENOUGH_WELL * sum(one.slack == "right" for one in runs)):
-            yield share(cell, well)
+        right = [one for one in runs if one.slack == "right"]
+        if right:
+            yield share(cell, [_well(one) and one.warned for one in right])
+
+
+def _well(one: Trial) -> bool:
+    return one.error < _WELL * one.public and one.holds is not False
 
 
 def _called_small(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
