@@ -157,7 +157,7 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "all of least squares on the sample within z standard errors.",
         "silent_failures: error above half of the public center's, or a band that misses, without "
         "a warning; ranges 3 times too small, or shifted, are cells of their own. false_alarms: "
-        "share of the runs with a right range in which there is a warning though the error is below "
+        "share of the runs with a right range that have a warning though the error is below "
         "a tenth of the public center's and the band holds.",
         "called_too_small: share of runs with a range 3 or 10 times too wide of which a warning "
         "says that it is too small. by subgroup: the worst shape and range of each kind.",
