@@ -77,6 +77,21 @@ def test_ranges_that_are_too_small() -> None:
     assert not told(PrivateMean(1.0, value_range=(0, 100), random_state=0), LARGE)
 
 
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("width", [1, 10, 100])
+def test_a_range_that_is_far_too_wide_is_not_called_too_small(width: int, inference: bool) -> None:
+    """Curves at one end of it are as far from its center as curves that were pulled to a bound."""
+    rng = np.random.default_rng(0)
+    curves = 300 + 200 * np.sin(6 * T) + rng.uniform(-90, 90, size=(2000, 1))
+    for seed in range(3):
+        wide = PrivateMean(
+            1.0, value_range=(0, 1000 * width), inference=inference, random_state=seed
+        )
+        assert told(wide, curves) == ()
+    small = PrivateMean(1.0, value_range=(0, 150), inference=inference, random_state=0)
+    assert "too small" in " ".join(told(small, curves))
+
+
 def test_a_search_that_finds_nobody() -> None:
     """Curves of mean 0 leave their trace in the radius alone, where it is found by counts."""
     warning, *_ = told(PrivateMean(1.0, delta=1e-5, bound=1.0, random_state=0), PHASES)
@@ -255,7 +270,10 @@ def test_commands_print_it(tmp_path: Path) -> None:
     done = CliRunner().invoke(dpfda, call, catch_exceptions=False)
     assert "warning: nearly all curves reach" in done.stdout
     done = CliRunner().invoke(dpfda, [*call, "--json"], catch_exceptions=False)
-    assert len(json.loads(done.stdout)["warnings"]) == 1
+    found = json.loads(done.stdout)
+    others = [one for one in found["warnings"] if one not in found["verdict"]["sentences"]]
+    assert len(others) == 1
+    assert "narrower" not in " ".join(found["warnings"])  # the bound is too small
     path = tmp_path / "rows.csv"
     np.savetxt(path, np.column_stack([ROWS, DOSE]), delimiter=",", header="age,weight,dose",
                comments="", fmt="%.4f")  # fmt: skip

@@ -86,6 +86,10 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         """Coefficients, and how much is left out."""
         return self.layout(mean).rows(records)
 
+    def at_the_bound(self, mean: MeanRelease, release: Release) -> bool:
+        """Only where the curves beyond the bound were not counted, which tells more (`beyond`)."""
+        return release.parameters["stages"] == 1 and super().at_the_bound(mean, release)
+
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """One query, or two and a search between them."""
         return self._two_looks(mean) if self.plan(mean).first else self._one_look(mean)

@@ -8,7 +8,7 @@ the truth is from that, and how large the error of the release is. All this is p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,8 @@ MOSTLY = 0.5
 center."""
 _SAME = 0.2
 """Of the noise's deviation: a curve that is nearer to the public center is called the center."""
-REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
+_REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
+_WIDER = "Give a wider public range first."
 
 
 class Strength(NamedTuple):
@@ -167,7 +168,12 @@ def _mean(release: Release, row: int) -> Verdict:
     if wide:
         what += ", and the band is as wide as the public range of values, so this release says "
         what += "nothing"
-    return Verdict(kind=kind, sentences=(f"{name}: {what}. {REMEDY}",))
+    return Verdict(kind=kind, sentences=(f"{name}: {what}. {remedy(release.warnings)}",))
+
+
+def remedy(warnings: Iterable[str]) -> str:
+    """What may help, unless the public range is known to be too small."""
+    return _WIDER if any("too small" in one for one in warnings) else _REMEDY
 
 
 def public_span(parameters: Mapping[str, Any], row: int = 0) -> float | None:
@@ -190,7 +196,9 @@ def _effects(release: Release) -> Verdict:
     told = f"{names}: the band holds 0 everywhere, so this may be noise alone."
     if all(found for _, found in effects):
         told = f"No effect on the curves was found ({names}): bands hold 0 everywhere, so this may "
-        return Verdict(kind="noise", sentences=(f"{told}be noise alone. {REMEDY}",))
+        return Verdict(
+            kind="noise", sentences=(f"{told}be noise alone. {remedy(release.warnings)}",)
+        )
     return Verdict(sentences=(told,) * bool(names))
 
 
@@ -201,4 +209,4 @@ def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "n
         return Verdict()
     told = _told("its shape", instead, hidden=found.hidden)
     kind = kind if found.hidden else "noise"
-    return Verdict(kind=kind, sentences=(f"{release.summary}: {told}. {REMEDY}",))
+    return Verdict(kind=kind, sentences=(f"{release.summary}: {told}. {remedy(release.warnings)}",))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.judged import NARROW, REMEDY, Strength, blur, public_span
+from dpfda.central.judged import NARROW, Strength, blur, public_span, remedy
 from dpfda.moments.bands import errors
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.differences import compared, differ
@@ -41,7 +41,8 @@ def _means(moments: CurveMoments) -> Verdict:
     span, length = public_span(moments.parameters), float(np.ptp(moments.grid_points))
     if span is not None and 4 * math.sqrt(noise / length) <= NARROW * span:  # of a band of ±2
         return Verdict()
-    told = f"mean: noise hides where the curves are: their public center may be as close. {REMEDY}"
+    told = "mean: noise hides where the curves are: their public center may be as close."
+    told = f"{told} {remedy(moments.warnings)}"
     return Verdict(kind="noise", sentences=(told,))
 
 
@@ -52,7 +53,8 @@ def _covariances(moments: CurveMoments) -> Verdict:
         # The largest eigenvalue of a symmetric matrix of noise is about 2σ√J.
         if np.linalg.eigvalsh(products)[-1] > 2 * np.sqrt(few) * moments.product_noise(table):
             return Verdict()
-    told = f"covariance: noise hides how curves vary, and synthetic curves vary by noise. {REMEDY}"
+    told = "covariance: noise hides how curves vary, and synthetic curves vary by noise."
+    told = f"{told} {remedy(moments.warnings)}"
     return Verdict(kind="noise", sentences=(told,))
 
 
