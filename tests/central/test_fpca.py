@@ -88,7 +88,7 @@ def test_how_many_may_be_said() -> None:
 
 def test_budgets_of_a_pipeline_add_up() -> None:
     y = (SCORES[:, 0] > 0).astype(int)
-    with dpfda.budget(1.9, delta=1e-5) as ledger:
+    with dpfda.budget(2.0, delta=1e-5) as ledger:
         path = make_pipeline(
             PrivateFPCA(1.0, value_range=(-6, 6), n_components=2),
             PrivateLogisticRegression(1.5, feature_norm_bound=6.0, classes=(0, 1)),
