@@ -71,7 +71,7 @@ PLACES = [
         "regression/methods/*.py",
         EVERY,
         "l1 l2 mechanism noise sensitivity weights block statistic exact event _segment *_l1 *_l2 "
-        "tilt* radius* inflation *sigma* clip* unit_rows fitting size",
+        "tilt* radius* kept *sigma* clip* unit_rows fitting size",
     ),
     Place("regression/*.py regression/methods/*.py", COSTS, "questions look _look* most* ask _ask"),
     Place("boosting/requests/*.py boosting/owner.py boosting/owner_rows.py", WORDS),

@@ -28,6 +28,7 @@ _FEW = 10.0  # nμ/√D below which one question is better than two
 _WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
 _NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
 _LEAST_LEFT = 0.05  # of a target's variance that a line is believed to leave
+_WIDER = 1.5  # weighted slopes hold beyond the ball, where noise makes predictions worse
 _CLEAR = 500.0  # nμ/√D from which noise is smaller than what clipping of targets would take off
 _STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
@@ -168,7 +169,7 @@ def solve(
         slope=w * unit * scale,
         offset=offset,
         center=ball.center,
-        radius=ball.radius,
+        radius=ball.radius * (_WIDER if weighted else 1.0),
         clips=clips,
         released=released(location, moments, inverse, n=n) if stated else None,
         explained=explained,
