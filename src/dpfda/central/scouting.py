@@ -96,17 +96,18 @@ class Scouting:
     doubt: float = 1.0
 
     def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
-        """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
-        known = math.isfinite(asked.bound)
-        able = asked.finds_bound and asked.strength >= SEARCH_FROM[asked.whole.pure]
+        """A mean and a radius; a search before, if no bound is known; again, if it is loose."""
         region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
-        if known:
-            region = yield from beyond(asked, region)
-            found = yield from self._round(asked, region)
-            if not (able and found.loose):
-                return found
-            region = region._replace(budget=found.left)
-        region = yield from located(asked, region)
+        if not math.isfinite(asked.bound):
+            region = yield from located(asked, region)
+            return (yield from self._round(asked, region))
+        region = yield from beyond(asked, region)
+        found = yield from self._round(asked, region)
+        able = asked.strength >= SEARCH_FROM[asked.whole.pure]
+        if not (able and found.loose):
+            return found
+        bound = min(region.bound, _SPARE * found.radius)
+        region = Region(found.place["center"], bound, found.left, region.warnings)
         return (yield from self._round(asked, region))
 
     def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[Scouted]:
