@@ -87,7 +87,7 @@ class Inquiry(Portable):
     @cached_property
     def conversation(self) -> Conversation[Any]:
         """What is asked."""
-        return self.model._asks(self._form, rows=self.rows)
+        return self.model._asks(self._form, rows=self.rows).among_sites()
 
     def records(self, X: Any, y: Any = None) -> Records:
         """A site's own rows as the questions need them; they stay where this is called."""

@@ -94,7 +94,8 @@ def rehearse(
         except InvalidData as error:
             found = str(error).partition(", got ")[2]
             raise InvalidData(f"{error.name} of site {name!r}", error.rule, found) from None
-    asked = estimator._asks(form, rows=sum(count_rows(rows) for rows, _ in tables.values()))
+    many = sum(count_rows(rows) for rows, _ in tables.values())
+    asked = estimator._asks(form, rows=many).among_sites()
     if not addable(first := next(asked.questions())):
         raise InvalidParameter("estimator", _SUMS, f"{type(estimator).__name__}, {first.name}")
     result, consortium = convene(

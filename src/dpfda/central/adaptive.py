@@ -69,7 +69,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         known = math.isfinite(mean.bound)
         both = Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
         pure = Cost(epsilon=mean.epsilon).part(mean.share)
-        costs = (both,) if both.pure or not known else (pure, both)
+        costs = (pure, both) if mean.either and known and not both.pure else (both,)
         size = self.basis(mean.grid).size
         return Plan.of(costs, n=mean.n, most=size, single=known)
 

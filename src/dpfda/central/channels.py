@@ -136,6 +136,10 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         """Whether no question uses δ: those about all channels are asked in the same way."""
         return self.parts[0].pure
 
+    def among_sites(self) -> Self:
+        """Each channel with Gaussian noise where a δ is given."""
+        return replace(self, parts=tuple(one.among_sites() for one in self.parts))
+
     def questions(self) -> Questions[Release]:
         """Those about the first channel, then those about the second one."""
         asked = [one.questions() for one in self.parts]

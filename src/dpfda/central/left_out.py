@@ -21,6 +21,7 @@ _SCALES = 2.0 ** (-np.arange(31) / 2)  # of a bound: norms that are thought of, 
 _SURE = 0.95  # of the probability: what a band allows for
 _EXCESS = 0.35  # of a radius: how far a clipped curve is beyond it
 _ASKEW = 0.5  # of what is clipped: in one direction
+_PEAKED = 1.25  # what is left out may be spikes, which are higher than their root mean square
 
 
 class LeftOut(NamedTuple):
@@ -115,7 +116,7 @@ class Layout:
         total = np.cumsum((weights / weights.sum())[::-1])  # from the smallest
         places = np.searchsorted(total, [1 - _SURE, 0.5, _SURE])
         least, likely, most = scales[::-1, 0][np.minimum(places, len(total) - 1)].tolist()
-        return LeftOut(least, likely, most)
+        return LeftOut(least, likely, _PEAKED * most)
 
 
 def clipped_away(radius: float, outside: float, n: int) -> float:

@@ -93,6 +93,8 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         grid: where curves are known.
         mechanism: which questions are asked.
         share: of the budget; the rest is for other channels of the same curves.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "mean"
@@ -100,6 +102,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
     grid: Grid
     mechanism: FunctionMechanism
     share: Fraction = Fraction(1)
+    either: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,6 +140,10 @@ class MeanRelease(CurveConversation[Release], name="mean"):
     def doubts(self, release: Release) -> tuple[str, ...]:
         """A mean as long as the bound."""
         return (too_small("their public bound"),) * self.mechanism.at_the_bound(self, release)
+
+    def among_sites(self) -> Self:
+        """With Gaussian noise where a δ is given."""
+        return replace(self, either=False)
 
     def questions(self) -> Questions[Release]:
         """The mechanism's."""

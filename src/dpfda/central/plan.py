@@ -9,11 +9,9 @@ or a tenth.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -28,7 +26,6 @@ _FILLED = np.array([[1.0], [1 / 3], [1 / 10]])  # how much of a range curves may
 _SCATTER = 0.35  # how far a curve that fills its range lies from the mean, along tilted axes
 _FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15)  # shares that are tried
 TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
-_NEARLY = 1.25  # of the least expected error: as good, if it takes fewer coefficients
 _TOLD = 0.5  # of the bound: noise that hides how much is left out
 FOLDED = 8  # coefficients for each sum of further ones
 
@@ -99,11 +96,11 @@ def _one_query(cost: Cost, n: int, most: int) -> Plan:
         noise = _noise(cost, n, size + (size < most))
         error = _error(prior[:, :size], noise) + _beyond(prior, size)
         plans.append(Plan(cost=cost, size=size, error=error))
-    return _fewest(plans)
+    return min(plans, key=lambda plan: plan.error)
 
 
 def _two_queries(cost: Cost, n: int, most: int) -> Plan:
-    prior, index, plans = _prior(most), np.arange(1, most + 1), []
+    prior, index, best = _prior(most), np.arange(1, most + 1), None
     for first, search, coarse in product(_FIRST, _SEARCH, _sizes(most)):
         before = _noise(cost.part(first), n, coarse)
         after = prior.copy()
@@ -116,19 +113,12 @@ def _two_queries(cost: Cost, n: int, most: int) -> Plan:
             noise = radius2 * _noise(last, n, dimensions) / index[:size]
             error = _error(after[:, :size], noise) + _beyond(prior, size)
             error = (1 - lost) * error + lost * float(after.sum(axis=1).mean())
-            shares: dict[str, Any] = {"first": first, "search": search, "coarse": coarse}
-            plans.append(Plan(cost=cost, size=size, error=error, **shares))
-    return _fewest(plans)
-
-
-def _fewest(plans: Sequence[Plan]) -> Plan:
-    """The best of those with the fewest coefficients that are nearly as good as any.
-
-    Bands are of the noise on all coefficients, also of those that hardly count.
-    """
-    best = min(plan.error for plan in plans)
-    size = min(plan.size for plan in plans if plan.error <= _NEARLY * best)
-    return min((plan for plan in plans if plan.size == size), key=lambda plan: plan.error)
+            if best is None or error < best.error:
+                best = Plan(
+                    cost=cost, size=size, first=first, search=search, coarse=coarse, error=error
+                )
+    assert best is not None
+    return best
 
 
 def _prior(most: int) -> FloatArray:
@@ -139,7 +129,7 @@ def _prior(most: int) -> FloatArray:
 
 def _sizes(most: int) -> list[int]:
     """Numbers of coefficients that are tried."""
-    powers = (step << k for k in range(most.bit_length()) for step in (2, 3))
+    powers = (1 << k for k in range(most.bit_length()))
     return sorted({1, most, *(size for size in powers if size < most)})
 
 

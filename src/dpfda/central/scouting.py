@@ -27,6 +27,9 @@ MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
 """Norms that are tried where nothing is known: public and fixed, whatever the data."""
 SEARCH_FROM = {False: 500, True: 1000}
 """n·ε from which a search finds what it looks for, by whether ε is pure."""
+_AGAIN_FROM = {False: 500, True: 3000}
+"""n·ε from which counts of a search err by a quarter of the curves at most: below, a search about a
+bound that seems loose loses more than it finds."""
 _WITHIN = np.ldexp(1.0, np.arange(-62, 2))  # of a public bound: norms that are tried below it
 _NEAR = 2.0 ** (np.arange(-29, 3) / 2)  # of a norm: how far curves may lie from a guess
 _CERTAIN = 4.0  # deviations of noise that a count must be wrong by to mislead a search
@@ -96,18 +99,17 @@ class Scouting:
     doubt: float = 1.0
 
     def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
-        """A mean and a radius; a search before, if no bound is known; again, if it is loose."""
+        """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
+        known = math.isfinite(asked.bound)
+        able = asked.finds_bound and asked.strength >= _AGAIN_FROM[asked.whole.pure]
         region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
-        if not math.isfinite(asked.bound):
-            region = yield from located(asked, region)
-            return (yield from self._round(asked, region))
-        region = yield from beyond(asked, region)
-        found = yield from self._round(asked, region)
-        able = asked.strength >= SEARCH_FROM[asked.whole.pure]
-        if not (able and found.loose):
-            return found
-        bound = min(region.bound, _SPARE * found.radius)
-        region = Region(found.place["center"], bound, found.left, region.warnings)
+        if known:
+            region = yield from beyond(asked, region)
+            found = yield from self._round(asked, region)
+            if not (able and found.loose):
+                return found
+            region = region._replace(budget=found.left)
+        region = yield from located(asked, region)
         return (yield from self._round(asked, region))
 
     def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[Scouted]:

@@ -120,7 +120,9 @@ assuming the number of records is public
             for one in read.bounds
         ]
         known: dict[str, Any] = {**self._budget, "n": n}
-        mean = MeanRelease(**known, bound=bounds[0], grid=read.grid, mechanism=mechanism)
+        mean = MeanRelease(
+            **known, bound=bounds[0], grid=read.grid, mechanism=mechanism, either=True
+        )
         if len(bounds) == 1:
             return mean
         return ChannelMeans(**known, parts=mean.divided(bounds))

@@ -62,6 +62,10 @@ class Conversation(
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """Two data sets that it tells apart well, for audits."""
 
+    def among_sites(self) -> Self:
+        """The same questions for sites that add up their noise: Gaussian, where a δ is given."""
+        return self
+
     @property
     def whole(self) -> Cost:
         """The budget, to be divided with `Cost.part`."""
