@@ -163,7 +163,7 @@ def test_dense_curves_with_own_points_name_the_option() -> None:
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"value_range": None}, "value_range must be given with design='sparse'"),
+        ({"value_range": None}, "value_range must be given"),
         ({"mechanism": "frl"}, "mechanism must be 'adaptive' with design='sparse'"),
         ({"times": "often"}, "times must be 'uniform', 'estimate'"),
         ({"times": [1.0, 2.0]}, "times must be 101 finite numbers"),

@@ -21,6 +21,8 @@ from dpfda.moments.inferred_mean import Inferred
 from dpfda.moments.sparse_mean import RAGGED, Sparse, declared_density
 from dpfda.protocol.query import Records
 
+_PEAK = 3.0  # of a bound on the norm: how far single points of sparse curves may lie out
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateMean(CuratedCurveEstimator):
@@ -55,7 +57,7 @@ class PrivateMean(CuratedCurveEstimator):
             people who were asked. For the default mechanism.
         design: ``"dense"``: a curve is known at many points, and filled in between;
             ``"sparse"``: of each curve a few points are known (pairs (t, x), or NaN elsewhere), and
-            the points of all people are pooled. Needs a `value_range`; bands then hold the mean of
+            the points of all people are pooled. Needs a range or bound; bands then hold the mean of
             the population. Which one is taken never depends on the data.
         times: with ``design="sparse"``, the density of the points' times: ``"uniform"``,
             ``"estimate"`` (privately, for 15 % of the budget), its values at the grid points, or a
@@ -91,21 +93,23 @@ assuming the number of records is public
 
     @property
     def _sparse(self) -> bool:
-        return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse"
+        chosen = isinstance(self.mechanism, Sparse) or self.mechanism == "sparse"
+        return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse" or chosen
 
     def _read_one(self, curves: Any, grid_points: Any, value_range: Any, least: int) -> HeldRecords:
         self._own_points = isinstance(curves, list | tuple) or hasattr(curves, "start_indices")
         if not self._sparse:
             return super()._read_one(curves, grid_points, value_range, least)
-        if value_range is None:
-            raise InvalidParameter("value_range", "given with design='sparse'", None)
-        middle, half = self._ball(value_range)
+        center, half = self._ball(value_range)
         points, values, grid = read_points(curves, grid_points, domain_range=self.domain_range)
         if len(values) < least:
             raise InvalidData("curves", f"at least {least} curves", f"n_samples = {len(values)}")
-        rows = sparse_rows(points, np.clip(values - middle, -half, half), grid[0])
+        middle = as_function(center, grid[0].size)
+        most = half if self.bound is None else _PEAK * half
+        rest = values - np.interp(np.nan_to_num(points, nan=grid[0][0]), grid[0], middle)
+        rows = sparse_rows(points, np.clip(rest, -most, most), grid[0])
         density = declared_density(self.times, grid[0], shared=points.ndim == 1)
-        return HeldRecords((rows,), grid, (half,), as_function(middle, grid[0].size), density)
+        return HeldRecords((rows,), grid, (half,), middle, density)
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
@@ -130,7 +134,9 @@ assuming the number of records is public
     def _mechanism(self) -> FunctionMechanism:
         chosen = self.mechanism
         if self._sparse:
-            if chosen != "adaptive":
+            if isinstance(chosen, Sparse):
+                return chosen
+            if chosen not in ("adaptive", "sparse"):
                 rule = "'adaptive' with design='sparse', which has queries of its own"
                 raise InvalidParameter("mechanism", rule, chosen)
             return Sparse(estimate=isinstance(self.times, str) and self.times == "estimate")
