@@ -42,7 +42,7 @@ def test_groups_that_are_large_enough_are_all_compared() -> None:
     assert large(found.moments_) == [0, 1, 2]
     assert found.in_words().startswith("The groups differ")
     with pytest.warns(UserWarning, match="group 'c' has about"):
-        found = compared({"a": 1000, "b": 900, "c": 34})
+        found = compared({"a": 1000, "b": 900, "c": 22})
     assert "spelt" not in " ".join(found.moments_.warnings)
 
 
