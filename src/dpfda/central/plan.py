@@ -2,8 +2,8 @@
 
 Everything here is public: how many curves, what may be spent, how many coefficients there are. What
 is hidden is believed to be like this, in units of the public bound: the level of the curves is
-anywhere, their waves fall along the coefficients, and curves fill all of their range, a third of it
-or a tenth.
+anywhere, curves turn once, a few times or often, and fill all of their range, a third of it or a
+tenth.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from dpfda._validate import FloatArray
 from dpfda.privacy.cost import Cost
 
 _LEVEL = 0.18  # squared: of a level that is uniform over three quarters of the range
-_WAVE = 0.03  # squared: the first wave of a mean curve that fills its range
-_FALL = 2.4  # its waves fall like j^-2.4, squared
-_FILLED = np.array([[1.0], [1 / 3], [1 / 10]])  # how much of a range curves may fill
+_WAVES = 0.2  # squared: all waves of a mean curve that fills its range
+_TURNS = (1, 3, 10)  # how many waves are as strong as the first
+_FALL = 4.0  # the squares of the others fall like j^-4
+_FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range curves may fill
+_FILLED, _STRONG = np.array(list(product(_FILLINGS, _TURNS))).T[..., None]  # each with each
 _SCATTER = 0.35  # how far a curve that fills its range lies from the mean, along tilted axes
 _FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15)  # shares that are tried
+_NEARLY = 1.2  # of the least error: as good for all purposes
 TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 _TOLD = 0.5  # of the bound: noise that hides how much is left out
 FOLDED = 8  # coefficients for each sum of further ones
@@ -75,32 +78,36 @@ class Plan:
             most: coefficients there are.
             single: whether one query may be all; without a public bound it may not.
         """
-        return min(_plans(costs, n, most, single), key=lambda plan: plan.error)
+        return _best(costs, n, most, single)
 
 
 @lru_cache(maxsize=256)
-def _plans(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> tuple[Plan, ...]:
-    """The best of each kind and cost."""
-    found = []
+def _best(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> Plan:
+    """The fewest coefficients with which the expected error is nearly the least.
+
+    More of them would hardly lower the error and widen bands.
+    """
+    tried: list[Plan] = []
     for cost in costs:
-        if single:
-            found.append(_one_query(cost, n, most))
-        found.append(_two_queries(cost, n, most))
-    return tuple(found)
+        tried += _one_query(cost, n, most) if single else []
+        tried += _two_queries(cost, n, most)
+    least = min(plan.error for plan in tried)
+    good = [plan for plan in tried if plan.error <= _NEARLY * least]
+    return min(good, key=lambda plan: (plan.size, plan.error))
 
 
-def _one_query(cost: Cost, n: int, most: int) -> Plan:
-    prior = _prior(most)
-    plans = []
+def _one_query(cost: Cost, n: int, most: int) -> list[Plan]:
+    prior, plans = _prior(most), []
     for size in _sizes(most):
         noise = _noise(cost, n, size + (size < most))
-        error = _error(prior[:, :size], noise) + _beyond(prior, size)
-        plans.append(Plan(cost=cost, size=size, error=error))
-    return min(plans, key=lambda plan: plan.error)
+        error = _error(prior[:, :size], noise) + prior[:, size:].sum(axis=1)
+        plans.append(Plan(cost=cost, size=size, error=float(error.mean())))
+    return plans
 
 
-def _two_queries(cost: Cost, n: int, most: int) -> Plan:
-    prior, index, best = _prior(most), np.arange(1, most + 1), None
+def _two_queries(cost: Cost, n: int, most: int) -> list[Plan]:
+    prior, index = _prior(most), np.arange(1, most + 1)
+    plans = []
     for first, search, coarse in product(_FIRST, _SEARCH, _sizes(most)):
         before = _noise(cost.part(first), n, coarse)
         after = prior.copy()
@@ -111,19 +118,17 @@ def _two_queries(cost: Cost, n: int, most: int) -> Plan:
             radius2 = (_SCATTER * _FILLED) ** 2 + (after * index)[:, :size].sum(1, keepdims=True)
             dimensions = size + (size // FOLDED + 1) * (size < most)
             noise = radius2 * _noise(last, n, dimensions) / index[:size]
-            error = _error(after[:, :size], noise) + _beyond(prior, size)
-            error = (1 - lost) * error + lost * float(after.sum(axis=1).mean())
-            if best is None or error < best.error:
-                best = Plan(
-                    cost=cost, size=size, first=first, search=search, coarse=coarse, error=error
-                )
-    assert best is not None
-    return best
+            error = _error(after[:, :size], noise) + prior[:, size:].sum(axis=1)
+            error = (1 - lost) * error + lost * after.sum(axis=1)
+            shares = {"first": first, "search": search, "coarse": coarse}
+            plans.append(Plan(cost=cost, size=size, error=float(error.mean()), **shares))
+    return plans
 
 
 def _prior(most: int) -> FloatArray:
-    """Squares of coefficients, (fillings, most)."""
-    waves = _WAVE * _FILLED**2 * np.arange(1, most, dtype=np.float64) ** -_FALL
+    """Squares of coefficients, (hypotheses, most)."""
+    shape = np.maximum(np.arange(1, most) / _STRONG, 1.0) ** -_FALL
+    waves = _WAVES * _FILLED**2 * shape / shape.sum(axis=1, keepdims=True)
     return np.hstack([np.full((len(_FILLED), 1), _LEVEL), waves])
 
 
@@ -147,9 +152,6 @@ def _lost(search: Cost, n: int) -> float:
     return float(min(1.0, 12 * norm.sf(0.5 * n * search.mu / math.sqrt(6))))
 
 
-def _error(prior: FloatArray, noise: FloatArray | float) -> float:
-    return float((prior * noise / (prior + noise)).sum(axis=1).mean())
-
-
-def _beyond(prior: FloatArray, size: int) -> float:
-    return float(prior[:, size:].sum(axis=1).mean())
+def _error(prior: FloatArray, noise: FloatArray | float) -> FloatArray:
+    """Of coefficients that are shrunk, under each hypothesis."""
+    return np.asarray((prior * noise / (prior + noise)).sum(axis=1))
