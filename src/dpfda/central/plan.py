@@ -120,8 +120,15 @@ def _two_queries(cost: Cost, n: int, most: int) -> list[Plan]:
             noise = radius2 * _noise(last, n, dimensions) / index[:size]
             error = _error(after[:, :size], noise) + prior[:, size:].sum(axis=1)
             error = (1 - lost) * error + lost * after.sum(axis=1)
-            shares = {"first": first, "search": search, "coarse": coarse}
-            plans.append(Plan(cost=cost, size=size, error=float(error.mean()), **shares))
+            plan = Plan(
+                cost=cost,
+                size=size,
+                first=first,
+                search=search,
+                coarse=coarse,
+                error=float(error.mean()),
+            )
+            plans.append(plan)
     return plans
 
 
