@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dpfda.boosting.feature_map import FeatureMap
@@ -306,6 +305,7 @@ def test_single_precision_and_odd_rows_are_answered(name, owners, request_of, pl
 def test_an_owner_without_rows_answers_like_any_other(name, request_of, plan_of):
     """How many rows there are is private: none may be told from one by a refusal."""
     usual = make_owner(plan_of(name)).answer(request_of(name)).values.shape
+    pd = pytest.importorskip("pandas")
     empty = ([], (), np.zeros((0, 2)), np.zeros(0), np.zeros((0, 7)), {}, pd.DataFrame())
     for rows in empty:
         for labels in ([], (), np.zeros(0), np.zeros((0, 1)), np.array([], dtype=object)):

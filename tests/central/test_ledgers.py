@@ -114,6 +114,7 @@ BAD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*bands and tests may hold less")
 @pytest.mark.filterwarnings("ignore:.*mostly the center")  # of two curves
 @pytest.mark.parametrize("name", sorted(FunctionMechanism.members()))
 @pytest.mark.parametrize("bad", BAD)

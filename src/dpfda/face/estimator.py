@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +24,7 @@ from dpfda.face.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.report import Contents, Report, Verdict
+from dpfda.report import Contents, Report
 
 _PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
 _SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly
@@ -125,10 +125,10 @@ class PrivateEstimator(BaseEstimator):
 
     # -- what came of it ----------------------------------------------------------------------
 
-    def _warn(self, told: Iterable[str], verdict: Verdict, *, stacklevel: int) -> None:
-        """Say what is wrong with a result; what its judge doubts has a category of its own."""
+    def _warn(self, told: Iterable[str], doubted: Container[str], *, stacklevel: int) -> None:
+        """Say what is wrong with a result; doubts about it have a category of their own."""
         for text in told:
-            category = DoubtfulResult if text in verdict.sentences else UserWarning
+            category = DoubtfulResult if text in doubted else UserWarning
             warnings.warn(text, category, stacklevel=stacklevel + 1)
 
     def report(self, **more: Any) -> Report:

@@ -245,8 +245,9 @@ class PrivateRegression(LabelsOrNumbers):
         self.fit_, self.coef_ = fitted, self.model_.slopes
         self.intercept_ = self.model_.intercept
         verdict = self.model_.verdict
-        told = (*fitted.warnings, *self.model_.hidden_features)
-        self._warn(verdict.added_to(told), verdict, stacklevel=4)
+        hidden = self.model_.hidden_features
+        told = verdict.added_to((*fitted.warnings, *hidden))
+        self._warn(told, (*verdict.sentences, *hidden), stacklevel=4)
         return self
 
     def __sklearn_tags__(self) -> Any:
