@@ -162,4 +162,4 @@ class PrivacyWarning(UserWarning):
 
 
 class DoubtfulResult(UserWarning):
-    """A result, or a part of it, that is mostly noise, its public center, or a guess."""
+    """A result that is mostly noise, mostly its public center, or no better than guessing."""

@@ -85,6 +85,7 @@ def test_renyi_epsilon_uses_the_best_order():
     assert found > 20  # 002: "the overall privacy risk exceeds 20"
 
 
+@pytest.mark.filterwarnings("ignore:noise hides how these features vary")
 @pytest.mark.parametrize(
     "name", ["figure_1", "figure_2", "figure_3", "figure_5", "pure_epsilon", "expansion"]
 )

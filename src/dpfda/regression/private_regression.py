@@ -245,9 +245,8 @@ class PrivateRegression(LabelsOrNumbers):
         self.fit_, self.coef_ = fitted, self.model_.slopes
         self.intercept_ = self.model_.intercept
         verdict = self.model_.verdict
-        hidden = self.model_.hidden_features
-        told = verdict.added_to((*fitted.warnings, *hidden))
-        self._warn(told, (*verdict.sentences, *hidden), stacklevel=4)
+        told = verdict.added_to((*fitted.warnings, *self.model_.hidden_features))
+        self._warn(told, verdict.sentences, stacklevel=4)
         return self
 
     def __sklearn_tags__(self) -> Any:
