@@ -12,7 +12,9 @@ from dpfda.errors import InvalidParameter
 from dpfda.noise.plausible import (
     belief,
     hidden_columns,
+    least_variances,
     plausible_solutions,
+    possible_systems,
     symmetric_errors,
     variances,
 )
@@ -102,13 +104,13 @@ def test_solutions_hold_however_ill_conditioned_the_system_is(least: float) -> N
         released = matrix + symmetric_errors(variance, 1, rng)[0]
         vector = matrix @ truth + 0.01 * rng.normal(size=3)
         errors = symmetric_errors(variance, 400, rng)
+        varies = variances(released - errors, most=2.0, constant=False)
         found = plausible_solutions(
-            released,
+            possible_systems(released, errors, most=2.0),
             vector[:, None],
-            matrix_errors=errors,
             vector_errors=0.01 * rng.normal(size=(400, 3, 1)),
             vector_covariance=0.01**2 * np.eye(3),
-            prior=belief(variances(released - errors, variance, constant=False), 1.0),
+            prior=belief(np.maximum(varies, least_variances(variance, most=2.0)), 1.0),
             generator=rng,
         )[..., 0]
         low, high = np.quantile(found, (0.025, 0.975), axis=0)

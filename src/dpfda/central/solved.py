@@ -13,7 +13,14 @@ from dpfda._validate import FloatArray
 from dpfda.curves.band import PATHS, between
 from dpfda.curves.symmetric import Triangle
 from dpfda.noise.law import NoiseLaw
-from dpfda.noise.plausible import belief, hidden_columns, plausible_solutions, variances
+from dpfda.noise.plausible import (
+    belief,
+    hidden_columns,
+    least_variances,
+    plausible_solutions,
+    possible_systems,
+    variances,
+)
 
 Numbers = list[float | list[float]]
 
@@ -88,17 +95,19 @@ class Solved:
         """
         generator, size = np.random.default_rng(0), min(size, PATHS)
         errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
-        varies = variances(self.matrix - errors, self._variance, constant=self.constant)
+        most = 1.0 + self.constant  # covariates are in the unit ball
+        systems = possible_systems(self.matrix, errors, most=most)
+        varies = variances(self.matrix - errors, most=most, constant=self.constant)
+        least = least_variances(self._variance, most=most)
         noise = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
         found = plausible_solutions(
-            self.matrix,
+            systems,
             self.vectors,
-            matrix_errors=errors,
             vector_errors=noise,
             vector_covariance=np.diag(
                 self.vector_noise.variance.reshape(self.vectors.shape).mean(axis=1)
             ),
-            prior=belief(varies, self.bound**2),
+            prior=belief(np.maximum(varies, least), self.bound**2),
             generator=generator,
         )
         paths = self.combinations @ found @ functions

@@ -2,7 +2,8 @@
 
 Released are Ã = A + E, symmetric, and b̃ = b + e; wanted is the solution of A β = b. The law of the
 noise is known: noise drawn again, E' and e', says which systems may lie behind the released one,
-A' = Ã - E' and b' = b̃ - e'. Each is solved under the belief β ~ N(0, prior²), which is wide and
+A' = Ã - E' and b' = b̃ - e'. Public bounds say how large A can be: an A' beyond them is brought back,
+or noise would be taken for columns that vary much, hence for small solutions. Each is solved under the belief β ~ N(0, prior²), which is wide and
 matters only along directions in which A' is no larger than its noise,
 
     β' = β₀ + P A'ᵀ (A' P A'ᵀ + Cov e)⁻¹ (b̃ - e' - A' β₀),   P = diag(prior²), β₀ from the belief.
@@ -26,15 +27,35 @@ _LARGE = 4.0
 a standard deviation. One column by itself has at most 1; columns that move together, such as x and
 x², can have several."""
 _LEAST = 0.1  # of the noise: as much as a column varies at least, so that a belief is finite
+_NARROW = 1 / 30
+"""Belief about the least deviation of columns over their public bounds: values that fill a tenth of
+a range deviate by a third of that. It counts where noise is so large that it says nothing about how
+much columns vary: solutions then are as large as this allows."""
 _LEVEL = 0.95  # probability with which noise alone makes a direction look as large as it is told
 _TAKES_PART = 0.2  # least squared share of a column in a direction for the column to be named
 
 
+def possible_systems(matrix: FloatArray, errors: FloatArray, *, most: float) -> FloatArray:
+    """Systems near A' = Ã - E' that may be mean products of columns, (S, p, p).
+
+    A direction that is negative in A' varies as little as can be. Taken as it is, it would say that
+    solutions are small along it.
+
+    Args:
+        matrix: Ã, mean products of columns, (p, p).
+        errors: draws of E, (S, p, p).
+        most: bound on the squared length of a row, hence on the trace.
+    """
+    values, vectors = np.linalg.eigh(matrix - errors)
+    values = np.maximum(values, 0.0)
+    values *= np.minimum(1.0, most / np.maximum(values.sum(axis=1, keepdims=True), 1e-300))
+    return np.asarray((vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2))
+
+
 def plausible_solutions(
-    matrix: FloatArray,
+    systems: FloatArray,
     vectors: FloatArray,
     *,
-    matrix_errors: FloatArray,
     vector_errors: FloatArray,
     vector_covariance: FloatArray,
     prior: FloatArray,
@@ -43,9 +64,8 @@ def plausible_solutions(
     """Solutions (S, p, J), one for each draw of the noise.
 
     Args:
-        matrix: Ã, (p, p).
+        systems: A', (S, p, p).
         vectors: b̃, one column for each of J systems with one matrix, (p, J).
-        matrix_errors: draws of E, (S, p, p).
         vector_errors: draws of e, (S, p, J).
         vector_covariance: of each column of e, (p, p).
         prior: standard deviations of the belief about β, (S, p): it may depend on A'.
@@ -53,14 +73,13 @@ def plausible_solutions(
 
     Examples:
         >>> found = plausible_solutions(
-        ...     np.eye(1), np.ones((1, 1)), matrix_errors=np.zeros((2, 1, 1)),
+        ...     np.ones((2, 1, 1)), np.ones((1, 1)),
         ...     vector_errors=np.array([[[0.1]], [[-0.1]]]), vector_covariance=np.eye(1) / 100,
         ...     prior=np.full((2, 1), 1e6), generator=np.random.default_rng(0),
         ... )
         >>> found.ravel().round(3).tolist()
         [0.9, 1.1]
     """
-    systems = matrix - matrix_errors
     weighted = systems * (prior**2)[:, None, :]
     inner = weighted @ np.swapaxes(systems, 1, 2) + vector_covariance
     start = generator.standard_normal(vector_errors.shape) * prior[..., None]
@@ -68,26 +87,34 @@ def plausible_solutions(
     return np.asarray(start + np.swapaxes(weighted, 1, 2) @ np.linalg.solve(inner, missing))
 
 
-def variances(systems: FloatArray, variance: FloatArray, *, constant: bool) -> FloatArray:
-    """How much columns vary in each system, (S, p).
+def variances(systems: FloatArray, *, most: float, constant: bool) -> FloatArray:
+    """How much columns vary in each system, (S, p); noise makes some of them negative.
 
     Args:
-        systems: A', mean products of columns, (S, p, p).
-        variance: of the noise on their entries: a tenth of its deviation is the least.
+        systems: A', (S, p, p).
+        most: bound on the squared length of a row; a constant column is half of it.
         constant: whether the last column is constant; the others are then taken about their mean.
     """
     found = np.diagonal(systems, axis1=1, axis2=2).copy()
     if constant:
-        level = np.maximum(found[:, -1:], _LEAST * np.sqrt(variance[-1, -1]))
-        found[:, :-1] -= systems[:, :-1, -1] ** 2 / level
-    return np.maximum(found, _LEAST * np.sqrt(np.diag(variance)))
+        found[:, :-1] -= systems[:, :-1, -1] ** 2 / (most / 2)
+        found[:, -1] = most / 2
+    return found
+
+
+def least_variances(variance: FloatArray, *, most: float) -> FloatArray:
+    """How much columns are believed to vary at least, (p,).
+
+    Args:
+        variance: of the noise on the entries of Ã, (p, p).
+        most: bound on the squared length of a row.
+    """
+    noise = np.sqrt(np.diag(variance))
+    return np.asarray(np.minimum(_LEAST * noise, _NARROW**2 * most / len(noise)))
 
 
 def belief(variation: FloatArray, target_variance: float) -> FloatArray:
-    """Standard deviations of coefficients before anything is released, (S, p).
-
-    They do not depend on how wide public ranges are.
-    """
+    """Standard deviations of coefficients before anything is released, (S, p)."""
     return np.asarray(_LARGE * np.sqrt(target_variance / variation))
 
 

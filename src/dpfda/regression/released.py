@@ -15,10 +15,14 @@ from dpfda.noise.law import NoiseLaw
 from dpfda.noise.plausible import (
     belief,
     hidden_columns,
+    least_variances,
     plausible_solutions,
+    possible_systems,
     symmetric_errors,
     variances,
 )
+
+_MOST = 1.0  # squared length of a row in its clipping radius, the constant feature included
 
 
 class ReleasedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -93,10 +97,10 @@ class Released:
         off = self.target_center_sigma * generator.standard_normal((size, 1))
         noise += away[:, :, None] * away[:, None, :]
         errors += off * away
+        systems = possible_systems(self.matrix, noise, most=_MOST)
         found = plausible_solutions(
-            self.matrix,
+            systems,
             self.vector[:, None],
-            matrix_errors=noise,
             vector_errors=errors[..., None],
             vector_covariance=covariance,
             prior=self.beliefs(self.matrix - noise, sizes),
@@ -106,11 +110,12 @@ class Released:
 
     def beliefs(self, systems: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
         """Standard deviations of w before anything is released, for each of the systems, (S, p)."""
-        varies = variances(systems, self.matrix_variance, constant=self.constant)
-        found = belief(varies, self.target_variance)
+        varies = variances(systems, most=_MOST, constant=self.constant)
+        least = least_variances(self.matrix_variance, most=_MOST)
+        found = belief(np.maximum(varies, least), self.target_variance)
         if sizes is not None:
-            explained = varies[:, : len(sizes)] @ sizes**2
-            whole = np.sqrt(self.target_variance / explained)
+            together, few = (each[..., : len(sizes)] @ sizes**2 for each in (varies, least))
+            whole = np.sqrt(self.target_variance / np.maximum(together, few))
             found[:, : len(sizes)] = sizes * whole[:, None]
         return found
 

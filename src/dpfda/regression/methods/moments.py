@@ -81,7 +81,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         if not budget.pure and known is not None and regression.clarity(known) < _FEW:
             # Too little to learn for two questions: ask one, about the public ball.
             fitted = yield from GaussianFM().questions(regression)
-            return replace(fitted, warnings=(_WARNING,))
+            return replace(pulled_to_center(fitted, problem.bounds), warnings=(_WARNING,))
         unit = regression.unit
         share = budget.part(_PURE_SHARE if budget.pure else self.share)
         first = LocationLook(cost=share, problem=problem, unit=unit)
@@ -118,6 +118,26 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         if self.newton_steps is not None:
             return self.newton_steps
         return 1 if regression.clarity(n) >= _NEWTON_FROM else 0
+
+
+def pulled_to_center(fitted: Fitted, public: Bounds) -> Fitted:
+    """Predictions pulled towards the public middle of targets as far as they may be noise.
+
+    Of w = A b̂, b̂ᵀAb̂ is what a line seems to explain; noise of deviation σ alone makes this
+    σ² tr A, and one deviation more is taken off (James & Stein's factor without it).
+    """
+    known = fitted.released
+    if known is None:  # a logistic link, whose log-odds hardly move where noise is large
+        return fitted
+    floor = 2 * math.sqrt(float(known.matrix_variance.max()) * len(known.vector))
+    inverse = floored(known.matrix, floor, inverted=True)
+    seen = float(known.vector @ inverse @ known.vector)
+    noise = float(np.trace(inverse)) + math.sqrt(2 * float(np.sum(inverse**2)))
+    factor = max(0.0, 1 - known.vector_sigma**2 * noise / max(seen, 1e-300))
+    middle = public.target_center
+    return replace(
+        fitted, slope=factor * fitted.slope, offset=middle + factor * (fitted.offset - middle)
+    )
 
 
 def unclipped_targets(location: Location, public: Bounds, clarity: float) -> Location:
