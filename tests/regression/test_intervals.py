@@ -11,6 +11,7 @@ from dpfda import PrivateLinearRegression
 from dpfda.errors import InvalidParameter
 from dpfda.noise.plausible import (
     belief,
+    drawn_systems,
     hidden_columns,
     least_variances,
     plausible_solutions,
@@ -92,6 +93,42 @@ def test_intervals_hold_with_ranges_that_are_far_too_wide() -> None:
     assert np.mean(held, axis=0).min() >= 0.95 - 0.103
 
 
+@pytest.mark.filterwarnings("ignore:too few rows", "ignore:noise hides how")
+@pytest.mark.filterwarnings("ignore:No coefficient stands out")
+@pytest.mark.parametrize("narrow", [1.0, 0.1])
+@pytest.mark.parametrize("mechanism", ["gaussian_fm", "moments"])
+def test_intervals_hold_where_noise_hides_everything(mechanism: str, narrow: float) -> None:
+    """Rows that fill their ranges, and rows that fill a tenth of them, and noise far above both."""
+    rng, held = np.random.default_rng(0), []
+    for seed in range(60):
+        X = narrow * rng.uniform(-1, 1, (30, 2))
+        y = X @ [0.5, -0.5] / narrow
+        model = PrivateLinearRegression(
+            0.01, feature_ranges=(-1, 1), target_range=(-1, 1), delta=1e-6,
+            mechanism=mechanism, random_state=seed,
+        ).fit(X, y).model_  # fmt: skip
+        low, high = model.interval(simultaneous=True)
+        truth = np.array([0.5, -0.5]) / narrow
+        held.append(bool(np.all((low <= truth) & (truth <= high))))
+    # Three standard errors of 60 runs at 0.95 are 0.084.
+    assert np.mean(held) >= 0.95 - 0.084
+
+
+@pytest.mark.filterwarnings("ignore:too few rows", "ignore:noise hides how")
+@pytest.mark.filterwarnings("ignore:No coefficient stands out")
+def test_few_rows_predict_the_middle_of_the_public_range() -> None:
+    """Noise alone must not make predictions worse than what is known without data."""
+    rng, errors = np.random.default_rng(0), []
+    for seed in range(60):
+        X = rng.uniform(-1, 1, (30, 2))
+        y = X @ [0.5, -0.5]
+        model = PrivateLinearRegression(
+            0.01, feature_ranges=(-1, 1), target_range=(-1, 1), delta=1e-6, random_state=seed
+        ).fit(X, y)
+        errors.append(np.mean((model.predict(X) - y) ** 2) / np.mean(y**2))
+    assert np.mean(errors) <= 1.05
+
+
 @pytest.mark.parametrize("least", [0.3, 0.03, 0.01, 0.0])
 def test_solutions_hold_however_ill_conditioned_the_system_is(least: float) -> None:
     """A β = b with noise of deviation 0.01 on all numbers; the least eigenvalue is `least`."""
@@ -104,9 +141,10 @@ def test_solutions_hold_however_ill_conditioned_the_system_is(least: float) -> N
         released = matrix + symmetric_errors(variance, 1, rng)[0]
         vector = matrix @ truth + 0.01 * rng.normal(size=3)
         errors = symmetric_errors(variance, 400, rng)
-        varies = variances(released - errors, most=2.0, constant=False)
+        systems = drawn_systems(released, errors, most=2.0)
+        varies = variances(systems, most=2.0, constant=False)
         found = plausible_solutions(
-            possible_systems(released, errors, most=2.0),
+            possible_systems(systems, most=2.0),
             vector[:, None],
             vector_errors=0.01 * rng.normal(size=(400, 3, 1)),
             vector_covariance=0.01**2 * np.eye(3),

@@ -15,6 +15,7 @@ from dpfda.curves.symmetric import Triangle
 from dpfda.noise.law import NoiseLaw
 from dpfda.noise.plausible import (
     belief,
+    drawn_systems,
     hidden_columns,
     least_variances,
     plausible_solutions,
@@ -96,12 +97,12 @@ class Solved:
         generator, size = np.random.default_rng(0), min(size, PATHS)
         errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
         most = 1.0 + self.constant  # covariates are in the unit ball
-        systems = possible_systems(self.matrix, errors, most=most)
-        varies = variances(self.matrix - errors, most=most, constant=self.constant)
+        systems = drawn_systems(self.matrix, errors, most=most)
+        varies = variances(systems, most=most, constant=self.constant)
         least = least_variances(self._variance, most=most)
         noise = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
         found = plausible_solutions(
-            systems,
+            possible_systems(systems, most=most),
             self.vectors,
             vector_errors=noise,
             vector_covariance=np.diag(

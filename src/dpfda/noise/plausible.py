@@ -35,20 +35,30 @@ _LEVEL = 0.95  # probability with which noise alone makes a direction look as la
 _TAKES_PART = 0.2  # least squared share of a column in a direction for the column to be named
 
 
-def possible_systems(matrix: FloatArray, errors: FloatArray, *, most: float) -> FloatArray:
-    """Systems near A' = Ã - E' that may be mean products of columns, (S, p, p).
+def drawn_systems(matrix: FloatArray, errors: FloatArray, *, most: float) -> FloatArray:
+    """A' = Ã - E', (S, p, p), of an Ã that public bounds allow: a larger one is made smaller.
+
+    Args:
+        matrix: Ã, mean products of columns, (p, p).
+        errors: draws of E, (S, p, p).
+        most: bound on the squared length of a row, hence on the trace and the norm of A.
+    """
+    return np.asarray(matrix * (most / max(float(np.linalg.norm(matrix)), most)) - errors)
+
+
+def possible_systems(systems: FloatArray, *, most: float) -> FloatArray:
+    """The nearest to A' that may be mean products of columns, (S, p, p).
 
     A direction that is negative in A' varies as little as can be. Taken as it is, it would say that
     solutions are small along it.
 
     Args:
-        matrix: Ã, mean products of columns, (p, p).
-        errors: draws of E, (S, p, p).
+        systems: A'.
         most: bound on the squared length of a row, hence on the trace.
     """
-    values, vectors = np.linalg.eigh(matrix - errors)
+    values, vectors = np.linalg.eigh(systems)
     values = np.maximum(values, 0.0)
-    values *= np.minimum(1.0, most / np.maximum(values.sum(axis=1, keepdims=True), 1e-300))
+    values *= most / np.maximum(values.sum(axis=1, keepdims=True), most)
     return np.asarray((vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2))
 
 
@@ -99,7 +109,7 @@ def variances(systems: FloatArray, *, most: float, constant: bool) -> FloatArray
     if constant:
         found[:, :-1] -= systems[:, :-1, -1] ** 2 / (most / 2)
         found[:, -1] = most / 2
-    return found
+    return np.minimum(found, most)
 
 
 def least_variances(variance: FloatArray, *, most: float) -> FloatArray:

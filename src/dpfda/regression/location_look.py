@@ -37,6 +37,8 @@ class Location:
         target_variance: the same of targets.
         center_noise: of the noise on a number of the center, in the units of rows.
         target_noise: of the noise on the center of targets.
+        most_target_variance: two deviations of its noise above `target_variance`, as far as the
+            public range allows.
     """
 
     bounds: Bounds
@@ -44,6 +46,7 @@ class Location:
     target_variance: float
     center_noise: float = 0.0
     target_noise: float = 0.0
+    most_target_variance: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,6 +115,7 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         spread = square - 2 * shared + float(shift @ shift)
         reach = math.sqrt(max(spread, _LEAST_SPREAD))
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
+        doubt = 2 * noise / (_TARGET_WEIGHT * LOCATION_WEIGHT)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
         clipped = Bounds(
             center=bounds.center + bounds.radius * shift,
@@ -125,6 +129,7 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             target_variance=variance * bounds.target_radius**2,
             center_noise=vague * bounds.radius,
             target_noise=unsure * bounds.target_radius,
+            most_target_variance=min(variance + doubt, 1.0) * bounds.target_radius**2,
         )
 
 

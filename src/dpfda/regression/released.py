@@ -14,6 +14,7 @@ from dpfda.curves.symmetric import floored
 from dpfda.noise.law import NoiseLaw
 from dpfda.noise.plausible import (
     belief,
+    drawn_systems,
     hidden_columns,
     least_variances,
     plausible_solutions,
@@ -97,13 +98,13 @@ class Released:
         off = self.target_center_sigma * generator.standard_normal((size, 1))
         noise += away[:, :, None] * away[:, None, :]
         errors += off * away
-        systems = possible_systems(self.matrix, noise, most=_MOST)
+        systems = drawn_systems(self.matrix, noise, most=_MOST)
         found = plausible_solutions(
-            systems,
+            possible_systems(systems, most=_MOST),
             self.vector[:, None],
             vector_errors=errors[..., None],
             vector_covariance=covariance,
-            prior=self.beliefs(self.matrix - noise, sizes),
+            prior=self.beliefs(systems, sizes),
             generator=generator,
         )
         return np.asarray(found[..., 0] @ self.combinations.T)

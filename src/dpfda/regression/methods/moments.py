@@ -181,8 +181,9 @@ def solve(
     # Whether the released ball leaves out any part of the public one.
     shift = float(np.linalg.norm(ball.center - public.center))
     clips = ball.radius < public.radius + shift and not weighted
-    # The noise of the log-odds' scale has no simple form.
-    stated = problem.link == "linear" and not clips
+    # The noise of the log-odds' scale has no simple form. Of few rows noise chooses the balls.
+    few = regression.clarity(n) < _FEW
+    stated = problem.link == "linear" and not clips and (weighted or not few)
     explained, clarity = gain(location, moments, inverse, n=n)
     spread = math.sqrt(max(float(w @ moments.quadratic @ w), 0.0)) * ball.target_radius
     return Fitted(
@@ -195,7 +196,7 @@ def solve(
         explained=explained,
         clarity=clarity,
         spread=spread * scale,
-        warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
+        warnings=(_WARNING,) * few,
     )
 
 
@@ -227,6 +228,7 @@ def released(location: Location, moments: Moments, inverse: FloatArray, *, n: in
     explained = float(moments.linear @ inverse @ moments.linear) - moments.linear_sigma**2 * trace
     whole = location.target_variance / ball.target_radius**2
     unit = ball.target_radius / ball.radius
+    most = location.most_target_variance
     return Released(
         matrix=moments.quadratic,
         vector=moments.linear,
@@ -234,7 +236,7 @@ def released(location: Location, moments: Moments, inverse: FloatArray, *, n: in
         vector_sigma=moments.linear_sigma,
         constant=False,
         combinations=unit * np.eye(len(moments.linear)),
-        target_variance=whole,
+        target_variance=most / ball.target_radius**2,
         residual_variance=min(max(whole - explained, _LEAST_LEFT * whole), whole),
         center_sigma=location.center_noise / ball.radius,
         target_center_sigma=location.target_noise / ball.target_radius,
