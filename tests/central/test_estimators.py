@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -373,11 +374,45 @@ def test_density_of_points_outside_the_range_sits_at_the_border() -> None:
     assert model.release_.values([0.05, 0.99]).argmax() == 1
 
 
-def test_density_with_delta_uses_root_two() -> None:
-    model = PrivateDensity(1.0, delta=1e-3, feature_ranges=(0, 1), random_state=0)
-    release = model.fit(RNG.uniform(size=500)).release_
-    assert release.sensitivity == pytest.approx(np.sqrt(2))
-    assert release.noise[0].law == "gaussian"
+@pytest.mark.parametrize(("delta", "law"), [(1e-6, "laplace"), (0.4, "gaussian")])
+def test_density_with_delta_has_the_smaller_noise(delta: float, law: str) -> None:
+    model = PrivateDensity(1.0, delta=delta, feature_ranges=(0, 1), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a large δ, an even density
+        release = model.fit(RNG.uniform(size=500)).release_
+    assert release.noise[0].law == law
+    assert release.sensitivity == pytest.approx(2.0 if law == "laplace" else np.sqrt(2))
+    pure = PrivateDensity(1.0, feature_ranges=(0, 1), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        other = pure.fit(RNG.uniform(size=500)).release_
+    assert release.noise[0].variance.sum() <= 1.001 * other.noise[0].variance.sum()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        (RNG.normal(1.3, 0.2, 1000), "at an end of feature_ranges"),
+        (RNG.uniform(0.51, 0.52, 1000), "in one of 8 cells"),
+    ],
+)
+def test_coarse_histograms_say_that_points_crowd_in_a_cell(numbers: Any, told: str) -> None:
+    """8 cells of 1000 points: a spike at an end or in a cell cannot be told from what is even."""
+    model = PrivateDensity(0.1, feature_ranges=(0, 1), random_state=0)
+    with pytest.warns(UserWarning, match=told):
+        model.fit(numbers)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_densities_of_noise_alone_are_even() -> None:
+    """Ten points and ε = 0.01: nothing is known, and the release is no worse than that."""
+    errors = []
+    for seed in range(40):
+        model = PrivateDensity(0.01, feature_ranges=(0, 1), random_state=seed)
+        errors.append(np.mean((model.fit(RNG.uniform(size=10)).density_ - 1) ** 2))
+    # Noise alone stands out in one case of eight at most, by about 1.
+    assert np.median(errors) < 1e-12
+    assert np.mean(np.array(errors) > 1e-12) <= 0.3
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.estimator import HeldRecords
 from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
@@ -26,6 +27,10 @@ _CLEAR = 0.5  # noise above which nothing can be told
 @dataclass(frozen=True, kw_only=True)
 class DensityMechanism(Registered, Declared, family="density mechanism"):
     """Releases the density of points in a public box; a new one fills in `questions`."""
+
+    def budget(self, cost: Cost) -> Cost:
+        """What it spends of a budget: all of it, or pure ε where that has less noise."""
+        return cost
 
     @abstractmethod
     def questions(self, density: DensityRelease) -> Questions[Release]:
@@ -48,6 +53,11 @@ class DensityRelease(BoxConversation, name="density"):
     summary: ClassVar[str] = "density"
 
     mechanism: DensityMechanism
+
+    @property
+    def whole(self) -> Cost:
+        """The budget: Gaussian, or pure ε where the mechanism is better with it."""
+        return self.mechanism.budget(super().whole)
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """Mass that piles up where points outside the range are moved to."""
@@ -88,7 +98,8 @@ class PrivateDensity(PointEstimator):
     """Release the density of numbers or of points in the plane held by a trusted curator.
 
     Privacy:
-        (ε, δ)-DP for replacing one point (pure ε with ``delta=0``). Points outside the public
+        (ε, δ)-DP for replacing one point (pure ε with ``delta=0``, and where that has less
+        noise). Points outside the public
         `feature_ranges` are moved to its border; n is public.
 
     Args:

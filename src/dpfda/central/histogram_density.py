@@ -16,9 +16,21 @@ from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.waves import CosineBasis
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import whole
 
+_CLEAR = 2.0  # deviations above what noise makes
+_PILED = 0.2  # of all points in the cell at an end of the range, and twice as many as beside it
+_ONE_CELL = 0.8  # of all points in one cell
+_AT_AN_END = (
+    "many points lie in the cell at an end of feature_ranges: points beyond an end are moved "
+    "there, so if there are any, the range is too small and the density is wrong"
+)
+_IN_ONE_CELL = (
+    "most points lie in one of {size} cells along a variable, and how they lie inside is not "
+    "known: allow a larger epsilon, ask more people or give narrower feature_ranges"
+)
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 
 
@@ -28,7 +40,8 @@ class HistogramDensity(DensityMechanism, name="histogram"):
 
     Privacy:
         ε-DP: replacing a point moves one count down and one up, so the ℓ1 sensitivity is exactly 2
-        (√2 in ℓ2, for Gaussian noise when a δ is allowed). Everything after the counts is free.
+        (√2 in ℓ2, for Gaussian noise where a δ is allowed that makes it the smaller one).
+        Everything after the counts is free.
 
     Attributes:
         size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
@@ -49,6 +62,12 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         most = 10 if variables == 1 else 6
         return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
+    def budget(self, cost: Cost) -> Cost:
+        """The noise of smaller variance: 2 (2/ε)² of pure ε, (√2/μ)² of Gaussian noise."""
+        if cost.pure or math.sqrt(2) / cost.mu < 2 * math.sqrt(2) / cost.epsilon_spent:
+            return cost
+        return replace(cost, delta=0.0)
+
     def questions(self, density: DensityRelease) -> Questions[Release]:
         """Noisy counts, cosine transform, shrinkage."""
         n, box = density.n, density.box
@@ -63,8 +82,10 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         known[0] = basis.project(np.full(basis.weights.size, 1 / basis.weights.sum()))[0]
         shrunk = known.copy()
         variance = noise.variance[1:] + 1 / (n * basis.weights.sum())
-        shrunk[1:] *= monotone_shrinkage(known[1:], variance)
-        return density.conclude(
+        factors = monotone_shrinkage(known[1:], variance)
+        shrunk[1:] *= factors if _stands_out(known[1:] ** 2, variance) else 0.0
+        noise_of_cell = math.sqrt(float(answer.noise.variance.max()))
+        release = density.conclude(
             basis,
             coefficients,
             noise,
@@ -73,11 +94,40 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             mechanism=self.name,
             cells=size,
         )
+        told = release.warnings or _unresolved(answer.values / n, noise_of_cell / n, size)
+        return replace(release, warnings=told)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Few cells."""
         return [cls(size=4)]
+
+
+def _stands_out(squares: FloatArray, variance: FloatArray) -> bool:
+    """Whether the first so many coefficients together are larger than noise makes them."""
+    excess, doubt = np.cumsum(squares - variance), np.sqrt(np.cumsum(2 * variance**2))
+    return bool(np.max(excess / doubt) > _CLEAR)
+
+
+def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:
+    """Warnings about points that crowd in one cell, where nobody knows how they lie inside.
+
+    Args:
+        shares: noisy shares of points in cells.
+        noise: its standard deviation.
+        size: cells along each variable.
+    """
+    table = shares.reshape((size,) * max(1, round(math.log(len(shares), size))))
+    doubt = _CLEAR * noise * math.sqrt(len(shares) / size)  # of a sum across other variables
+    for axis in range(table.ndim):
+        along = np.moveaxis(table, axis, 0).reshape(size, -1).sum(axis=1)
+        for end, beside in ((along[0], along[1]), (along[-1], along[-2])):
+            # The noise of end - 2 beside is √5 times that of one.
+            if end - doubt > _PILED and end - 2 * beside > math.sqrt(5) * doubt:
+                return (_AT_AN_END,)
+        if along.max() - doubt > _ONE_CELL:
+            return (_IN_ONE_CELL.format(size=size),)
+    return ()
 
 
 def _cosines(box: Box, size: int) -> tuple[FunctionBasis, FloatArray]:

@@ -2,9 +2,10 @@
 
 Released are Ã = A + E, symmetric, and b̃ = b + e; wanted is the solution of A β = b. The law of the
 noise is known: noise drawn again, E' and e', says which systems may lie behind the released one,
-A' = Ã - E' and b' = b̃ - e'. Public bounds say how large A can be: an A' beyond them is brought back,
-or noise would be taken for columns that vary much, hence for small solutions. Each is solved under the belief β ~ N(0, prior²), which is wide and
-matters only along directions in which A' is no larger than its noise,
+A' = Ã - E' and b' = b̃ - e'. Public bounds say how large A can be: an A' beyond them is brought
+back, or noise would be taken for columns that vary much, hence for small solutions. Each is solved
+under the belief β ~ N(0, prior²), which is wide and matters only along directions in which A' is no
+larger than its noise,
 
     β' = β₀ + P A'ᵀ (A' P A'ᵀ + Cov e)⁻¹ (b̃ - e' - A' β₀),   P = diag(prior²), β₀ from the belief.
 
