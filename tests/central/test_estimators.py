@@ -339,6 +339,24 @@ def test_covariance_is_symmetric_positive_and_close() -> None:
     np.testing.assert_allclose((first**2) @ weights, 1.0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("wide", [3.0, 10.0])
+def test_covariance_leaves_out_the_error_of_its_center(wide: float) -> None:
+    """In a wide range the first center is off by more than curves vary: products must not hold it.
+
+    What noise hides nevertheless is told.
+    """
+    t, missed = np.linspace(0, 1, 20), []
+    for seed in range(12):
+        curves = 0.3 * np.random.default_rng(seed).normal(size=(1000, 1)) * np.sin(3 * t)
+        truth = np.cov(curves.T, bias=True)
+        span = -0.4 * wide, 1.6 * wide
+        model = PrivateCovariance(1.0, value_range=span, random_state=seed).fit(curves)
+        error = np.mean((model.covariance_ - truth) ** 2) / np.mean(truth**2)
+        missed.append(error > 0.5 and not model.release_.warnings)
+    assert np.mean(missed) <= 0.2
+
+
 def test_covariance_of_few_curves_warns_and_is_not_absurd() -> None:
     rng = np.random.default_rng(2)
     curves = 3 * T + rng.normal(size=(150, 1)) * np.sin(np.pi * T)

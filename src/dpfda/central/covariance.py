@@ -24,6 +24,9 @@ from dpfda.protocol.query import Records
 
 _USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
 _FEW = 1000  # nε below which the first center is so rough that its error must be released too
+_ROUGH = 0.02
+"""Of the squared radius: a center that is less exact than that is mended, too. The square of its
+error is in the products, and the variance of curves is a tenth of the squared radius or so."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,8 +69,8 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         )
         found = yield from scouting.questions(self)
         place, radius = found.place, found.radius
-        shift, left, vague = np.zeros(axes.size), found.left, np.zeros(axes.size)
-        if few:
+        shift, left, vague = np.zeros(axes.size), found.left, found.vague
+        if few or float((vague / axes**2).sum()) > _ROUGH * radius**2:
             rest = found.budget.part(0.15)
             left = left.rest(rest)
             step = yield BallMean(cost=rest, **place, radius=radius)

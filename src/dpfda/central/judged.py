@@ -102,6 +102,8 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     error = max(risk, left)
     if release.density:
         error += _beyond(noisy**2 * norms, each[0] * norms)
+    # A covariance holds the square of what its center is off the mean.
+    error += float(np.sum(np.square(release.parameters.get("mean_noise", 0.0)))) ** 2
     return Strength(signal, error, noise, square(kept))
 
 

@@ -65,6 +65,7 @@ class Scouted(NamedTuple):
         left: what is left now.
         outside: share of the curves that the radius should leave outside.
         loose: whether the bound is far wider than the curves.
+        vague: variance that noise leaves in the center, along each axis.
         warnings: what is wrong with the public bound.
     """
 
@@ -75,6 +76,7 @@ class Scouted(NamedTuple):
     left: Cost
     outside: float
     loose: bool
+    vague: FloatArray
     warnings: tuple[str, ...]
 
 
@@ -131,6 +133,7 @@ class Scouting:
             left=budget.rest(first, search),
             outside=left_outside(search, place, bound=region.bound, certain=self.certain),
             loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
+            vague=padded(believed.variance, size),
             warnings=region.warnings,
         )
 
