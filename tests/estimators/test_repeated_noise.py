@@ -44,6 +44,7 @@ def _sums(model: Any, rows: Any, values: Any) -> Any:
     return answers.transcript[0].answer.values
 
 
+@pytest.mark.filterwarnings("ignore:noise hides how these features vary")
 @pytest.mark.parametrize("seed", SEEDS[:2], ids=["int", "sequence"])
 def test_a_second_pass_draws_different_noise(seed: Any) -> None:
     known = {"feature_ranges": (-1, 1), "target_range": (-1, 1), "mechanism": "relaxed_fm"}
