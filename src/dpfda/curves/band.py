@@ -27,6 +27,10 @@ class Band(NamedTuple):
         """The same band with a public function added."""
         return Band(*(curve + center for curve in self))
 
+    def holding(self, curve: FloatArray) -> Band:
+        """The same band about another curve, widened where that would leave it."""
+        return Band(curve, np.minimum(self.low, curve), np.maximum(self.high, curve))
+
 
 def whose(of: Of) -> Of:
     """Whose curve is asked for, or a refusal."""

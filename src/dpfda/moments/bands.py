@@ -26,15 +26,20 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
     """
     generator = np.random.default_rng(0)
     drawn = moments.parts(moments.law.draw(size, generator))
-    found = drawn.means / moments.share[:, None]
+    found = drawn.means / moments.share[:, None] * moments.unit
+    people = np.full((size, len(moments.sizes)), float(moments.n))
     if drawn.shares.size:  # a size that came out too large makes the mean too small
         wrong = drawn.shares - drawn.shares.mean(axis=-1, keepdims=True)
-        found = found - moments.shift * (wrong / moments.share)[..., None]
-    found = found * moments.unit
+        share = np.clip(moments.answer.shares - wrong, 1 / moments.n, 1.0)
+        truth = moments.belief.mean - moments.look.center
+        truth = truth + np.sqrt(moments.belief.variance) * generator.normal(size=found.shape)
+        found += truth * (share / moments.share - 1)[..., None]
+        people *= share
     if sampling:
         spreads = _spreads(moments)
-        for number, (spread, people) in enumerate(zip(spreads, moments.sizes, strict=True)):
-            found[:, number] += NoiseLaw.normal(spread / people).draw(size, generator)
+        for number, spread in enumerate(spreads):
+            other = NoiseLaw.normal(spread).draw(size, generator)
+            found[:, number] += other / np.sqrt(people[:, number, None])
         if moments.look.emphasis == "differences":
             deviations = np.sqrt([np.diag(spread) for spread in spreads])
             one_for_all = generator.normal(size=(size, 1, deviations.shape[1]))
@@ -119,7 +124,11 @@ def band(
         paths = paths + np.random.default_rng(1).normal(size=paths.shape) * most / 2
     middle = np.asarray((contrast @ moments.coefficients) @ moments.basis.functions)
     curves = paths @ moments.basis.functions
-    return around(middle, curves, level=level, simultaneous=simultaneous)
+    beside = float(np.sqrt(contrast**2 @ moments.left_out**2))
+    curves += beside * np.random.default_rng(2).normal(size=curves.shape)
+    found = around(middle, curves, level=level, simultaneous=simultaneous)
+    own = np.asarray((contrast @ moments.shrunk) @ moments.basis.functions)
+    return found.holding(own)
 
 
 def interval(

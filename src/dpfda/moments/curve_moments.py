@@ -16,11 +16,12 @@ import numpy as np
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.quadrature import as_grid
+from dpfda.central.judged import public_span
+from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.release import DOMAIN
-from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.moments.belief import Belief, believed
 from dpfda.moments.joint import BELIEVED, JointAnswer
 from dpfda.moments.look import JointMoments
 from dpfda.privacy.deployment import Deployment
@@ -74,7 +75,7 @@ class CurveMoments(JointAnswer, Documented):
 
     @property
     def means(self) -> FloatArray:
-        """Mean curves on the grid, (groups, T), coefficients shrunk as their noise asks for."""
+        """Mean curves on the grid, (groups, T), as they are believed to be (`belief`)."""
         return np.asarray(self.shrunk @ self.basis.functions + self.center)
 
     @cached_property
@@ -82,12 +83,22 @@ class CurveMoments(JointAnswer, Documented):
         """Noisy means in the basis, (groups, M), the public center not included."""
         return np.asarray(self.look.center + self.shift * self.unit)
 
-    @cached_property
+    @property
     def shrunk(self) -> FloatArray:
-        """The same, each pulled towards the first look's as far as noise hides it."""
-        pairs = zip(self.shift, self.shift_variance, strict=True)
-        kept = np.stack([monotone_shrinkage(*pair) for pair in pairs])
-        return np.asarray(self.look.center + kept * self.shift * self.unit)
+        """The same, as they are believed to be."""
+        return self.belief.mean
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What is known of the groups' means: of the mean of all, and what sets groups apart."""
+        span = public_span(self.parameters)
+        reach = self.look.radius if span is None else norm_bound(span / 2, self.basis.grid)
+        return believed(self, reach=reach, most=max(self.grid_points.size, len(self.look.axes)))
+
+    @property
+    def left_out(self) -> FloatArray:
+        """Deviation, at a point, of what further functions may add to the means, one a group."""
+        return np.asarray(np.sqrt(self.belief.left_out) / norm_bound(1.0, self.basis.grid))
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
         """Of the coefficients of a person's curve, (M, M): see `covariance_in`.

@@ -18,6 +18,8 @@ from dpfda.moments.look import JointMoments
 from dpfda.noise.law import NoiseLaw
 
 BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
+_FAR = 6.0  # deviations of noise within which sizes are looked for
+_SHARES = 201  # sizes that are looked at
 
 
 class Parts(NamedTuple):
@@ -71,10 +73,29 @@ class JointAnswer:
         """Of the noise on it."""
         return self.look.noise.law.times(1 / self._scale)
 
-    @property
+    @cached_property
     def share(self) -> FloatArray:
-        """Of all people, in each group."""
-        return np.asarray(self.sizes / self.n)
+        """What sums of a group are divided by: its share s of all people, E[s²]/E[s].
+
+        s is between one person and all; the noise on it is known. That is s where s is known well,
+        keeps 1/s from being far too large where it is not, and makes the mean S E[s]/E[s²] the
+        linear one of least error.
+        """
+        if self.look.groups == 1:
+            return np.ones(1)
+        noise, raw = np.sqrt(self.variances.shares), self.answer.shares
+        ends = (np.clip(raw + far * noise, 1 / self.n, 1.0) for far in (-_FAR, _FAR))
+        shares = np.linspace(*ends, _SHARES)
+        away = ((shares - raw) / noise) ** 2 / 2
+        weights = np.exp(away.min(axis=0) - away)
+        return np.asarray((weights * shares**2).sum(axis=0) / (weights * shares).sum(axis=0))
+
+    @property
+    def pooled(self) -> tuple[FloatArray, FloatArray]:
+        """Mean of u over all people, and the variance of its noise: no size is needed for it."""
+        common = self.look.weights.mixing(self.look.groups)[1]
+        noise = self._cut(self.law.variance).means.sum(axis=0) / common**2
+        return np.asarray(self.answer.means.sum(axis=0)), np.asarray(noise)
 
     @cached_property
     def shift(self) -> FloatArray:
