@@ -11,9 +11,18 @@ import numpy as np
 
 from dpfda.central.conversation import CurveConversation, Kept, far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.plan import Plan
 from dpfda.central.quadrature import as_grid
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.joint_looks import FOR_MOMENTS, FOR_TESTS, Course, JointFound, joint, sizes
+from dpfda.moments.joint_looks import (
+    FOR_MOMENTS,
+    FOR_TESTS,
+    Course,
+    JointFound,
+    joint,
+    sizes,
+    whole_ball,
+)
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -89,18 +98,30 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         if self.emphasis == "covariances":
             few = min(self.width, _SMOOTH)
             return few, few
-        return sizes(self, most=self.width)
+        size, second = sizes(self, most=self.width)
+        size = size if self.searches else min(size, self.plan.size)
+        return size, min(size, second)
+
+    @property
+    def plan(self) -> Plan:
+        """The one of least expected error for the mean of all."""
+        known = math.isfinite(self.bound)
+        return Plan.of((self.whole,), n=self.n, most=self.width, single=known)
+
+    @property
+    def searches(self) -> bool:
+        """Whether a center and a radius are looked for: where counts say where curves are."""
+        return self.emphasis == "covariances" or bool(self.plan.first)
 
     def questions(self) -> Questions[CurveMoments]:
-        """A center, a radius, and the joint look."""
+        """A center and a radius, where they are worth it, and the joint look."""
         size, second = self.sizes
-        found = yield from self.joint(
-            self.course,
-            size=size,
-            second=second,
-            separate=self.separate,
-            emphasis=self.emphasis,
-        )
+        asked = {"second": second, "separate": self.separate, "emphasis": self.emphasis}
+        if self.searches:
+            found = yield from self.joint(self.course, size=size, **asked)
+        else:
+            many = max(1, len(self.groups))
+            found = yield from whole_ball(self, size=size, groups=many, **asked)
         return CurveMoments(
             look=found.answer.look,
             noisy=found.answer.noisy,
