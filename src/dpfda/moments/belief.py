@@ -32,10 +32,9 @@ class Belief(NamedTuple):
     left_out: FloatArray
 
     @property
-    def doubt(self) -> FloatArray:
-        """Expected squared errors of the means, over those of the public center."""
-        error = self.variance.sum(axis=1) + self.left_out
-        return np.asarray(error / (error + (self.mean**2).sum(axis=1)))
+    def error(self) -> FloatArray:
+        """Expected squared errors of the means, in norm."""
+        return np.asarray(self.variance.sum(axis=1) + self.left_out)
 
 
 def believed(answer: JointAnswer, *, reach: float, most: int) -> Belief:

@@ -132,10 +132,11 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
         radius = found.look.radius / norm_bound(1.0, read.grid)  # in the norm of bounds
+        few = () if asked.emphasis == "means" else too_few(asked)
         told = {
             "parameters": {"radius": radius},
             "center": read.center,
-            "warnings": (*found.warnings, *too_few(asked), *about_small(found)),
+            "warnings": (*found.warnings, *few, *about_small(found)),
         }
         self.moments_: CurveMoments = self._stamped(asked, read, replace(found, **told))
         return self

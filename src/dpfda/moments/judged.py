@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.judged import NARROW, Strength, blur, public_span, remedy
+from dpfda.central.adaptive import DOUBTED
+from dpfda.central.judged import NARROW, public_span, remedy
 from dpfda.moments.bands import errors
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.differences import compared, differ
@@ -29,17 +30,14 @@ def judged(moments: CurveMoments) -> Verdict:
 
 
 def _means(moments: CurveMoments) -> Verdict:
-    """Beside the public center: is the common mean told from it?"""
-    share = moments.share / moments.share.sum()
-    noisy, kept = share @ moments.coefficients, share @ moments.shrunk
-    drawn = np.einsum("g,sgm->sm", share, errors(moments, sampling=False, size=_DRAWS))
-    variance = (drawn**2).mean(axis=0)
-    noise = float(variance.sum())
-    signal = max(float(noisy @ noisy) - noise - blur(noisy**2, variance), 0.0)
-    if Strength(signal, min(noise, signal), noise, float(kept @ kept)).clear:
+    """Beside the public center: are the means told from it, or at least known well?"""
+    belief, length = moments.belief, float(np.ptp(moments.grid_points))
+    error, span = belief.error, public_span(moments.parameters)
+    doubt = error.sum() / (error.sum() + (belief.mean**2).sum())
+    # A band of ±2 deviations that narrow is known well, wherever it is.
+    if span is not None and 4 * math.sqrt(error.mean() / length) <= NARROW * span:
         return Verdict()
-    span, length = public_span(moments.parameters), float(np.ptp(moments.grid_points))
-    if span is not None and 4 * math.sqrt(noise / length) <= NARROW * span:  # of a band of ±2
+    if doubt <= DOUBTED:
         return Verdict()
     told = "mean: noise hides where the curves are: their public center may be as close."
     told = f"{told} {remedy(moments.warnings)}"
@@ -61,7 +59,7 @@ def _covariances(moments: CurveMoments) -> Verdict:
 def _differences(moments: CurveMoments) -> Verdict:
     """Do groups differ? If not: is privacy noise larger than sampling error, and hides it?"""
     told = (compared(moments),)
-    if differ(moments):
+    if differ(moments) or moments.look.emphasis == "means":  # where that was not the question
         return Verdict(sentences=told)
     noise, whole = (
         float((_apart(errors(moments, sampling=sampling, size=_DRAWS)) ** 2).mean())
