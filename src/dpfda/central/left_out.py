@@ -99,19 +99,41 @@ class Layout:
             variance: of its noise.
             reach: the public bound.
         """
+        own, folds = slice(self.size, None), self._folded
+        further = Further(noisy[own], variance[own], folds=folds, beyond=self.beyond)
+        return further.left_out(reach)
+
+
+class Further(NamedTuple):
+    """What a noisy row says about coefficients beyond those asked for.
+
+    Attributes:
+        noisy: sums of them and, if it was asked for, the norm of all others.
+        variance: of the noise.
+        folds: how many sums there are.
+        beyond: coefficients that are left out.
+    """
+
+    noisy: FloatArray
+    variance: FloatArray
+    folds: int
+    beyond: int
+
+    def left_out(self, reach: float) -> LeftOut:
+        """How much of the mean lies beyond, within a public bound."""
         if not self.beyond:
             return LeftOut(0.0, 0.0, 0.0)
         scales = reach * _SCALES[:, None]
         logs = np.zeros(len(_SCALES))
-        if self._folded:
-            sums = slice(self.size, self.size + self._folded)
-            spread = scales**2 / self.beyond + variance[sums]
-            logs -= 0.5 * (np.log(spread) + noisy[sums] ** 2 / spread).sum(axis=1)
-        if self.rest:
-            above = noisy[-1] - scales[:, 0]
-            if self._folded:  # single curves have as much on average, or more
+        sums, variance = self.noisy[: self.folds], self.variance[: self.folds]
+        if self.folds:
+            spread = scales**2 / self.beyond + variance
+            logs -= 0.5 * (np.log(spread) + sums**2 / spread).sum(axis=1)
+        if self.noisy.size > self.folds:
+            above = self.noisy[-1] - scales[:, 0]
+            if self.folds:  # single curves have as much on average, or more
                 above = np.minimum(above, 0.0)
-            logs -= 0.5 * above**2 / variance[-1]
+            logs -= 0.5 * above**2 / self.variance[-1]
         weights = np.exp(logs - logs.max())
         total = np.cumsum((weights / weights.sum())[::-1])  # from the smallest
         places = np.searchsorted(total, [1 - _SURE, 0.5, _SURE])

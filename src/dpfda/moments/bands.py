@@ -26,12 +26,13 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
     """
     generator = np.random.default_rng(0)
     drawn = moments.parts(moments.law.draw(size, generator))
-    found = drawn.means / moments.share[:, None] * moments.unit
+    kept = moments.basis.size
+    found = (drawn.means / moments.share[:, None] * moments.unit)[..., :kept]
     people = np.full((size, len(moments.sizes)), float(moments.n))
     if drawn.shares.size:  # a size that came out too large makes the mean too small
         wrong = drawn.shares - drawn.shares.mean(axis=-1, keepdims=True)
         share = np.clip(moments.answer.shares - wrong, 1 / moments.n, 1.0)
-        truth = moments.belief.mean - moments.look.center
+        truth = moments.belief.mean - moments.look.center[:kept]
         truth = truth + np.sqrt(moments.belief.variance) * generator.normal(size=found.shape)
         found += truth * (share / moments.share - 1)[..., None]
         people *= share

@@ -81,7 +81,7 @@ class CurveMoments(JointAnswer, Documented):
     @cached_property
     def coefficients(self) -> FloatArray:
         """Noisy means in the basis, (groups, M), the public center not included."""
-        return np.asarray(self.look.center + self.shift * self.unit)
+        return np.asarray(self.look.center + self.shift * self.unit)[:, : self.basis.size]
 
     @property
     def shrunk(self) -> FloatArray:
@@ -93,12 +93,13 @@ class CurveMoments(JointAnswer, Documented):
         """What is known of the groups' means: of the mean of all, and what sets groups apart."""
         span = public_span(self.parameters)
         reach = self.look.radius if span is None else norm_bound(span / 2, self.basis.grid)
-        return believed(self, reach=reach, most=max(self.grid_points.size, len(self.look.axes)))
+        most = max(self.grid_points.size, self.basis.size)
+        return believed(self, reach=reach, size=self.basis.size, most=most)
 
     @property
     def left_out(self) -> FloatArray:
         """Deviation, at a point, of what further functions may add to the means, one a group."""
-        return np.asarray(np.sqrt(self.belief.left_out) / norm_bound(1.0, self.basis.grid))
+        return np.asarray(np.sqrt(self.belief.most) / norm_bound(1.0, self.basis.grid))
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
         """Of the coefficients of a person's curve, (M, M): see `covariance_in`.
@@ -108,7 +109,8 @@ class CurveMoments(JointAnswer, Documented):
             floor: of eigenvalues, in deviations of the noise.
         """
         table = 0 if self.look.blocks == 1 else self.number_of(group)
-        return self.covariance_in(table, floor=floor)
+        size = self.basis.size
+        return self.covariance_in(table, floor=floor)[:size, :size]
 
     def number_of(self, group: Label | None) -> int:
         """The place of a group, by its name; left out where there is one."""
@@ -178,7 +180,9 @@ class CurveMoments(JointAnswer, Documented):
         )
         points = grid[0].size
         rules = {
-            "functions": functions.shape == (len(look.axes), points),
+            "functions": functions.ndim == 2
+            and functions.shape[1] == points
+            and look.second <= len(functions) <= len(look.axes),
             "noisy": noisy.shape == (look.size,),
             "center": center.shape == (points,),
             "groups": max(1, len(body["groups"])) == look.groups,

@@ -128,7 +128,7 @@ class PrivateMoments(CuratedCurveEstimator):
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:
-        return (np.column_stack([asked.basis.project(read.rows[0]), *read.rows[1:]]),)
+        return (np.column_stack([asked.layout.rows(read.rows[0]), *read.rows[1:]]),)
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
         radius = found.look.radius / norm_bound(1.0, read.grid)  # in the norm of bounds

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda.central.conversation import CurveConversation, Kept, far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.left_out import Layout
 from dpfda.central.plan import Plan
 from dpfda.central.quadrature import as_grid
 from dpfda.moments.curve_moments import CurveMoments
@@ -89,16 +90,25 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     @property
     def width(self) -> int:
-        """Coefficients of a curve."""
-        return self.basis.size
+        """Coefficients of a curve, and what says how much is left out."""
+        return self.layout.width
+
+    @property
+    def layout(self) -> Layout:
+        """What is asked about a curve; where means are wanted, how much they leave out as well."""
+        size = self.sizes[0]
+        if self.emphasis != "means":
+            return Layout(basis=self.basis, size=size, rest=False)
+        plan = replace(self.plan, size=size)
+        return Layout(basis=self.basis, size=size, folds=plan.folds, rest=plan.rest(self.n))
 
     @property
     def sizes(self) -> tuple[int, int]:
         """How many coefficients have means, and how many of these covariances."""
         if self.emphasis == "covariances":
-            few = min(self.width, _SMOOTH)
+            few = min(self.basis.size, _SMOOTH)
             return few, few
-        size, second = sizes(self, most=self.width)
+        size, second = sizes(self, most=self.basis.size)
         size = size if self.searches else min(size, self.plan.size)
         return size, min(size, second)
 
@@ -106,7 +116,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     def plan(self) -> Plan:
         """The one of least expected error for the mean of all."""
         known = math.isfinite(self.bound)
-        return Plan.of((self.whole,), n=self.n, most=self.width, single=known)
+        return Plan.of((self.whole,), n=self.n, most=self.basis.size, single=known)
 
     @property
     def searches(self) -> bool:
@@ -115,17 +125,22 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     def questions(self) -> Questions[CurveMoments]:
         """A center and a radius, where they are worth it, and the joint look."""
-        size, second = self.sizes
-        asked = {"second": second, "separate": self.separate, "emphasis": self.emphasis}
+        layout, many = self.layout, max(1, len(self.groups))
+        asked: dict[str, Any] = {
+            "second": self.sizes[1],
+            "separate": self.separate,
+            "emphasis": self.emphasis,
+            "groups": many,
+        }
         if self.searches:
-            found = yield from self.joint(self.course, size=size, **asked)
+            axes = layout.axes(self.course.tilt)
+            found = yield from joint(self, self.course, axes, most=self.basis.size, **asked)
         else:
-            many = max(1, len(self.groups))
-            found = yield from whole_ball(self, size=size, groups=many, **asked)
+            found = yield from whole_ball(self, size=layout.width, **asked)
         return CurveMoments(
             look=found.answer.look,
             noisy=found.answer.noisy,
-            basis=self.basis.first(size),
+            basis=self.basis.first(layout.size),
             groups=self.groups,
             center=np.zeros(self.basis.weights.size),
             guarantee=self.guarantee,
