@@ -98,8 +98,10 @@ class CurveMoments(JointAnswer, Documented):
 
     @property
     def left_out(self) -> FloatArray:
-        """Deviation, at a point, of what further functions may add to the means, one a group."""
-        return np.asarray(np.sqrt(self.belief.most) / norm_bound(1.0, self.basis.grid))
+        """Deviation, at a point, of what further functions and clipping may add, one a group."""
+        further = np.sqrt(self.belief.most) / norm_bound(1.0, self.basis.grid)
+        clipped = self.parameters["clipped"] if self.look.emphasis == "means" else 0.0
+        return np.asarray(np.hypot(further, clipped))
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
         """Of the coefficients of a person's curve, (M, M): see `covariance_in`.

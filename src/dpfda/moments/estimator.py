@@ -131,10 +131,11 @@ class PrivateMoments(CuratedCurveEstimator):
         return (np.column_stack([asked.layout.rows(read.rows[0]), *read.rows[1:]]),)
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
-        radius = found.look.radius / norm_bound(1.0, read.grid)  # in the norm of bounds
+        unit = norm_bound(1.0, read.grid)  # the norm of bounds
+        public = {"radius": found.look.radius, **found.parameters}
         few = () if asked.emphasis == "means" else too_few(asked)
         told = {
-            "parameters": {"radius": radius},
+            "parameters": {name: value / unit for name, value in public.items()},
             "center": read.center,
             "warnings": (*found.warnings, *few, *about_small(found)),
         }

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda.central.conversation import CurveConversation, Kept, far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
-from dpfda.central.left_out import Layout
+from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.plan import Plan
 from dpfda.central.quadrature import as_grid
 from dpfda.moments.curve_moments import CurveMoments
@@ -144,6 +144,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             groups=self.groups,
             center=np.zeros(self.basis.weights.size),
             guarantee=self.guarantee,
+            parameters={"clipped": clipped_away(found.answer.look.radius, found.outside, self.n)},
             warnings=found.warnings,
         )
 
