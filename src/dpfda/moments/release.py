@@ -133,8 +133,12 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             "groups": many,
         }
         if self.searches:
-            axes = layout.axes(self.course.tilt)
-            found = yield from joint(self, self.course, axes, most=self.basis.size, **asked)
+            plan, course = self.plan, self.course
+            course = course._replace(
+                first=max(course.first, plan.first), search=max(course.search, plan.search)
+            )
+            axes = layout.axes(course.tilt)
+            found = yield from joint(self, course, axes, most=self.basis.size, **asked)
         else:
             found = yield from whole_ball(self, size=layout.width, **asked)
         return CurveMoments(
