@@ -185,7 +185,9 @@ def test_it_can_be_saved_and_read_again(tmp_path: Any) -> None:
 
 def test_few_people_are_warned_and_many_are_not() -> None:
     with pytest.warns(UserWarning, match="n·epsilon is 400, below 500: bands and tests may hold"):
-        fitted(100)
+        fitted(100, emphasis="covariances")
+    with pytest.warns(UserWarning, match="mean: noise hides where the curves are"):
+        fitted(100, epsilon=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted(125)

@@ -9,7 +9,7 @@ from dpfda.central.adaptive import Adaptive, combined, concluded
 from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.mean import MeanRelease
 from dpfda.central.release import Release
-from dpfda.moments.joint_looks import FOR_BANDS, joint, sizes, whole_ball
+from dpfda.moments.joint_looks import AFTER, FOR_BANDS, joint, sizes, whole_ball
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
 
@@ -18,9 +18,6 @@ UNSURE = 1.08
 known, and clipping takes some of a tail. Without it bands that are nearly all sampling error held
 the mean of the population too rarely; chosen on lognormal and exponential curves of `dpfda bench
 bands`."""
-
-
-_AFTER = 0.25  # of the curves outside a radius: that many are outside the widened one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +68,7 @@ class Inferred(Adaptive, name="moments"):
             laws,
             stages=1 if found.coarse is None else 2,
             radius=look.radius,
-            clipped=clipped_away(look.radius, _AFTER * found.outside, mean.n),
+            clipped=clipped_away(look.radius, AFTER * found.outside, mean.n),
             sampling=(NoiseLaw.normal(sampling),),
             warnings=found.warnings,
             mechanism="moments",

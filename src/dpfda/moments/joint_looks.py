@@ -25,6 +25,8 @@ _DOUBT = (
     2.0  # what noise is multiplied with in a center: noise that is left there widens the radius
 )
 
+AFTER = 0.25  # of the curves outside a radius: that many are outside the widened one
+
 BANDS_FROM = 500
 """n·ε from which bands hold what they say; below, the covariance is mostly noise."""
 

@@ -16,6 +16,7 @@ from dpfda.central.plan import Plan
 from dpfda.central.quadrature import as_grid
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.joint_looks import (
+    AFTER,
     FOR_MOMENTS,
     FOR_TESTS,
     Course,
@@ -141,6 +142,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             found = yield from joint(self, course, axes, most=self.basis.size, **asked)
         else:
             found = yield from whole_ball(self, size=layout.width, **asked)
+        radius = found.answer.look.radius
         return CurveMoments(
             look=found.answer.look,
             noisy=found.answer.noisy,
@@ -148,7 +150,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             groups=self.groups,
             center=np.zeros(self.basis.weights.size),
             guarantee=self.guarantee,
-            parameters={"clipped": clipped_away(found.answer.look.radius, found.outside, self.n)},
+            parameters={"clipped": clipped_away(radius, AFTER * found.outside, self.n)},
             warnings=found.warnings,
         )
 
