@@ -100,7 +100,7 @@ class CurveMoments(JointAnswer, Documented):
     def left_out(self) -> FloatArray:
         """Deviation, at a point, of what further functions and clipping may add, one a group."""
         further = np.sqrt(self.belief.most) / norm_bound(1.0, self.basis.grid)
-        clipped = self.parameters["clipped"] if self.look.emphasis == "means" else 0.0
+        clipped = self.parameters.get("clipped", 0.0) if self.look.emphasis == "means" else 0.0
         return np.asarray(np.hypot(further, clipped))
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:

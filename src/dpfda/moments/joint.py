@@ -84,8 +84,8 @@ class JointAnswer:
         if self.look.groups == 1:
             return np.ones(1)
         noise, raw = np.sqrt(self.variances.shares), self.answer.shares
-        ends = (np.clip(raw + far * noise, 1 / self.n, 1.0) for far in (-_FAR, _FAR))
-        shares = np.linspace(*ends, _SHARES)
+        low, high = (np.clip(raw + far * noise, 1 / self.n, 1.0) for far in (-_FAR, _FAR))
+        shares = np.linspace(low, high, _SHARES)
         away = ((shares - raw) / noise) ** 2 / 2
         weights = np.exp(away.min(axis=0) - away)
         return np.asarray((weights * shares**2).sum(axis=0) / (weights * shares).sum(axis=0))
