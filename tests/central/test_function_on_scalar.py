@@ -126,3 +126,18 @@ def test_without_an_intercept_all_categories_have_a_coefficient() -> None:
     assert model.release_.names == ("age", "dose=placebo", "dose=low", "dose=high")
     np.testing.assert_array_equal(model.release_.values(), model.coef_)
     np.testing.assert_array_equal(model.intercept_, np.full(25, 500.0))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_noise_alone_predicts_the_public_center(delta: float) -> None:
+    """Curves that are anywhere in their range, and noise far above them: it is left out."""
+    rng, errors = np.random.default_rng(0), []
+    for seed in range(40):
+        rows, curves = rng.uniform(-1, 1, (20, 2)), rng.uniform(-1, 1, (20, 1)) * np.ones(12)
+        model = PrivateFunctionOnScalar(
+            0.02, delta=delta, feature_ranges=(-1, 1), value_range=(-1, 1), random_state=seed
+        ).fit(rows, curves)
+        errors.append(np.mean((model.predict(rows) - curves) ** 2) / np.mean(curves**2))
+    # Noise makes one of three coefficient functions stand out in one case of five or so.
+    assert np.mean(np.abs(np.array(errors) - 1) > 1e-9) <= 0.4

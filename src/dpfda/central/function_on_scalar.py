@@ -18,7 +18,7 @@ from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.records import read_records
 from dpfda.central.release import Release
-from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.shrinkage import monotone_shrinkage, stands_out
 from dpfda.central.solved import Solved
 from dpfda.curves.observations import own_grids, with_own_grids
 from dpfda.curves.ranges import FeatureRanges
@@ -92,7 +92,8 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         solve = scale[:, None] * np.linalg.inv(gram)
         scaled = solve @ two.values.reshape(shape)
         noise = two.noise.variance.reshape(shape)
-        factors = [monotone_shrinkage(*pair) for pair in zip(scaled, solve**2 @ noise, strict=True)]
+        rows = zip(scaled, solve**2 @ noise, strict=True)
+        factors = [monotone_shrinkage(*pair) * stands_out(*pair) for pair in rows]
         told = self._own_units(pairs.width)
         solved = Solved(
             matrix=products.triangle.matrix(one.values),

@@ -14,7 +14,7 @@ from dpfda.central.cell_looks import Box, CellCounts
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
-from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.shrinkage import monotone_shrinkage, stands_out
 from dpfda.curves.waves import CosineBasis
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
@@ -83,7 +83,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         shrunk = known.copy()
         variance = noise.variance[1:] + 1 / (n * basis.weights.sum())
         factors = monotone_shrinkage(known[1:], variance)
-        shrunk[1:] *= factors if _stands_out(known[1:] ** 2, variance) else 0.0
+        shrunk[1:] *= factors if stands_out(known[1:], variance) else 0.0
         noise_of_cell = math.sqrt(float(answer.noise.variance.max()))
         release = density.conclude(
             basis,
@@ -101,12 +101,6 @@ class HistogramDensity(DensityMechanism, name="histogram"):
     def examples(cls) -> list[Self]:
         """Few cells."""
         return [cls(size=4)]
-
-
-def _stands_out(squares: FloatArray, variance: FloatArray) -> bool:
-    """Whether the first so many coefficients together are larger than noise makes them."""
-    excess, doubt = np.cumsum(squares - variance), np.sqrt(np.cumsum(2 * variance**2))
-    return bool(np.max(excess / doubt) > _CLEAR)
 
 
 def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:

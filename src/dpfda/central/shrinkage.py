@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from dpfda._validate import FloatArray
 
 _TINY = 1e-300
+_CLEAR = 2.0  # deviations above what noise makes
 _LEVELS = np.array([0.02, 0.1, 0.45])  # of a bound: how far the level of curves is from the center
 _LEVEL_ODDS = np.array([0.1, 0.2, 0.7])
 _SCALES = 2.0 ** -np.arange(1, 15)  # of a bound: of the first wave of a mean curve
@@ -95,3 +96,16 @@ def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:
     energy = noisy**2 + _TINY
     fitted = isotonic_regression(1 - variance / energy, weights=energy, increasing=False).x
     return np.asarray(np.clip(fitted, 0.0, 1.0))
+
+
+def stands_out(noisy: FloatArray, variance: FloatArray) -> bool:
+    """Whether the first so many coefficients together are larger than noise makes them.
+
+    Where they are not, 0 is on average nearer to the truth than what is left of them.
+
+    Examples:
+        >>> stands_out(np.array([9.0, 0.1]), np.ones(2)), stands_out(np.ones(2), np.ones(2))
+        (True, False)
+    """
+    excess, doubt = np.cumsum(noisy**2 - variance), np.sqrt(np.cumsum(2 * variance**2))
+    return bool(np.max(excess / np.maximum(doubt, _TINY)) > _CLEAR)
