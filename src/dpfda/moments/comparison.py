@@ -39,8 +39,8 @@ class PrivateGroupComparison(PrivateMoments):
         ...     epsilon=1.0, value_range=(0, 3), groups=(0, 1), random_state=0
         ... ).fit(load, group, grid_points=t)
         >>> print(found.in_words())
-        The groups differ (p = 0.0005). 1 minus 0: above 0 from t = 14 to 21.5; largest 0.22 at \
-t = 17.5.
+        The groups differ (p = 0.0005). 1 minus 0: above 0 from t = 14 to 21.5; largest 0.2 at \
+t = 18.
     """
 
     emphasis: Emphasis = "differences"
