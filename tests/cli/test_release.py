@@ -156,18 +156,19 @@ def test_a_ledger_is_spent_and_then_refuses(csv: Path, tmp_path: Path) -> None:
     assert "--ledger-limit" in invoke(*call).stderr
     assert invoke(*call, "--ledger-limit", 1.5, 0).exit_code == 0
     spent = FileLedger(ledger).spent.epsilon
-    assert spent == 1.0
+    assert spent == pytest.approx(1.0, rel=1e-12)
     entries = FileLedger(ledger).entries
     assert [entry.label.split(": ")[1] for entry in entries] == [
+        "radius_count",
         "ball_mean",
         "radius_choice",
         "ball_mean",
     ]
     shown = CliRunner().invoke(dpfda, ["ledger", str(ledger)]).stdout
-    assert ": ε = 1, 3 questions, assuming" in shown.splitlines()[1]
+    assert ": ε = 1, 4 questions, assuming" in shown.splitlines()[1]
     assert len(shown.splitlines()) == 2
     shown = CliRunner().invoke(dpfda, ["ledger", str(ledger), "--parts"]).stdout
-    assert len(shown.splitlines()) == 4
+    assert len(shown.splitlines()) == 5
     refused = invoke(*call)
     assert refused.exit_code == 2
     assert "nothing was spent" in refused.stderr

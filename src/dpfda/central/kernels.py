@@ -46,7 +46,7 @@ class Matern(Kernel, name="matern"):
     """
 
     nu: float = number(above=0.0, default=1.5)
-    length: float = number(above=0.0, default=0.1)
+    length: float = number(least=1e-100, default=0.1)
 
     def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
         """Closed forms for ν = 1/2, 3/2, 5/2; the Bessel form otherwise."""
@@ -78,7 +78,7 @@ class SquaredExponential(Kernel, name="gaussian"):
 
     decay = math.inf
 
-    length: float = number(above=0.0, default=0.1)
+    length: float = number(least=1e-100, default=0.1)
 
     def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
         """exp(-(s - t)²/(2ρ²))."""

@@ -143,8 +143,9 @@ class BallLook(CountedLook):
         return clip_rows(self.residuals(rows), radius, axes=self.axes) / self.axes
 
     def distances(self, rows: FloatArray) -> FloatArray:
-        """‖residual/a‖₂ of each record."""
-        return np.asarray(np.sqrt(((self.residuals(rows) / self.axes) ** 2).sum(axis=1)))
+        """‖residual/a‖₂ of each record; infinite where a square is beyond all floats."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.sqrt(((self.residuals(rows) / self.axes) ** 2).sum(axis=1)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
