@@ -200,10 +200,11 @@ def test_blocks_are_never_longer_than_what_is_cheap_to_draw() -> None:
 
 @pytest.mark.parametrize("size", [1, 9, 100])
 def test_gaussian_noise_pays_for_rounding_exactly(size: int) -> None:
-    """σ μ = S + r √J σ/2^24."""
+    """σ μ = S + r √J σ/2^24, and next to nothing for what the lattice itself may tell."""
     noise = Gaussian(mu=0.5, sensitivity=3.0, axes=(2.0,) * size)
     charged = 2 * math.sqrt(size) / (1 << 24)
-    assert 0.5 - 3.0 * 2.0 / noise.scales[0] == pytest.approx(charged, rel=1e-8)
+    paid = 0.5 - 3.0 * 2.0 / noise.scales[0]
+    assert charged < paid < charged * (1 + 1e-4)
 
 
 def test_only_one_number_is_priced_as_laplace_noise() -> None:
@@ -219,7 +220,7 @@ def test_a_scale_has_a_million_lattice_steps(epsilon: float, dimension: int) -> 
 
 
 @pytest.mark.parametrize(
-    "parts", [(), (Laplace(epsilon=1.0), 3), (Laplace(epsilon=1e308), Laplace(epsilon=1e308))]
+    "parts", [(), (Laplace(epsilon=1.0), 3), (RandomizedResponse(epsilon=1e308),) * 2]
 )
 def test_only_randomizers_are_joined(parts: tuple[Mechanism, ...]) -> None:
     with pytest.raises(InvalidParameter):
@@ -230,7 +231,7 @@ def test_only_randomizers_are_joined(parts: tuple[Mechanism, ...]) -> None:
     "wrong",
     [
         {"part": 3}, {"part": CategoricalResponse(epsilon=1.0)}, {"times": 0},
-        {"times": (1 << 16) + 1}, {"part": Laplace(epsilon=1e308)},
+        {"times": (1 << 16) + 1},
     ],
 )  # fmt: skip
 def test_only_vectors_are_repeated(wrong: dict[str, object]) -> None:

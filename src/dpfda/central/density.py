@@ -48,16 +48,24 @@ class DensityRelease(BoxConversation, name="density"):
 
     Attributes:
         mechanism: which questions are asked.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "density"
 
     mechanism: DensityMechanism
+    either: bool = False
 
     @property
     def whole(self) -> Cost:
         """The budget: Gaussian, or pure ε where the mechanism is better with it."""
-        return self.mechanism.budget(super().whole)
+        whole = super().whole
+        return self.mechanism.budget(whole) if self.either else whole
+
+    def among_sites(self) -> Self:
+        """With Gaussian noise where a δ is given."""
+        return replace(self, either=False)
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """Mass that piles up where points outside the range are moved to."""
@@ -87,7 +95,14 @@ class DensityRelease(BoxConversation, name="density"):
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
         """Every mechanism, on a line."""
         return [
-            cls(epsilon=epsilon, delta=delta, n=n, box=((0.0, 1.0),), mechanism=mechanism)
+            cls(
+                epsilon=epsilon,
+                delta=delta,
+                n=n,
+                box=((0.0, 1.0),),
+                mechanism=mechanism,
+                either=True,
+            )
             for member in DensityMechanism.members().values()
             for mechanism in member.examples()
         ]
@@ -126,7 +141,8 @@ class PrivateDensity(PointEstimator):
     def _conversation(self, read: HeldRecords, n: int) -> DensityRelease:
         chosen = self.mechanism
         mechanism = DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen
-        return DensityRelease(**self._budget, n=n, box=self._box, mechanism=mechanism)
+        known: dict[str, Any] = {**self._budget, "n": n, "box": self._box}
+        return DensityRelease(**known, mechanism=mechanism, either=True)
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         return super()._keep(asked, read, replace(found, density=bool(self.project)))
