@@ -184,7 +184,7 @@ def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
     assert (len(joint.center), joint.second) == (12, 9 if delta else 7)
     assert joint.axes == pytest.approx(np.arange(1, 13) ** -tilt)
     assert widened_by(holder.transcript) == pytest.approx(widened)
-    assert replace(asked, n=100).sizes == ((10, 4) if delta else (4, 4))
+    assert replace(asked, n=100).sizes == ((10, 4) if delta else (8, 4))
     assert replace(asked, emphasis="covariances").sizes == (12, 12)
     long = spline_basis(as_grid(np.linspace(0, 1, 30)), size=30)
     assert replace(asked, emphasis="covariances", basis=long).sizes == (16, 16)
