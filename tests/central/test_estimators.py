@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +34,8 @@ from dpfda_bench.reproductions._p003 import without_noise
 
 T = np.linspace(0, 1, 40)
 RNG = np.random.default_rng(0)
+
+
 CURVES = np.sin(3 * T) + 0.2 * RNG.normal(size=(600, 3)) @ np.stack([np.ones(40), T, T**2])
 SECRET = 7654.321
 
@@ -364,84 +365,6 @@ def test_covariance_of_few_curves_warns_and_is_not_absurd() -> None:
         model = PrivateCovariance(1.0, bound=3.0, random_state=0).fit(curves)
     # The public mean 3t has ‖·‖⁴ = 9; a release that mixed it in would be of that size.
     assert np.abs(model.covariance_).max() < 5
-
-
-def test_density_in_one_and_two_variables() -> None:
-    rng = np.random.default_rng(3)
-    points = np.clip(rng.normal(0.4, 0.1, size=4000), 0, 1)
-    x = np.linspace(0, 1, 257)
-    for mechanism in ("histogram", "kernel"):
-        model = PrivateDensity(1.0, feature_ranges=(0, 1), mechanism=mechanism, random_state=0)
-        values = model.fit(points).release_.values(x)
-        truth = np.exp(-((x - 0.4) ** 2) / 0.02) / np.sqrt(0.02 * np.pi)
-        assert values.min() >= 0
-        assert float(values @ trapezoid((x,))) == pytest.approx(1.0, abs=0.01)
-        assert float((values - truth) ** 2 @ trapezoid((x,))) < 0.03
-    both = PrivateDensity(1.0, feature_ranges=((0, 1), (0, 1)), random_state=0)
-    plane = both.fit(np.stack([points, 1 - points], axis=1))
-    surface = plane.release_.values((x[::16], x[::16]))
-    assert surface.shape == (17, 17)
-    peak = np.unravel_index(surface.argmax(), surface.shape)
-    assert np.abs(np.array(peak) / 16 - [0.4, 0.6]).max() < 0.15
-
-
-def test_density_of_points_outside_the_range_sits_at_the_border() -> None:
-    model = PrivateDensity(5.0, feature_ranges=(0, 1), random_state=0)
-    with pytest.warns(UserWarning, match="nearly all points reach the ends of feature_ranges"):
-        model.fit(np.full(500, 1e9))
-    assert model.release_.values([0.05, 0.99]).argmax() == 1
-
-
-@pytest.mark.parametrize(("delta", "law"), [(1e-6, "laplace"), (0.4, "gaussian")])
-def test_density_with_delta_has_the_smaller_noise(delta: float, law: str) -> None:
-    model = PrivateDensity(1.0, delta=delta, feature_ranges=(0, 1), random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a large δ, an even density
-        release = model.fit(RNG.uniform(size=500)).release_
-    assert release.noise[0].law == law
-    assert release.sensitivity == pytest.approx(2.0 if law == "laplace" else np.sqrt(2))
-    pure = PrivateDensity(1.0, feature_ranges=(0, 1), random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        other = pure.fit(RNG.uniform(size=500)).release_
-    assert release.noise[0].variance.sum() <= 1.001 * other.noise[0].variance.sum()
-
-
-@pytest.mark.parametrize(
-    ("numbers", "told"),
-    [
-        (RNG.normal(1.3, 0.2, 1000), "at an end of feature_ranges"),
-        (RNG.uniform(0.51, 0.52, 1000), "in one of 8 cells"),
-    ],
-)
-def test_coarse_histograms_say_that_points_crowd_in_a_cell(numbers: Any, told: str) -> None:
-    """8 cells of 1000 points: a spike at an end or in a cell cannot be told from what is even."""
-    model = PrivateDensity(0.1, feature_ranges=(0, 1), random_state=0)
-    with pytest.warns(UserWarning, match=told):
-        model.fit(numbers)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_densities_of_noise_alone_are_even() -> None:
-    """Ten points and ε = 0.01: nothing is known, and the release is no worse than that."""
-    errors = []
-    for seed in range(40):
-        model = PrivateDensity(0.01, feature_ranges=(0, 1), random_state=seed)
-        errors.append(np.mean((model.fit(RNG.uniform(size=10)).density_ - 1) ** 2))
-    # Noise alone stands out in one case of eight at most, by about 1.
-    assert np.median(errors) < 1e-12
-    assert np.mean(np.array(errors) > 1e-12) <= 0.3
-
-
-@pytest.mark.parametrize(
-    "bad", [[SECRET], [[SECRET, 1.0], [2.0]], [SECRET, np.nan], ["a", "b"], []]
-)
-def test_bad_points(bad: Any) -> None:
-    with pytest.raises(InvalidData) as caught:
-        PrivateDensity(1.0, feature_ranges=(0, 1)).fit(bad)
-    assert "7654" not in str(caught.value)
-    with pytest.raises(InvalidParameter, match="feature_ranges"):
-        PrivateDensity(1.0).fit([0.1, 0.2])
 
 
 def test_function_on_scalar_recovers_its_coefficients() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -18,117 +17,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exact_loss import Loss
+import tally_data
 from joblib import Parallel, delayed
+from tally_data import (
+    DOORS,
+    SMALL,
+    X,
+    Y,
+    _curated,
+    _simulated,
+)
 
 import dpfda
-from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid
-from dpfda.curate import curate
 from dpfda.errors import BudgetExceeded, PrivacyWarning
-from dpfda.noise import SecureSource, SimulationSource
+from dpfda.noise import SecureSource
 from dpfda.privacy import tally
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import (
     ApproximateEvent,
     Event,
-    GaussianEvent,
-    LaplaceEvent,
     PureEvent,
-    RandomizedResponseEvent,
 )
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
-from dpfda.privacy.ledger import BaseLedger, Ledger
+from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.privacy.total import Budget
-from dpfda.protocol import StudyPlan
-from dpfda.protocol.consortium import convene
-from dpfda.simulate import people_from, simulate
-
-T = np.linspace(0, 1, 8)
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-0.3, 0.3, size=(90, 8))
-Y = np.where(X[:, 0] > 0, 1, -1)
-CLASSES = {"classes": (-1, 1), "value_range": (-0.3, 0.3)}
-SMALL = {"n_classifiers": 2, "member_size": 4, **CLASSES}
-
-
-def _plan(epsilon: float = 1.0) -> StudyPlan:
-    encoder = dpfda.CurveEncoder(n_basis=4)
-    return StudyPlan(
-        epsilon=epsilon, n_people=len(X), encoder=encoder, classes=(-1, 1),
-        design={"name": "moments"},
-    )  # fmt: skip
-
-
-def _mean(epsilon: float = 1.0, delta: float = 0.0) -> MeanRelease:
-    mechanism = FunctionMechanism.named("adaptive")()
-    return MeanRelease(
-        epsilon=epsilon, delta=delta, n=len(X), bound=1.0, grid=as_grid(T), mechanism=mechanism
-    )
-
-
-def _curated(source: Any, **more: Any) -> None:
-    curate(_mean(), _mean().records(X), source=source, **more)
-
-
-def _convened(source: Any, **more: Any) -> None:
-    asked = _mean(delta=1e-5)
-    (rows,) = asked.records(X)
-    hospitals = {name: (part,) for name, part in zip("ABC", np.array_split(rows, 3), strict=True)}
-    convene(asked, hospitals, source=source, **more)
-
-
-def _simulated(source: Any, **more: Any) -> None:
-    simulate(_plan(), people_from(_plan(), X, Y), source=source, **more)
-
-
-LINE: dict[str, Any] = {"feature_norm_bound": 1.0, "target_range": (-1, 1)}
-
-
-def _sites(**more: Any) -> None:
-    sites = {name: (X[k::3], X[k::3, 0]) for k, name in enumerate("ABC")}
-    dpfda.rehearse(dpfda.PrivateLinearRegression(1.0, **LINE, **more), sites)
-
-
-def _streamed(**more: Any) -> None:
-    dpfda.PrivateLinearRegression(1.0, **LINE, **more).fit_stream(lambda: [(X, X[:, 0])])
-
-
-DOORS: dict[str, Callable[..., Any]] = {
-    "mean": lambda **kw: dpfda.PrivateMean(1.0, bound=1.0, **kw).fit(X),
-    "covariance": lambda **kw: dpfda.PrivateCovariance(1.0, bound=1.0, **kw).fit(X),
-    "linear": lambda **kw: dpfda.PrivateLinearRegression(1.0, **LINE, **kw).fit(X, X[:, 0]),
-    "stream": _streamed,
-    "sites": _sites,
-    "local": lambda **kw: dpfda.LocalCurveClassifier(1.0, **CLASSES, **kw).fit(X, Y),
-    "moment": lambda **kw: dpfda.MomentClassifier(epsilon=1.0, **CLASSES, **kw).fit(X, Y),
-    "MRMA": lambda **kw: dpfda.MRMAClassifier(epsilon=1.0, **SMALL, **kw).fit(X, Y),
-    "servers": lambda **kw: dpfda.MultiServerMRMA(epsilon=1.0, **SMALL, **kw).fit(
-        X, Y, servers=np.arange(90) % 2
-    ),
-    "online": lambda **kw: dpfda.OnlineMRMA(epsilon=1.0, new_classifiers=2, **SMALL, **kw).fit(
-        X, Y
-    ),
-    "boosting": lambda **kw: dpfda.LocalBoostingClassifier(
-        epsilon=1.0, classes=(-1, 1), feature_ranges=(-0.3, 0.3), **kw
-    ).fit(X, Y),
-    "curate": lambda random_state=None: _curated(_source(random_state)),
-    "convene": lambda random_state=None: _convened(_source(random_state)),
-    "simulate": lambda random_state=None: _simulated(_source(random_state)),
-    "score": lambda **kw: dpfda.private_score(Constant(), X, Y, epsilon=1.0, **kw),
-}
-
-
-class Constant:
-    """A public model."""
-
-    def predict(self, rows: Any) -> Any:
-        return np.ones(len(rows))
-
-
-def _source(random_state: int | None) -> Any:
-    return SecureSource() if random_state is None else SimulationSource(random_state)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # tiny data: regressions say so
@@ -163,118 +76,6 @@ def test_a_budget_covers_every_door(door: str) -> None:
     (one,) = dpfda.spent().releases  # what was refused is not in it
     assert one.paid
     assert {entry.unit for entry in ledger.entries} == {one.promise.unit}
-
-
-def test_what_is_released_in_an_inner_budget_is_paid_for_by_both() -> None:
-    with dpfda.budget(2.0) as outer:
-        with dpfda.budget(1.5) as inner:
-            assert (outer.spent.epsilon, inner.spent.epsilon) == (0.0, 0.0)
-            DOORS["local"]()
-        assert (outer.spent.epsilon, inner.spent.epsilon) == (1.0, 1.0)
-        with dpfda.budget(5.0) as wide:  # more than the outer one has left
-            DOORS["mean"]()
-            with pytest.raises(BudgetExceeded, match="ε = 0 is left"):
-                DOORS["mean"]()
-        assert (outer.spent.epsilon, wide.spent.epsilon) == (2.0, 1.0)
-        assert len(wide.entries) == len(outer.entries) - len(inner.entries)
-    assert tally.payer(None, SecureSource()) is None
-
-
-OBJECTIVE: dict[str, Any] = LINE | {"mechanism": "objective_perturbation"}
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_an_inner_budget_does_not_make_gaussian_noise_of_other_releases() -> None:
-    """Nineteen releases of which only (0.2, 1e-5) is known once fitted into (1, 1e-5)."""
-    taken = 0
-    with dpfda.budget(1.0, 1e-5) as outer:
-        for _ in range(19):
-            try:
-                with dpfda.budget(0.2, 1e-5):
-                    dpfda.PrivateLinearRegression(0.2, delta=1e-5, **OBJECTIVE).fit(X, X[:, 0])
-            except BudgetExceeded:
-                continue
-            taken += 1
-    assert taken == 1
-    assert outer.spent == Budget(epsilon=0.2, delta=1e-5)
-    assert dpfda.spent().totals["person"] == Budget(epsilon=0.2, delta=1e-5)
-    with dpfda.budget(0.2, 1e-5):
-        dpfda.PrivateLinearRegression(0.2, delta=1e-5, **OBJECTIVE).fit(X, X[:, 0])
-    assert dpfda.spent().totals["person"] == Budget(epsilon=0.4, delta=2e-5)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_one_budget_pays_for_one_release_of_all_of_it_of_any_kind() -> None:
-    for options in (LINE, OBJECTIVE):
-        with dpfda.budget(1.0, 1e-5) as ledger:
-            dpfda.PrivateLinearRegression(1.0, delta=1e-5, **options).fit(X, X[:, 0])
-            assert 0.999 <= ledger.spent.epsilon <= 1
-            with pytest.raises(BudgetExceeded):
-                dpfda.PrivateLinearRegression(0.5, delta=1e-5, **options).fit(X, X[:, 0])
-
-
-def _random_event(rng: np.random.Generator) -> Event:
-    size = float(np.round(np.exp(rng.uniform(-4, 0)), 3))
-    return [
-        PureEvent(epsilon=size),
-        LaplaceEvent(ratio=size),
-        RandomizedResponseEvent(epsilon=size, categories=int(rng.integers(2, 9))),
-        GaussianEvent(multiplier=1 / size),
-        ApproximateEvent(epsilon=size, delta=float(10 ** rng.uniform(-8, -5))),
-    ][rng.integers(5)]
-
-
-def _random_tree(rng: np.random.Generator, depth: int, found: list[list[Event]]) -> None:
-    """Releases and budgets inside one another; `found` are those of every budget that is open."""
-    for _ in range(rng.integers(2, 6)):
-        if depth < 3 and rng.random() < 0.5:
-            with dpfda.budget(float(rng.uniform(0.2, 3)), 10 ** float(rng.uniform(-6, -3))) as one:
-                mine: list[Event] = []
-                _random_tree(rng, depth + 1, [*found, mine])
-            _check_true(one, mine)
-            continue
-        event = _random_event(rng)
-        try:
-            tally.pay(Guarantee(epsilon=1.0), label="x", source=SecureSource(), event=event)
-        except BudgetExceeded:
-            continue
-        for events in found:
-            events.append(event)
-
-
-def _check_true(ledger: BaseLedger, events: list[Event]) -> None:
-    """A ledger knows everything inside, and neither what it says nor its limit is too small."""
-    assert [entry.event for entry in ledger.entries] == events
-    if events:
-        loss = Loss(events, up=False, points=1 << 13)
-        for said in (ledger.spent, ledger.limit):
-            assert loss.delta(said.epsilon) <= said.delta * (1 + 1e-6) + 1e-15
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_budgets_inside_budgets_are_charged_what_was_released(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    events: list[Event] = []
-    with dpfda.budget(3.0, 1e-4) as outer:
-        _random_tree(rng, 0, [events])
-    assert len(events) > 1
-    _check_true(outer, events)
-    kinds = [release.event for release in dpfda.spent().releases]
-    assert kinds == events
-
-
-def test_an_inner_budget_in_a_file_is_pickled_with_the_one_around_it(tmp_path: Path) -> None:
-    here = {name: tmp_path / name for name in ("outer", "inner", "other")}
-    with dpfda.budget(2.0, path=here["outer"]) as outer, dpfda.budget(1, path=here["inner"]) as one:
-        again = pickle.loads(pickle.dumps(one))
-        again.spend(PureEvent(epsilon=0.5), label="elsewhere")
-        assert (one.spent.epsilon, outer.spent.epsilon) == (0.5, 0.5)
-    with (
-        dpfda.budget(2.0),
-        dpfda.budget(1.0, path=here["other"]) as one,
-        pytest.raises(TypeError, match="one process"),
-    ):
-        pickle.dumps(one)
 
 
 def test_a_ledger_that_is_given_pays_alone_and_for_simulations_too() -> None:
@@ -469,7 +270,6 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
     assert done.stdout.strip() == "7"
 
 
-# Fits until refused, with one ledger on disk.
 FITTING = """
 import sys
 import numpy as np
@@ -529,4 +329,4 @@ def test_the_warning_points_at_whoever_called() -> None:
     DOORS["mean"]()
     with pytest.warns(PrivacyWarning) as caught:
         DOORS["mean"]()
-    assert caught[0].filename == __file__
+    assert caught[0].filename == tally_data.__file__
