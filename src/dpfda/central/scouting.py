@@ -27,9 +27,9 @@ MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
 """Norms that are tried where nothing is known: public and fixed, whatever the data."""
 SEARCH_FROM = {False: 500, True: 1000}
 """n·ε from which a search finds what it looks for, by whether ε is pure."""
-_AGAIN_FROM = {False: 500, True: 3000}
-"""n·ε from which counts of a search err by a quarter of the curves at most: below, a search about a
-bound that seems loose loses more than it finds."""
+_TELLING = 1 / 3
+"""Of the curves: where counts may err by more, a search about a bound that seems loose loses more
+than it finds."""
 _WITHIN = np.ldexp(1.0, np.arange(-62, 2))  # of a public bound: norms that are tried below it
 _NEAR = 2.0 ** (np.arange(-29, 3) / 2)  # of a norm: how far curves may lie from a guess
 _CERTAIN = 4.0  # deviations of noise that a count must be wrong by to mislead a search
@@ -103,12 +103,11 @@ class Scouting:
     def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
         """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
         known = math.isfinite(asked.bound)
-        able = asked.finds_bound and asked.strength >= _AGAIN_FROM[asked.whole.pure]
         region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
         if known:
             region = yield from beyond(asked, region)
             found = yield from self._round(asked, region)
-            if not (able and found.loose):
+            if not (found.loose and asked.finds_bound and _can_search(asked, found.left)):
                 return found
             region = region._replace(budget=found.left)
         region = yield from located(asked, region)
@@ -196,14 +195,23 @@ def _search_share(asked: CurveConversation[Any], budget: Cost) -> float:
 
 def _magnitude(cost: Cost, place: Place, rising: FloatArray) -> Questions[tuple[float, float]]:
     """The smallest of some radii that holds nearly all curves, and the same with some room."""
-    each = cost.part(Fraction(1, steps(rising)))
-    if cost.pure:
-        wrong = math.log(steps(rising) / _MISLED) / each.epsilon_spent
-    else:
-        wrong = _CERTAIN / each.mu
-    outside = min(0.5, max(0.02, wrong / place["n"]))
+    outside = min(0.5, max(0.02, _erring(cost, place["n"], rising)))
     found = yield from halved(cost, place, rising, wanted=(1 - outside) * place["n"])
     return found, found * (_SPARE if outside < 0.25 else 1.5 * _SPARE)
+
+
+def _erring(cost: Cost, n: int, rising: FloatArray) -> float:
+    """Share of the curves by which the counts of a search hardly ever err more."""
+    each = cost.part(Fraction(1, steps(rising)))
+    if cost.pure:
+        return math.log(steps(rising) / _MISLED) / (each.epsilon_spent * n)
+    return _CERTAIN / (each.mu * n)
+
+
+def _can_search(asked: CurveConversation[Any], budget: Cost) -> bool:
+    """Whether counts for a part of the budget can tell where curves lie."""
+    search = budget.part(_search_share(asked, budget))
+    return _erring(search, asked.n, _WITHIN) <= _TELLING
 
 
 def _outside(known: bool) -> str:

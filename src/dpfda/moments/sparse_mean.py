@@ -130,11 +130,6 @@ class Sparse(FunctionMechanism, name="sparse"):
     density: FloatArray = array("real", "points", least=0.0, default=())
     estimate: bool = flag(default=False)
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Privacy rests on no density of times."""
-        return ()
-
     def basis(self, mean: MeanRelease) -> FunctionBasis:
         """Splines on [0, 1], as functions on the domain."""
         unit = unit_grid(mean)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -30,6 +31,15 @@ def _courses(name: str) -> list[Any]:
     ]
 
 
+def _doubled(owner: str) -> list[Any]:
+    """A mechanism of central releases that spends pure ε, twice as much as it may."""
+
+    def budget(_: Any, asked: Any) -> Cost:
+        return Cost(epsilon=2 * asked.epsilon)
+
+    return [patch(f"dpfda.central.{owner}.budget", budget)]
+
+
 _WHOLE = ("mean", "covariance", "function_on_scalar", "regression", "moments", "discriminant")
 for _name in _WHOLE:
     plant(
@@ -46,6 +56,16 @@ for _name in ("mean", "covariance", "moments"):
         f"search_for_nothing: {_name}",
         f"what a search for the range of {_name} cost is not taken off",
         lambda: [patch("dpfda.central.scouting._left", lambda budget, search: budget)],
+        _held(conversations.check_price, _name),
+    )
+for _name, _owner in (
+    ("mean", "adaptive.Adaptive"),
+    ("density", "histogram_density.HistogramDensity"),
+):
+    plant(
+        f"pure_noise_doubled: {_name}",
+        f"the noise chosen for a {_name} spends twice the ε that was announced",
+        partial(_doubled, _owner),
         _held(conversations.check_price, _name),
     )
 plant(
