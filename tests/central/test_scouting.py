@@ -160,34 +160,34 @@ def test_who_searches() -> None:
     """Whose bound turns out to be loose, and whose counts can tell."""
     known = asked(bound=1.0)
     inside = [1e9, 0.0, *[9e9] * 6]  # within the smallest radius
-    assert counted(replace(known, n=500), inside) == 8 + 12 + 8
-    assert counted(replace(known, n=499), inside) == 9
-    assert counted(replace(known, n=500), [1e9]) == 9
-    pure = asked(bound=1.0, delta=0.0, n=3000)
+    assert counted(replace(known, n=600), inside) == 8 + 12 + 8
+    assert counted(replace(known, n=550), inside) == 9  # counts err by 0.35 of the curves
+    assert counted(replace(known, n=600), [1e9]) == 9
+    pure = asked(bound=1.0, delta=0.0, n=3500)
     radii = candidates(1.0, np.arange(1, 13) ** -0.5)
     eighth = int(np.flatnonzero(radii >= 1 / 8)[-1])
     assert counted(pure, [1e9, 0.0, eighth]) == 4
     assert counted(pure, [1e9, 0.0, eighth + 1]) == 3 + 12 + 3
-    assert counted(replace(pure, n=2999), [1e9, 0.0, eighth + 1]) == 4
+    assert counted(replace(pure, n=3000), [1e9, 0.0, eighth + 1]) == 4  # by 0.36
     nowhere = [*[0.0] * 6, 1.0, *[0.0] * 5, 1.0]
     assert counted(replace(pure, n=999, bound=math.inf), nowhere) == 12 + 3
 
 
 def test_noise_that_makes_the_radius_is_seen() -> None:
     """A center whose noise is as long as 0.45 of the radius: the bound is too wide for it."""
-    pure = asked(bound=1.0, delta=0.0, n=3000)
+    pure = asked(bound=1.0, delta=0.0, n=4000)
     first, search, coarse = 0.2, 0.09, 9
     axes = np.arange(1, 13) ** -0.5
     scout = Scouting(axes=axes, first=first, search=search, coarse=coarse)
     reply = 5.0  # much longer than noise: nothing is shrunk
-    (_, look, *_), _ = course(scout.questions(pure), [1e9, reply, 0], n=3000)
+    (_, look, *_), _ = course(scout.questions(pure), [1e9, reply, 0], n=4000)
     noise = look.noise.law.variance / axes[:coarse] ** 2
     radii = candidates(1.0, axes)
     edge = math.sqrt(float(noise.sum())) / 0.45
     above = int(np.flatnonzero(radii > edge)[-1])
     assert radii[above] > 1 / 8
     for index, loose in ((above, False), (above + 1, True)):
-        looks, found = course(scout.questions(pure), [1e9, reply, index], n=3000)
+        looks, found = course(scout.questions(pure), [1e9, reply, index], n=4000)
         assert (len(looks) > 3) is loose
         checked = 0.99
         left = checked * (0.71 * (1 - 3 * 0.05) * 0.71 if loose else 0.71)
