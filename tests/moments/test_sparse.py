@@ -148,16 +148,51 @@ def test_the_first_query_does_not_depend_on_the_records() -> None:
     assert one.release_.noisy.shape == other.release_.noisy.shape
 
 
-def test_dense_curves_with_own_points_name_the_option() -> None:
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_dense_curves_name_the_option_whatever_is_missing() -> None:
+    """Curves of two points each, filled along, gave a wrong mean, a thin band and no word."""
     known: dict[str, Any] = {"value_range": (-2.5, 2.5), "domain_range": (0, 1)}
-    found = PrivateMean(1.0, random_state=0, **known).fit(points_of(300, 2, 0))
-    assert "design='sparse'" in found.release_.parameters["reading"]
-    assert (
-        "reading"
-        not in PrivateMean(1.0, value_range=(-1, 1), random_state=0)
-        .fit(np.zeros((300, 9)))
-        .release_.parameters
-    )
+    gaps = np.full((300, 9), np.nan)
+    gaps[:, ::8] = 0.0
+    for curves in (points_of(300, 2, 0), np.zeros((300, 9)), gaps):
+        found = PrivateMean(1.0, random_state=0, **known).fit(curves)
+        assert "design='sparse'" in found.release_.parameters["reading"]
+        assert "reading" not in sparse(0).fit(curves).release_.parameters
+
+
+def crowded(n: int, each: int, seed: int, *, fall: float) -> list[Any]:
+    """Points whose density falls like exp(-fall t)."""
+    rng = np.random.default_rng(seed)
+    times = -np.log(1 - rng.uniform(size=(n, each)) * (1 - np.exp(-fall))) / fall
+    level = 0.3 * rng.normal(size=(n, 1))
+    return list(zip(times, mean_at(times) + level, strict=True))
+
+
+def told_of_times(model: PrivateMean) -> bool:
+    return any("not distributed as declared" in text for text in model.release_.warnings)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_times_far_from_the_declared_ones_are_noticed() -> None:
+    """Four of five were, while the mean of times that crowd at one end was worse than 0."""
+    far = [told_of_times(sparse(s).fit(crowded(3000, 4, s, fall=3.0))) for s in range(12)]
+    even = [told_of_times(sparse(s).fit(points_of(3000, 4, s))) for s in range(12)]
+    assert sum(far) >= 11
+    assert sum(even) <= 1
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("fall", [2.0, 3.0])
+def test_bands_allow_for_estimated_times(fall: float) -> None:
+    """They held half of the means: noise in the density, and its floor, were left out."""
+    held, told = [], []
+    for seed in range(12):
+        found = sparse(seed, times="estimate").fit(crowded(3000, 4, seed, fall=fall)).release_
+        low, high = found.interval(0.95, simultaneous=True)
+        held.append(bool(np.all((low <= mean_at(T)) & (mean_at(T) <= high))))
+        told.append(any("few points" in text for text in found.warnings))
+    assert np.mean(held) >= 0.92 - 2 * 0.08  # two standard errors of 12 runs
+    assert all(np.array(held) | np.array(told))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dpfda.central.sparse import sparse_rows
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.groups import averages
 from dpfda.moments.inferred_mean import Inferred
-from dpfda.moments.sparse_mean import RAGGED, Sparse, declared_density
+from dpfda.moments.sparse_mean import DENSE, Sparse, declared_density
 from dpfda.protocol.query import Records
 
 _PEAK = 3.0  # of a bound on the norm: how far single points of sparse curves may lie out
@@ -97,7 +97,6 @@ assuming the number of records is public
         return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse" or chosen
 
     def _read_one(self, curves: Any, grid_points: Any, value_range: Any, least: int) -> HeldRecords:
-        self._own_points = isinstance(curves, list | tuple) or hasattr(curves, "start_indices")
         if not self._sparse:
             return super()._read_one(curves, grid_points, value_range, least)
         center, half = self._ball(value_range)
@@ -155,8 +154,8 @@ assuming the number of records is public
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         parameters = dict(found.parameters)
-        if self._own_points and not self._sparse:  # the form of the data, which is public
-            parameters["reading"] = RAGGED
+        if not self._sparse:
+            parameters["reading"] = DENSE
         found = replace(found, center=read.center, parameters=parameters)
         self.release_ = self._stamped(asked, read, found)
         return self

@@ -42,16 +42,20 @@ _TELLING = 90.0  # n times the ε of a search that finds it
 _TIME_FUNCTIONS = 5  # of the density of times: level, slope and three waves
 _CERTAIN = 2.0  # deviations of noise that people outside the radius are worth
 _ROOM = 3.0  # how much a radius is widened for each share of people whom the search leaves outside
-_SURE = 0.999  # of a warning about the density of times
+_SURE = 0.99  # of a warning about the density of times
 _FAR = 0.2  # relative distance of densities that is worth a warning
 _LEAST = 1 / 3  # of a uniform density: an estimated one is nowhere lower
 _LEAST_GIVEN = 0.01  # and a declared one: weights 1/f beyond are noise
 
-RAGGED = "each curve interpolated between its own points (few points a curve: try design='sparse')"
-"""How dense curves with own points are read: the format, which is public, decides."""
+DENSE = "each curve interpolated between its points (few points a curve: try design='sparse')"
+"""How dense curves are read. Every release says so: which points are missing is private."""
 _OTHER_TIMES = (
     "the times of the points are not distributed as declared: the mean may be wrong where it "
     "changes fast; give their density as times=, or times='estimate'"
+)
+_RARE_TIMES = (
+    "part of the domain has few points: the mean may be further off there than its band says; give "
+    "the density of the points as times= where it is known"
 )
 
 
@@ -146,7 +150,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         sizes = _Sizes.of(mean.strength, basis.size)
         shares = (_ESTIMATE if self.estimate else _CHECK, _FIRST, _search_share(mean))
         times, first, search = map(budget.part, shares)
-        density, told = yield from self._density(mean, times)
+        density, doubt, told = yield from self._density(mean, times)
 
         place = self._place(mean, np.zeros(sizes.first), np.ones(sizes.first), density)
         coarse = yield SparseMean(cost=first, **place, radius=_reach(mean, place))
@@ -176,7 +180,9 @@ class Sparse(FunctionMechanism, name="sparse"):
         found = JointAnswer(look=look, noisy=answer.values)
         noisy = length * (look.center + found.shift[0] * found.unit)  # of functions on the domain
         law = found.law.first(sizes.fine).times(length * found.unit)
-        sampling = NoiseLaw.normal(UNSURE * length**2 * found.covariance_in() / mean.n)
+        wrong = _wrong_times(look, found.shift[0] * found.unit, doubt)
+        spread = UNSURE * found.covariance_in() / mean.n + wrong
+        sampling = NoiseLaw.normal(length**2 * spread)
         variance = law.variance + sampling.variance
         shrunk = monotone_shrinkage(noisy, variance) * noisy
         wider = min(basis.size, 2 * sizes.fine)
@@ -197,8 +203,11 @@ class Sparse(FunctionMechanism, name="sparse"):
 
     def _density(
         self, mean: MeanRelease, cost: Cost
-    ) -> Questions[tuple[FloatArray, tuple[str, ...]]]:
-        """f at the grid points of [0, 1]: declared and checked, or estimated."""
+    ) -> Questions[tuple[FloatArray, FloatArray, tuple[str, ...]]]:
+        """f at the grid points of [0, 1]: declared and checked, or estimated.
+
+        Returns f, what may be wrong with an estimate (`_wrong_times`), and warnings.
+        """
         unit = unit_grid(mean)
         weights = trapezoid(unit)
         declared = self.density if len(self.density) else np.ones(len(weights))
@@ -212,11 +221,14 @@ class Sparse(FunctionMechanism, name="sparse"):
         variance = answer.noise.variance + radius**2 / (size * mean.n)  # noise and sampling
         if self.estimate:
             kept = monotone_shrinkage(answer.values, variance) * answer.values
-            found = declared * np.maximum(1 + kept @ functions, _LEAST)  # f/declared in functions
-            return found / float(weights @ found), ()
+            ratio = 1 + kept @ functions  # f/declared
+            found = declared * np.maximum(ratio, _LEAST)
+            held = np.vstack([np.sqrt(variance)[:, None] * functions, ratio - found / declared])
+            told = (_RARE_TIMES,) * bool(ratio.min() < _LEAST)
+            return found / float(weights @ found), held * declared / found, told
         beyond = float((answer.values**2 / variance).sum()) > float(chi2.ppf(_SURE, size))
         far = float((answer.values**2 - variance).sum()) > _FAR**2
-        return declared, (_OTHER_TIMES,) * bool(beyond and far)
+        return declared, np.zeros((0, len(weights))), (_OTHER_TIMES,) * bool(beyond and far)
 
     def _place(
         self, mean: MeanRelease, center: FloatArray, axes: FloatArray, density: FloatArray
@@ -250,6 +262,19 @@ def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
     level = math.sqrt(max(0.0, float((noisy**2 - variance)[last].mean())))
     beyond = level * size / np.arange(size + 1.0, wider + 1.0)
     return NoiseLaw(law="gaussian", scales=np.concatenate([np.zeros(size), beyond]))
+
+
+def _wrong_times(look: SparseRows, shift: FloatArray, doubt: FloatArray) -> FloatArray:
+    """Covariance of what a wrong density adds to the mean of z: ∫ (μ - c) (f̂/f - 1) φ.
+
+    Args:
+        look: at z; its center is c.
+        shift: the released μ - c, in coefficients.
+        doubt: functions of t (rows): f̂/f - 1 is the sum of normal deviates times them.
+    """
+    weights = trapezoid((look.grid,))
+    moved = (look.functions * (shift @ look.functions) * weights) @ doubt.T
+    return np.asarray(moved @ moved.T)
 
 
 def _search_share(mean: MeanRelease) -> float:
