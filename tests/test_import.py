@@ -137,8 +137,10 @@ def test_finding_one_design_does_not_load_the_others() -> None:
     """A collector that was just restarted answers its first request at once."""
     code = """
 import sys
-from dpfda.protocol import Design, Progress
-Design.named("moments"), Progress.named("moments")
+from dpfda.curves import CurveEncoder
+from dpfda.protocol import Server, StudyPlan
+Server(StudyPlan(epsilon=1.0, n_people=9, encoder=CurveEncoder(n_basis=4), classes=(0, 1),
+                 design={"name": "moments"}))
 print([name for name in ("sklearn", "dpfda.boosting", "dpfda.learners") if name in sys.modules])
 """
     assert run(code).stdout.strip() == "[]"

@@ -63,8 +63,8 @@ def messages(plan: StudyPlan) -> Iterator[bytes]:
     while not server.finished:
         start = server.issued
         task = server.issue(min(server.wanted, 4096))
-        if server.progress.phase > seen:
-            seen = server.progress.phase
+        if server.phase > seen:
+            seen = server.phase
             only = task.rows([0]).to_dict()
             yield msgspec.json.encode(TaskMessage(plan.hash, seen, 0, only))
         server.receive(crowd.answer(task).values, start=start)

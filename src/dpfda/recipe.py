@@ -292,7 +292,7 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     """A plan of this recipe for people: who is asked what, one row a phase, and what it means."""
     asked = _ASKED if plan.target_range is None else _ASKED_OF_NUMBERS
     people: dict[str, int] = {}
-    for phase in Server(plan).findings.phases:
+    for phase in Server(plan).run.steps:
         people[phase.kind] = people.get(phase.kind, 0) + phase.people
     rows, worth = [], 0.0
     for kind in filter(people.get, people):

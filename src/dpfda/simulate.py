@@ -75,9 +75,9 @@ def ask_everybody(
         everybody = np.arange(crowd.asked, crowd.asked + task.people)
         reply = crowd.answer(task)
         missing = None if answers is None else ~np.asarray(answers(everybody), dtype=bool)
-        phase = server.progress.phase
+        phase = server.phase
         server.receive(reply.values, start=start, missing=missing)
-        if missing is not None and server.progress.phase == phase and server.wanted == 0:
+        if missing is not None and server.phase == phase and server.wanted == 0:
             server.close_phase()  # the deadline: who has not answered by now never will
         if tell is not None:
             tell(crowd.asked / plan.n_people)

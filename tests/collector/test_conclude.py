@@ -55,7 +55,7 @@ def test_the_carrier_changes_nothing(make_plan: Any, design: dict[str, Any]) -> 
     source = SimulationSource(0)
     rng = np.random.default_rng(0)
     while not direct.finished:
-        assert stored.following["phase"] == direct.progress.phase
+        assert stored.following["phase"] == direct.phase
         task = direct.issue(direct.wanted)
         features = rng.uniform(-1, 1, (task.people, 2))
         reply = task.answer((features, (features[:, 0] > 0).astype(np.int64)), source).values
@@ -63,11 +63,11 @@ def test_the_carrier_changes_nothing(make_plan: Any, design: dict[str, Any]) -> 
             reply[:3, :-1] *= 1e4  # liars
         silent = rng.random(task.people) < 0.1
         numbers = np.flatnonzero(~silent).tolist()
-        phase = direct.progress.phase
+        phase = direct.phase
         answers = bodies(plan, phase, reply, numbers)
         stored = conclude(text, stored.following["state"], answers)
         direct.receive(reply, start=0, missing=silent)
-        if direct.progress.phase == phase and not direct.finished:
+        if direct.phase == phase and not direct.finished:
             direct.close_phase()
         assert stored.people == len(numbers)
     assert stored.following["status"] == "finished"

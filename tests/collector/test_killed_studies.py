@@ -48,7 +48,7 @@ def undisturbed(plan: StudyPlan) -> list[Ended]:
     """The phases in which somebody is asked, whatever the design makes of the replies."""
     server, ended = Server(plan), []
     while not server.finished:
-        asked = server.progress.phase, server.progress.kind, server.progress.quota
+        asked = server.phase, server.kind, server.quota
         for _ in range(server.wanted):
             answer_one(server)
         state = msgspec.json.encode(server.state()).decode()

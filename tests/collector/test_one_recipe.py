@@ -102,7 +102,7 @@ def test_the_same_facts_give_the_same_plan_and_the_same_model(
         asyncio.run(crowd.take_part(connections=1))
         collector.wait_until(study)
         model = collector.request("GET", f"/api/studies/{study}/model")
-    assert model == json.loads(estimator.server_.progress.model.to_json())
+    assert model == json.loads(estimator.server_.run.result.model.to_json())
 
 
 NUMBERS: dict[str, Any] = {name: FACTS[name] for name in FACTS if name != "classes"} | {
@@ -136,7 +136,7 @@ def test_the_same_holds_for_a_regression(
         asyncio.run(crowd.take_part(connections=1))
         collector.wait_until(study)
         model = collector.request("GET", f"/api/studies/{study}/model")
-    assert model == json.loads(regressor.server_.progress.model.to_json())
+    assert model == json.loads(regressor.server_.run.result.model.to_json())
 
 
 def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path: Path) -> None:

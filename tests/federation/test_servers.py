@@ -167,7 +167,7 @@ def test_an_export_is_read_as_it_was_and_nothing_else_is(three):
     (place / "replies-0.ndjson").write_bytes(b"\n".join(reversed(whole)))  # however they lie there
     assert replayed(study, place).model.to_dict() == again.model.to_dict()
     (place / "replies-0.ndjson").write_bytes(b"\n".join(whole[1:]))
-    assert replayed(study, place).progress.candidates.people.sum() == PEOPLE - 1
+    assert replayed(study, place).findings.candidates.people.sum() == PEOPLE - 1
     for lines, said in (
         ([*whole, whole[0]], "or two to one ticket"),
         ([whole[0].replace(study.hash.encode(), b"0" * 64)], "replies to another study"),

@@ -19,7 +19,8 @@ from dpfda.collector.run import serve
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.worker import Worker
-from dpfda.protocol.progress import Progress
+from dpfda.protocol.progress import AdaptedRun
+from dpfda.protocol.study import Run
 from dpfda.study.running import CollectorProcess
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -205,15 +206,18 @@ def _after_the_last_reply(death: Death) -> None:
 
 
 def _while_learning(death: Death) -> None:
-    close = Progress.close
+    for kind in (Run, AdaptedRun):
+        _dying_after(kind.close, kind, death)
 
-    def learn_and_die(progress: Progress) -> None:
-        if (progress.plan.hash[:16], progress.phase) == (death.study, death.phase):
-            progress._learn()
+
+def _dying_after(close: Callable[[Run], None], kind: type[Run], death: Death) -> None:
+    def learn_and_die(run: Run) -> None:
+        present = run.phase
+        close(run)
+        if (run.plan.hash[:16], present) == (death.study, death.phase):
             _die()
-        close(progress)
 
-    Progress.close = learn_and_die  # type: ignore[method-assign]
+    kind.close = learn_and_die  # type: ignore[method-assign]
 
 
 def _before_the_commit(death: Death) -> None:

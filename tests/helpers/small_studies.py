@@ -86,5 +86,5 @@ def replies(task: Task, phase: int, ticket: int) -> FloatArray:
 
 def answer_one(server: Server) -> None:
     """The next person."""
-    phase, ticket = server.progress.phase, server.issued
+    phase, ticket = server.phase, server.issued
     server.receive(replies(server.issue(1), phase, ticket), start=ticket)

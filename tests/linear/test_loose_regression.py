@@ -72,7 +72,7 @@ def test_phases_add_up_and_ask_about_both() -> None:
     assert ranged == int(2 * 60 / effective_people(PEOPLE, 1.0) * PEOPLE)
     rng = np.random.default_rng(0)
     seen = []
-    while server.progress.kind != "location":
+    while server.kind != "location":
         task = server.issue(server.wanted)
         assert isinstance(task, (StumpTask, ReachTask))
         seen.append(set(task.coordinates.ravel().tolist()))
@@ -93,7 +93,7 @@ def test_stop_store_and_resume_at_any_person() -> None:
     source = SimulationSource(5)
     server, person = Server(plan), 0
     while not server.finished:
-        start, step = server.issued, 1 if server.progress.kind in ("reach", "level") else 90
+        start, step = server.issued, 1 if server.kind in ("reach", "level") else 90
         task = server.issue(server.wanted)
         reply = task.answer(people(person, person + task.people), source).values
         person += task.people

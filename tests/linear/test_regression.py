@@ -156,7 +156,7 @@ def test_people_say_whether_the_prediction_is_near() -> None:
     X, y = crowd(3000)
     server = Server(plan)
     people, source, person = people_from(plan, X, y), SimulationSource(0), 0
-    while server.progress.kind != "evaluation":
+    while server.kind != "evaluation":
         start = server.issued
         task = server.issue(server.wanted)
         reply = task.answer(people(person, person + task.people), source)

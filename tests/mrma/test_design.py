@@ -43,26 +43,26 @@ def test_finds_the_right_classifier(make_plan, crowd) -> None:
 def test_phases_and_group_sizes(make_plan, crowd) -> None:
     plan = make_plan(103, n_classifiers=7, member_size=10, training_share=0.3, evaluation_share=0.1)
     server = Server(plan)
-    assert [(p.kind, p.people) for p in server.progress.phases] == [
+    assert [(p.kind, p.people) for p in server.findings.phases] == [
         ("report", 31), ("evaluate", 62), ("check", 10),
     ]  # fmt: skip
     assert isinstance(server.issue(1), VectorTask)
-    server.progress.close()
-    task = server.progress.tasks(0, 62)
+    server.close_phase()
+    task = server.run.tasks(0, 62)
     assert isinstance(task, MemberTask)
     counts = np.bincount(task.member)
     assert len(counts) == 7
     assert counts.max() - counts.min() == 1  # 62 = 7 · 8 + 6
-    server.progress.close()
-    assert type(server.progress.tasks(0, 10)) is EvaluationTask
+    server.close_phase()
+    assert type(server.run.tasks(0, 10)) is EvaluationTask
 
 
 def test_the_same_ticket_gets_the_same_task(make_plan, crowd) -> None:
     server = Server(make_plan(200, n_classifiers=5, member_size=20))
     features, numbers = crowd(200, seed=3)
     run(server, features, numbers, stop=33)
-    whole = server.progress.tasks(0, 20)
-    part = server.progress.tasks(13, 4)
+    whole = server.run.tasks(0, 20)
+    part = server.run.tasks(13, 4)
     np.testing.assert_array_equal(whole.coefficients[13:17], part.coefficients)
 
 
@@ -86,7 +86,7 @@ def test_members_are_public_randomness(make_plan, crowd) -> None:
     for _ in range(2):
         server = Server(make_plan(200, n_classifiers=5, member_size=20))
         run(server, features, numbers, seed=8)
-        models.append(server.progress.candidates.coefficients)
+        models.append(server.findings.candidates.coefficients)
     np.testing.assert_array_equal(*models)
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from dpfda import MRMAClassifier
 from dpfda.curves import CurveEncoder
+from dpfda.mrma.conclusion import MRMAFindings
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.halves import public_halves, signs
-from dpfda.mrma.members import Candidates
+from dpfda.mrma.study import mrma
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.evaluation import example_fields
 from dpfda.protocol.tasks.member import MemberTask
 from dpfda.protocol.tasks.vector import VectorTask
@@ -92,19 +93,24 @@ def test_members_that_are_mostly_wrong_are_reversed() -> None:
     """Half of the members of each half point the wrong way; their scores count with their sign."""
     asked = plan(3, 3000, n_classifiers=6, training_share=0.01)
     z, y = crowd(3000, 3)
-    server = Server(asked)
-    while server.progress.kind == "report":
-        server.close_phase()
     turn = 2 * np.pi * np.repeat(np.arange(3), 2) / 3
     ways = np.column_stack([np.cos(turn), np.sin(turn)]) * np.tile([1.0, -1.0], 3)[:, None]
-    server.progress.candidates = Candidates(np.tile([-0.1, 0.1], 3), ways)  # type: ignore[attr-defined]
-    task = server.issue(server.wanted)
+    design = asked.built_design
+    assert isinstance(design, MRMADesign)
+    study = mrma(design, asked)
+    phase = next(study)
+    for half in range(3):
+        assert phase.kind == "report"
+        made = ways[2 * half : 2 * half + 2]
+        phase = study.send({"intercept": np.array([-0.1, 0.1]), "coefficients": made})
+    task = phase.tasks(0, phase.people)
     reply = task.answer((z[: task.people], y[: task.people]), SimulationSource(1))
-    server.receive(reply.values, start=0)
-    judgement = server.findings.judgement  # type: ignore[attr-defined]
-    assert judgement.reversed.tolist() == [False, True] * 3
-    assert np.mean(server.model.decide(z) != y) < 0.02
-    shown = server.model.coefficients
+    phase = study.send(phase.count(task, reply.values))
+    model, findings = phase.so_far()
+    assert isinstance(findings, MRMAFindings)
+    assert findings.judged[1].reversed.tolist() == [False, True] * 3
+    assert np.mean(model.decide(z) != y) < 0.02
+    shown = model.coefficients
     assert np.all(np.einsum("kd,kd->k", shown, ways[::2]) > 0)
 
 

@@ -37,7 +37,7 @@ def test_a_whole_study_of_single_people() -> None:
     ticket = {"report": 0, "evaluate": 0}
     rng = np.random.default_rng(0)
     for number in range(60):
-        kind, ledger = server.progress.kind, Ledger(limit_epsilon=1.0)
+        kind, ledger = server.kind, Ledger(limit_epsilon=1.0)
         sign = rng.choice([-1.0, 1.0])
         curve, label = (sign * np.ones(4)).tolist(), "yes" if sign > 0 else "no"
         one = person(plan(), ledger, curve=curve, label=label, source=SimulationSource(number))

@@ -33,16 +33,16 @@ def answer(server: Server, people: int, *, seed: int = 0):
 
 def test_moves_on_when_everybody_answered() -> None:
     server = Server(plan())
-    assert (server.progress.kind, server.wanted, server.issued) == ("report", 30, 0)
+    assert (server.kind, server.wanted, server.issued) == ("report", 30, 0)
     reply = answer(server, 1000)
     assert (len(reply), server.wanted) == (30, 0)
     server.receive(reply[20:], start=20)  # any order
-    assert server.progress.kind == "report"
+    assert server.kind == "report"
     server.receive(reply[:20], start=0)
-    assert (server.progress.kind, server.wanted) == ("evaluate", 30)
+    assert (server.kind, server.wanted) == ("evaluate", 30)
     server.receive(answer(server, 30), start=0)
     assert server.finished
-    assert (server.progress.kind, server.wanted) == ("finished", 0)
+    assert (server.kind, server.wanted) == ("finished", 0)
     with pytest.raises(ProtocolError, match="finished"):
         server.close_phase()
 
@@ -87,10 +87,10 @@ def test_missing_people() -> None:
     missing[[3, 7]] = True
     reply[3] = np.nan  # whatever stands in a missing row
     server.receive(reply, start=0, missing=missing)
-    assert server.progress.kind == "report"  # two may still answer
+    assert server.kind == "report"  # two may still answer
     server.receive(reply[7:8], start=7)
     server.close_phase()
-    assert server.progress.kind == "evaluate"
+    assert server.kind == "evaluate"
     with pytest.raises(ProtocolError):
         server.receive(reply[:1], start=0)
 
@@ -100,7 +100,7 @@ def test_a_liar_counts_no_more_than_a_few_honest_people(design) -> None:
     study = plan() if not design else replace(plan(), design=design)
     server, bound = Server(study), report_bound(Server(study).issue(1))
     absorbed = []
-    server.progress.absorb = lambda task, reply: absorbed.append(reply)  # type: ignore[method-assign]
+    server.run.absorb = lambda task, reply: absorbed.append(reply)  # type: ignore[method-assign]
     server.issue(1)
     server.receive(np.full((1, server.task(0).width), 1e9) if design else [[1e9, -1e9, 1]], start=0)
     server.close_phase()
@@ -118,7 +118,7 @@ def test_the_order_of_arrival_changes_no_bit(design, median_group: int, monkeypa
     for split in (1, 7, 60):
         server = Server(study, median_group=median_group)
         while not server.finished:
-            wanted, phase = server.wanted, server.progress.phase
+            wanted, phase = server.wanted, server.phase
             task = server.issue(wanted)
             features = np.random.default_rng(phase).uniform(-1, 1, (wanted, 2))
             labels = (features[:, 0] > 0).astype(int)

@@ -15,6 +15,7 @@ from small_studies import answer_one, replies, small_studies
 from dpfda.protocol.design import Design
 from dpfda.protocol.progress import Progress
 from dpfda.protocol.server import Server
+from dpfda.protocol.study import studies
 
 FOUND = ("phases", "features", "centers", "intercepts", "error", "notes")
 every_study = pytest.mark.parametrize("name", small_studies())
@@ -22,12 +23,12 @@ every_study = pytest.mark.parametrize("name", small_studies())
 
 def test_every_design_has_a_small_study() -> None:
     designs = {plan.design["name"] for plan in small_studies().values()}
-    assert designs == set(Design.members()) == set(Progress.members())
+    assert designs == set(Design.members()) == set(Progress.members()) | set(studies())
 
 
 def go_on(server: Server, crowd: str) -> None:
     """The next person answers, lies or never will."""
-    phase, ticket = server.progress.phase, server.issued
+    phase, ticket = server.phase, server.issued
     if crowd == "honest" or (crowd == "half of them" and ticket % 2):
         answer_one(server)
     elif crowd == "liars":
@@ -38,7 +39,7 @@ def go_on(server: Server, crowd: str) -> None:
         server.receive(reply, start=ticket)
     else:
         server.issue(1)
-    if not server.finished and server.progress.phase == phase and server.wanted == 0:
+    if not server.finished and server.phase == phase and server.wanted == 0:
         server.close_phase()
 
 
@@ -100,7 +101,7 @@ def test_what_is_stored_between_phases_is_small(name: str) -> None:
     """Neither people nor rounds make it grow: sums and estimates, of a few features here."""
     server = Server(small_studies()[name])
     while not server.finished:
-        kind = server.progress.kind
+        kind = server.kind
         searching = kind == "location"  # counts on a grid, and a prior on its cells
         assert server.issued or len(stored(server)) < (45_000 if searching else 5_000), kind
         answer_one(server)
@@ -113,6 +114,6 @@ def test_a_phase_that_nobody_answers_stops_no_study(name: str) -> None:
     for silent in range(len(Server(plan).findings.phases)):
         server = Server(plan)
         while not server.finished:
-            go_on(server, "nobody" if server.progress.phase == silent else "honest")
+            go_on(server, "nobody" if server.phase == silent else "honest")
         predict = getattr(server.model, "decide", None) or server.model.values
         assert np.isfinite(predict(np.zeros((1, plan.encoder.n_features)))).all()

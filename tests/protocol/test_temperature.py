@@ -17,6 +17,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import begin
+from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.confidence import ConfidenceTask
 from dpfda.protocol.temperature import Temperature, asked, confidence_questions, reach
 from dpfda.recipe import in_words, plan_study
@@ -133,7 +134,7 @@ def test_some_people_say_how_sure_the_model_may_be(name: str) -> None:
     before = progress.model.damping / factor
     assert before == pytest.approx(1.0, abs=0.5)
     assert factor != 1
-    resumed: Any = begin(study)
+    resumed: Any = Server(study).progress
     resumed.restore(progress.state())
     assert resumed.temperature == progress.temperature
     assert resumed.model.to_dict() == progress.model.to_dict()
@@ -144,7 +145,7 @@ def test_the_effective_people_of_the_rest_are_fewer() -> None:
     few = plan(n_people=300, epsilon=1.0)
     many = plan(n_people=300, epsilon=1.0, design={"temperature_share": 0.0})
     sizes = [
-        sum(phase.people for phase in begin(study).phases if phase.kind == "center")
+        sum(phase.people for phase in begin(study).steps if phase.kind == "center")
         for study in (few, many)
     ]
     assert sizes == [0, 30]

@@ -85,7 +85,7 @@ def test_answers_turn_to_the_column_that_says_something():
     while not server.finished:
         task = server.issue(server.wanted)
         rows = slice(start, start + task.people)
-        if server.progress.kind == "direction":
+        if server.kind == "direction":
             asked.append(np.bincount(task.coordinates.ravel(), minlength=COLUMNS) / task.people)
         server.receive(task.answer((people[0][rows], people[1][rows]), source).values, start=0)
         start += task.people

@@ -58,7 +58,7 @@ def test_labels_are_not_asked_for_and_phases_add_up() -> None:
     assert task.coordinates.shape == (task.people, 1, 7)  # all waves, though four features are used
     assert set(task.coordinates.ravel().tolist()) == set(range(1, 8))
     rng = np.random.default_rng(0)
-    while server.progress.kind == "reach":
+    while server.kind == "reach":
         told = np.where(rng.random((task.people, 1)) < 0.5, 1.0, -1.0)
         server.receive(told, start=server.issued - task.people)
         task = server.issue(server.wanted)

@@ -47,7 +47,7 @@ def test_every_phase_keeps_epsilon(epsilon: float) -> None:
     server, source, seen = Server(plan), SimulationSource(0), set()
     rng = np.random.default_rng(0)
     while not server.finished:
-        start, kind = server.issued, server.progress.kind
+        start, kind = server.issued, server.kind
         task = server.issue(server.wanted)
         if kind not in seen:
             seen.add(kind)

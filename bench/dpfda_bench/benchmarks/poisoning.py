@@ -107,12 +107,12 @@ def _error(
 def _model(plan: StudyPlan, asked: Callable[[Task], FloatArray], defense: str) -> Any:
     """What a study ends with whose tasks are `asked` of everybody, a phase at a time."""
     if defense == "none":  # every reply is believed: it goes into the sums as it comes
-        progress = begin(plan)
-        while progress.quota:
-            task = progress.tasks(0, progress.quota)
-            progress.absorb(task, asked(task))
-            progress.close()
-        return progress.model
+        study = begin(plan)
+        while not study.finished:
+            task = study.tasks(0, study.quota)
+            study.absorb(task, asked(task))
+            study.close()
+        return study.result.model
     server = Server(plan, median_group=_GROUP if defense == "median of means" else 0)
     while not server.finished:
         server.receive(asked(server.issue(server.wanted)), start=0)

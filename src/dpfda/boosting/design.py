@@ -16,7 +16,7 @@ from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.fields import Declared, array, flag, whole
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.protocol.progress import Progress
 from dpfda.protocol.task import Task
@@ -94,7 +94,7 @@ class BoostingProgress(Progress):
         history: one dictionary a round.
     """
 
-    def __init__(self, plan: StudyPlan, phases: Sequence[Phase]) -> None:
+    def __init__(self, plan: StudyPlan, phases: Sequence[Step]) -> None:
         self.history: list[dict[str, Any]] = []
         self._replies: list[FloatArray] = []
         super().__init__(plan, phases)

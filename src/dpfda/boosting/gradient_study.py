@@ -17,7 +17,7 @@ from dpfda.boosting.posterior import Posterior, absorb, best_view, report_slope
 from dpfda.boosting.requests.gradient import GradientRequest, mean_variance, report_gain
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, number, part, whole
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 
 _LEAST_SLOPE = 1e-50  # its square does not underflow
@@ -84,7 +84,7 @@ class GradientProgress(BoostingProgress, name="gradient_boosting"):
         if design.owners_per_round is not None:
             used = min(used, design.owners_per_round * design.n_rounds)
         shares = np.diff(np.linspace(0, used, design.n_rounds + 1).astype(np.int64))
-        super().__init__(plan, [Phase("gradient", int(share)) for share in shares if share])
+        super().__init__(plan, [Step("gradient", int(share)) for share in shares if share])
         self._look()
 
     def _look(self) -> None:

@@ -19,7 +19,7 @@ from dpfda.boosting.weak_rules import WeakRule
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, choice, number, whole
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import BOX_MECHANISMS
 
@@ -192,11 +192,11 @@ class SammeProgress(BoostingProgress, name="samme"):
         self._round, self._attempt, self._mean_weight = state["round"]
 
 
-def _phases(design: SammeDesign, owners: int) -> list[Phase]:
+def _phases(design: SammeDesign, owners: int) -> list[Step]:
     """As many attempts as there may be, and as there are owners for."""
-    attempt = [Phase(design.rule, design.owners_per_round)]
+    attempt = [Step(design.rule, design.owners_per_round)]
     if design.judges:
-        attempt.append(Phase("feedback", design.judges))
+        attempt.append(Step("feedback", design.judges))
     phases = []
     for phase in chain.from_iterable(repeat(attempt, design.n_rounds * (design.retries + 1))):
         if phase.people > owners:

@@ -131,7 +131,7 @@ def _studies() -> Iterator[Case]:
         server = Server(plan)
         source, rng = SimulationSource(0), np.random.default_rng(0)
         while not server.finished:
-            start, phase = server.issued, server.progress.kind
+            start, phase = server.issued, server.kind
             task = server.issue(server.wanted)
             title = f"{design['name']}, {phase}" + ", several classes" * (classes > 2)
             title += ", distances" * bool(len(getattr(task, "folds", ())))

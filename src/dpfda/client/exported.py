@@ -36,7 +36,7 @@ def replayed(plan: StudyPlan, folder: Path) -> Server:
 
 def _absorb(server: Server, folder: Path) -> None:
     """One phase, whose tickets without a reply lapse."""
-    phase, people = server.progress.phase, server.wanted
+    phase, people = server.phase, server.wanted
     rows = np.zeros((people, server.issue(people).width))
     missing = np.ones(people, dtype=bool)
     path = folder / f"replies-{phase}.ndjson"
@@ -56,5 +56,5 @@ def _absorb(server: Server, folder: Path) -> None:
     if missing.all():
         raise ProtocolError(f"{path.name} holds nobody's reply; were they forgotten?")
     server.receive(rows, start=0, missing=missing)
-    if server.progress.phase == phase:
+    if server.phase == phase:
         server.close_phase()

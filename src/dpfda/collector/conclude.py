@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import dpfda.mrma.progress
+import dpfda.mrma.study
 import dpfda.questions  # noqa: F401 (now, so that the first request does not wait for it)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.collector.plans import check_shape, check_sizes, odd_part, rehearse
@@ -123,13 +123,13 @@ def conclude(
     """
     contract = read_plan(plan)
     server = Server.resume(contract, msgspec.json.decode(state), median_group=median_group)
-    phase, quota = server.progress.phase, server.progress.quota
+    phase, quota = server.phase, server.quota
     server.issued = quota
     if replies:
         numbers = np.array([number for number, _ in replies], dtype=np.int64)
         values = np.array([msgspec.json.decode(body, type=Reply).values for _, body in replies])
         _receive(server, numbers, values, quota)
-    if server.progress.phase == phase and not server.finished:
+    if server.phase == phase and not server.finished:
         server.close_phase()
     return _describe(server, people=len(replies))
 
@@ -149,9 +149,9 @@ def _receive(server: Server, numbers: IntArray, values: FloatArray, quota: int) 
 
 def _describe(server: Server, *, people: int) -> Conclusion:
     following = {
-        "phase": server.progress.phase,
-        "kind": server.progress.kind,
-        "quota": server.progress.quota,
+        "phase": server.phase,
+        "kind": server.kind,
+        "quota": server.quota,
         "status": "finished" if server.finished else "open",
         "state": msgspec.json.encode(server.state()).decode(),
     }

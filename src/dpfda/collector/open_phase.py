@@ -46,13 +46,13 @@ class OpenPhase:
         self.plan = read_plan(record.plan)
         self.settings = msgspec.json.decode(record.settings, type=StudySettings)
         self.answered = 0
-        self._progress = resume(self.plan, record.state).progress
-        asked = [phase.people for phase in self._progress.findings().phases if phase.people]
+        self._run = resume(self.plan, record.state).run
+        asked = [step.people for step in self._run.steps if step.people]
         self.smallest = min(asked, default=record.quota)
         self.lapse = Lapse(self.settings.lapse, final=self.settings.open)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         if record.quota:
-            self._first = self._progress.tasks(0, 1)
+            self._first = self._run.tasks(0, 1)
             length = len(_encode(self._first.to_dict()))
             self._size = max(1, min(_MOST, _BYTES // length))
 
@@ -63,7 +63,7 @@ class OpenPhase:
         if block is None:
             start = number * self._size
             people = min(self._size, self.record.quota - start)
-            block = self._blocks[number] = _Block(self._progress.tasks(start, people))
+            block = self._blocks[number] = _Block(self._run.tasks(start, people))
             if len(self._blocks) > _KEPT:
                 self._blocks.popitem(last=False)
         return _encode(TaskMessage(self.record.hash, self.record.phase, ticket, block.asked(place)))

@@ -121,7 +121,7 @@ def rehearse(plan: StudyPlan) -> None:
     for _ in range(_REHEARSED):
         if server.finished:
             break
-        server.progress.tasks(server.progress.quota - 1, 1).to_dict()
+        server.run.tasks(server.quota - 1, 1).to_dict()
         state = msgspec.json.encode(server.state())
         if len(state) > MOST_STATE:
             rule = f"of a study that needs at most {MOST_STATE} bytes between phases"

@@ -38,7 +38,7 @@ def summarize(server: Server) -> dict[str, Any]:
         if known
         else [],
         "slope": _slopes(server) if known else [],
-        **found_of(found, finished=server.progress.finished),
+        **found_of(found, finished=server.finished),
         "drifted": found.drifted,
         "notes": list(found.notes),
     }
@@ -65,7 +65,7 @@ def _learnt(server: Server) -> bool:
     """Whether there is a model: before the first conclusion a rule is the same for everybody."""
     if isinstance(server.model, RuleModel):
         return bool(np.any(server.model.coefficients))
-    return server.progress.phase > 0
+    return server.phase > 0
 
 
 def _slopes(server: Server) -> list[dict[str, Any]]:

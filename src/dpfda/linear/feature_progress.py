@@ -20,7 +20,7 @@ from dpfda.linear.schedule import ABOUT_LABELS
 from dpfda.linear.shapes import THRESHOLDS
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Progress
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
@@ -70,7 +70,7 @@ class FeatureProgress(Progress):
         self._asked: tuple[int, Any] | None = None
         super().__init__(plan, self._phases(plan))
 
-    def _phases(self, plan: StudyPlan) -> list[Phase]:
+    def _phases(self, plan: StudyPlan) -> list[Step]:
         """In order."""
         return self.schedule.phases()
 

@@ -18,7 +18,7 @@ from dpfda.linear.regression_schedule import RegressionSchedule
 from dpfda.linear.shapes import public_prior
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.estimate import Estimate, accuracies_behind
-from dpfda.protocol.findings import Findings, Phase
+from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.linear_scores import NUMBERS
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
@@ -46,7 +46,7 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
         super().__init__(design, plan)
         self._learn_location()  # what is expected, in case that nobody tells
 
-    def _phases(self, plan: StudyPlan) -> list[Phase]:
+    def _phases(self, plan: StudyPlan) -> list[Step]:
         self.ranging = Ranging(self.design.channels(plan), k=self.k, alpha=self.where.alpha)
         first = self.ranging.phases(self.design.ranged(plan))
         return [phase for phase in first if phase.people] + super()._phases(plan)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpfda.linear.schedule import CORRELATION_FROM, Schedule, split
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 
 _LOCATION, _LOCATION_BATCHES = (300.0, 0.06, 0.2), 6  # effective people, least and largest share
 _LOOSE = (300.0, 0.06, 0.25)  # likewise, of columns that may lie anywhere
@@ -38,7 +38,7 @@ class RegressionSchedule(Schedule):
     def _correlations_from(self) -> float:
         return CORRELATION_FROM[2] * self.columns
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[Step]:
         """In order; sizes add up to everybody."""
         location = int(self._share(*(_LOOSE if self.loose else _LOCATION)) * self.people)
         correlation = self._correlating()
@@ -47,9 +47,9 @@ class RegressionSchedule(Schedule):
         found = [
             *split("location", location, _LOCATION_BATCHES),
             *split("correlation", correlation, self._looks(correlation)),
-            Phase("moment", pilot),
+            Step("moment", pilot),
             *split("gradient", rest - pilot, _ROUNDS),
-            Phase("evaluation", self.judges),
+            Step("evaluation", self.judges),
         ]
         return [phase for phase in found if phase.people]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpfda.linear.reports import effective_people, entry_noise
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.temperature import BATCHES
 
 ABOUT_LABELS = ("rate", "moment", "gradient", "means", "within", "residuals")
@@ -74,7 +74,7 @@ class Schedule:
         """Whether location and scale are sought; if not, features are signs."""
         return self.loose or self.distances or self.effective >= _LOCATION_FROM
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[Step]:
         """In order; sizes add up to everybody."""
         share = _LOCATION if self.effective >= _LOCATION_FROM and not self.loose else _LOOSE
         location = int(share * self.people) if self.locates else 0
@@ -83,11 +83,11 @@ class Schedule:
         rest = self.people - location - spread - correlation
         found = [
             *split("location", location, _LOCATION_BATCHES),
-            Phase("spread", spread),
+            Step("spread", spread),
             *split("correlation", correlation, self._looks(correlation)),
             *(self._two(rest) if self.n_classes == 2 else self._many(rest)),
             *split("temperature", self.tempered, BATCHES),
-            Phase("evaluation", self.judges),
+            Step("evaluation", self.judges),
         ]
         return [phase for phase in found if phase.people]
 
@@ -119,25 +119,25 @@ class Schedule:
         variance = d**2 * entry_noise(d * (d + 1) // 2, self.epsilon) / people
         return 2 if 2 * np.sqrt(variance) * np.sqrt(d) < 1 else 1
 
-    def _two(self, rest: int) -> list[Phase]:
+    def _two(self, rest: int) -> list[Step]:
         asked = self.effective >= _RATE_FROM and not self.share_known
         rate = int(_RATE * rest) if asked else 0
         left = rest - rate
         share = _PILOT_OF_FEW if self.effective < _FEW * (self.columns + 1) else _PILOT
         pilot = int(share * left) if self.refines(1) else left
         rounds = split("gradient", left - pilot, _ROUNDS)
-        return [Phase("rate", rate), Phase("moment", pilot), *rounds]
+        return [Step("rate", rate), Step("moment", pilot), *rounds]
 
-    def _many(self, rest: int) -> list[Phase]:
+    def _many(self, rest: int) -> list[Step]:
         again = self.refines(1)
         within, second = (int(_WITHIN * rest), int(_AGAIN * rest)) if again else (0, 0)
         return [
-            Phase("means", rest - within - second),
+            Step("means", rest - within - second),
             *split("within", within, 2),
-            Phase("residuals", second),
+            Step("residuals", second),
         ]
 
 
-def split(kind: str, people: int, parts: int) -> list[Phase]:
+def split(kind: str, people: int, parts: int) -> list[Step]:
     """Groups that differ by at most one."""
-    return [Phase(kind, people // parts + (i < people % parts)) for i in range(parts)]
+    return [Step(kind, people // parts + (i < people % parts)) for i in range(parts)]

@@ -17,7 +17,6 @@ from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
-from dpfda.mrma.training import design_of
 from dpfda.protocol.beside_guessing import beside_guessing, found_of
 from dpfda.protocol.findings import Findings
 from dpfda.report import Contents
@@ -110,7 +109,7 @@ class MRMAClassifier(MRMAEstimator):
         self._set_classes(y)
         self.grid_points_ = grid_points
         source, encoder = self._source(), self._encoder(rows, grid_points)
-        design = design_of(MRMADesign, self.get_params(deep=False))
+        design = self._design(MRMADesign)
         self.plan_ = self._plan(encoder, len(y), design, seed=seed, protects=self.protects)
         self._warn_if_few(len(y))
         people = people_from(self.plan_, rows, y, grid_points=grid_points)

@@ -147,7 +147,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
         memory: what a verdict still counts one round later; below 1, so that weights follow drift.
         alarm: how many standard errors below chance the old classifier must do on new verdicts for
             all older verdicts to be forgotten at once.
-        carried: what earlier rounds learnt, from `StreamProgress.memory`.
+        carried: what earlier rounds learnt, as the findings of the last one say it.
         round: number of this round.
 
     Examples:

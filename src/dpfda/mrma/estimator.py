@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 from dpfda.curves import CurveEncoder
 from dpfda.face.curve_classifier import EncodedClassifier, plain_classes
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.designs import ReportedDesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
+
+D = TypeVar("D", bound=ReportedDesign)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -25,6 +28,14 @@ class MRMAEstimator(EncodedClassifier):
     boundary_spread: float | None = DEFAULT_SPREAD
     cutoff: float | None = None
     strictness: float = DEFAULT_STRICTNESS
+
+    def _design(self, kind: type[D], **more: Any) -> D:
+        """The design with those parameters that bear the names of its own, and `more`."""
+        known = {field.name for field in fields(kind)}
+        parameters = self.get_params(deep=False)
+        given = {name: value for name, value in parameters.items() if name in known} | more
+        given["learner_parameters"] = given["learner_parameters"] or {}
+        return kind(**given)
 
     def _plan(
         self, encoder: CurveEncoder, n_people: int, design: Design, *, seed: int, **more: Any

@@ -169,11 +169,6 @@ class Candidates:
         both = {name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
         return type(self)(**both)
 
-    def absorb(self, member: IntArray, verdicts: FloatArray) -> None:
-        """Add ±1 verdicts about the given candidates."""
-        self.totals = self.totals + np.bincount(member, verdicts, len(self))
-        self.people = self.people + np.bincount(member, minlength=len(self))
-
     @cached_property
     def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
         """Intercepts and coefficients at unit norm, ready to be averaged."""

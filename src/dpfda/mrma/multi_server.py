@@ -19,7 +19,6 @@ from dpfda.face.curves import take
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.servers import exchange_plan
-from dpfda.mrma.training import design_of
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.protocol.model import CurveModel
@@ -201,7 +200,7 @@ class MultiServerMRMA(MRMAEstimator):
         kept = 0 if split else round(self.exchange_share * len(roster))
         taking_part = roster[: len(roster) - kept]
         share = 0.5 if split else 1.0
-        design = design_of(MRMADesign, self.get_params(deep=False), verdict_share=share)
+        design = self._design(MRMADesign, verdict_share=share)
         plan = self._plan(encoder, len(taking_part), design, seed=seed)
         server = ask_everybody(plan, _people(people, taking_part), source=source)
         reports = design.n_reports(len(taking_part))

@@ -14,7 +14,6 @@ from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
-from dpfda.mrma.training import design_of
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
@@ -124,7 +123,7 @@ class OnlineMRMA(MRMAEstimator):
         self._stream_source, self._stream_encoder, self._stream_seed = self._source(), encoder, seed
         self.rounds_ = 0
         self.drifts_: list[int] = []
-        self._round: Design = design_of(StreamDesign, self.get_params(deep=False))
+        self._round: Design = self._design(StreamDesign)
 
     def _finish_round(self, plan: StudyPlan, server: Server) -> None:
         findings = server.findings

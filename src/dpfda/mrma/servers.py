@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.conclusion import MRMAFindings, classifier
 from dpfda.mrma.designs import ExchangeDesign
-from dpfda.mrma.exchange import ExchangeProgress
 from dpfda.mrma.members import Candidates
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import begin
 
 
 def same_recipe(model: CurveModel, other: CurveModel) -> bool:
@@ -70,10 +70,10 @@ def exchange_plan(
     )
 
 
-def verdict_sums(progress: ExchangeProgress) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def verdict_sums(findings: Findings) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """What people said of each model: sums of randomized ±1, and how many of them."""
-    found = progress.candidates
-    assert found is not None
+    assert isinstance(findings, MRMAFindings)
+    found, _ = findings.judged
     return tuple(map(int, found.totals)), tuple(map(int, found.people))
 
 
@@ -90,11 +90,11 @@ def concluded(plan: StudyPlan, totals: Sequence[int], people: Sequence[int]) -> 
         >>> concluded(plan, [35, -35], [50, 50]).coefficients.tolist()  # the second one, reversed
         [[1.0]]
     """
-    progress = begin(plan)
-    assert isinstance(progress, ExchangeProgress)
-    shared = progress.candidates
-    assert shared is not None
-    progress.candidates = Candidates(
-        shared.intercept, shared.coefficients, np.array(totals), np.array(people)
+    design = plan.built_design
+    assert isinstance(design, ExchangeDesign)
+    slopes = np.array(design.coefficients)
+    judged = Candidates(np.array(design.intercepts), slopes, np.array(totals), np.array(people))
+    judgement = judged.judged(
+        epsilon=plan.epsilon, cutoff=design.cutoff, strictness=design.strictness
     )
-    return progress.model
+    return classifier(judged, judgement, plan=plan)

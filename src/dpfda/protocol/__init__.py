@@ -5,8 +5,19 @@ from dpfda.protocol.design import Design
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Progress
 from dpfda.protocol.server import Server
+from dpfda.protocol.study import Phase, Result, Study
 from dpfda.protocol.task import Task
 
-__all__ = ["CurveModel", "Design", "Person", "Progress", "Server", "StudyPlan", "Task", "tasks"]
+__all__ = [
+    "CurveModel",
+    "Design",
+    "Person",
+    "Phase",
+    "Result",
+    "Server",
+    "Study",
+    "StudyPlan",
+    "Task",
+    "tasks",
+]

@@ -17,8 +17,8 @@ ERROR = "error, estimated by people"
 
 
 @dataclass(frozen=True)
-class Phase:
-    """A part of a study whose tasks are all known when it begins.
+class Step:
+    """A phase as it is listed: past, present or expected.
 
     Attributes:
         kind: what is asked in this phase.
@@ -35,7 +35,7 @@ class Findings:
 
     Attributes:
         classes: the labels; none where a number is predicted.
-        phases: who was asked what.
+        phases: who was asked what, and who will be as far as it is known; a server fills it in.
         learnt: in one word, what was estimated of each feature.
         title: the same as a question.
         features: these estimates, one row a score.
@@ -58,7 +58,7 @@ class Findings:
     """
 
     classes: tuple[Any, ...]
-    phases: Sequence[Phase]
+    phases: Sequence[Step] = ()
     learnt: str = ""
     title: str = ""
     features: Sequence[Sequence[Estimate]] = ()

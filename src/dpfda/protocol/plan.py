@@ -17,6 +17,7 @@ from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
 from dpfda.protocol.canonical import MOST_WHOLE, canonical
 from dpfda.protocol.design import Design, Terms, check_terms
+from dpfda.protocol.fields import declared
 from dpfda.protocol.task import Task
 
 Protects = Literal["both", "features", "labels"]
@@ -169,6 +170,22 @@ class StudyPlan(Portable):
         for assumption in self.guarantee.assumptions:
             if assumption not in accepted:
                 raise ProtocolError(f"the study assumes that {assumption}: this was not agreed to")
+
+    def ask(self, name: str, people: int, **free: Any) -> Task:
+        """A task as this study asks it: what the design fixes of it, and what it leaves free.
+
+        Args:
+            name: registered name of the task.
+            people: of how many.
+            free: the other fields.
+        """
+        kind, terms = Task.named(name), self.asks[name]
+        fixed = {
+            field: terms[field]
+            for field in declared(kind)
+            if field in terms and not isinstance(terms[field], (range, tuple))
+        }
+        return kind(**(fixed | {"people": people} | free))
 
     def check(self, task: Task) -> None:
         """Refuse a task that this study may not ask: another kind, price, size, protection."""

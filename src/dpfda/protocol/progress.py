@@ -1,17 +1,22 @@
-"""A study under way, on the server's side: phases, and what was learnt from their replies."""
+"""Studies that are not generators yet: to be deleted with `questions` and `linear`.
+
+Their `Progress` says how to store and restore what it has learnt; `AdaptedRun` lets a server run
+it like any other study.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.protocol.fields import declared
-from dpfda.protocol.findings import Findings, Phase
+from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.model import StudyModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.study import Phase, Result, Run, Summary
 from dpfda.protocol.task import Task
 
 
@@ -19,14 +24,7 @@ class Progress(
     Registered,
     ABC,
     family="progress",
-    homes=(
-        "dpfda.questions",
-        "dpfda.linear",
-        "dpfda.mrma.exchange",
-        "dpfda.mrma.progress",
-        "dpfda.mrma.stream",
-        "dpfda.boosting",
-    ),
+    homes=("dpfda.questions", "dpfda.linear", "dpfda.boosting"),
 ):
     """A study under way: its phases and what was learnt so far. It bears its design's name.
 
@@ -34,7 +32,7 @@ class Progress(
     phase depend on their replies. How many people each phase wants follows from public numbers.
     """
 
-    def __init__(self, plan: StudyPlan, phases: Sequence[Phase]) -> None:
+    def __init__(self, plan: StudyPlan, phases: Sequence[Step]) -> None:
         self.plan = plan
         self.phases = list(phases)
         self.phase = 0
@@ -77,13 +75,7 @@ class Progress(
 
     def _ask(self, name: str, people: int, **free: Any) -> Task:
         """A task as the design says it, and what it leaves free."""
-        kind, terms = Task.named(name), self.plan.asks[name]
-        fixed = {
-            field: terms[field]
-            for field in declared(kind)
-            if field in terms and not isinstance(terms[field], (range, tuple))
-        }
-        return kind(**(fixed | {"people": people} | free))
+        return self.plan.ask(name, people, **free)
 
     @abstractmethod
     def absorb(self, task: Task, reply: FloatArray) -> None:
@@ -111,8 +103,65 @@ class Progress(
         """Go on from `state`."""
 
 
-def begin(plan: StudyPlan) -> Progress:
+class AdaptedRun(Run):
+    """A `Progress` in the place of a generator: what it has learnt is stored, and not replayed.
+
+    Attributes:
+        progress: the study under way.
+    """
+
+    def __init__(self, plan: StudyPlan) -> None:
+        _ = plan.asks  # refused here, under python -O too
+        design = plan.built_design
+        self.plan, self.progress = plan, Progress.named(design.name)(design, plan)  # type: ignore[arg-type]
+        self._look()
+
+    def _look(self) -> None:
+        now = self.progress
+        self.phase, self._present, self._hash = now.phase, None, None
+        if not now.finished:
+            asked = Phase(now.kind, now.quota, now.tasks, _not_counted, lambda: self.result)
+            self._present, self._hash = replace(asked, averaged=now.averaged), asked.hash
+
+    @property
+    def steps(self) -> list[Step]:
+        """All phases."""
+        return list(self.progress.phases)
+
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Take in some replies."""
+        self.progress.absorb(task, reply)
+
+    def close(self) -> None:
+        """End the present phase."""
+        self.progress.close()
+        self._look()
+
+    @property
+    def result(self) -> Result:
+        """What is known now, within a phase too."""
+        return Result(self.progress.model, self.progress.findings())
+
+    def state(self) -> dict[str, Any]:
+        """What was learnt."""
+        return {"asked": self._hash, "progress": self.progress.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.progress.restore(state["progress"])
+        self._look()
+        self._require(state["asked"])
+
+
+def _not_counted(task: Task, reply: FloatArray) -> Summary:
+    raise NotImplementedError  # absorbed instead
+
+
+_ADAPTED = ("dpfda.questions", "dpfda.linear", "dpfda.boosting")
+"""Packages whose designs still have a `Progress`."""
+
+
+def begin(plan: StudyPlan) -> Run:
     """A study before its first person; a plan that its design cannot serve is refused."""
-    _ = plan.asks  # refused here, under python -O too
-    design = plan.built_design
-    return Progress.named(design.name)(design, plan)  # type: ignore[arg-type]
+    adapted = type(plan.built_design).__module__.startswith(_ADAPTED)
+    return AdaptedRun(plan) if adapted else Run(plan)

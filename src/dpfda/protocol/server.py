@@ -9,11 +9,12 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda._version import __version__
 from dpfda.errors import ProtocolError
 from dpfda.noise import Source
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import begin
+from dpfda.protocol.progress import AdaptedRun, begin
 from dpfda.protocol.robust import clipped, steadied
 from dpfda.protocol.task import Task, check_reply
 
@@ -41,7 +42,7 @@ class Server:
             guarantee says so. A server of people elsewhere does not know.
 
     Attributes:
-        progress: the study under way.
+        run: the study under way.
         issued: how many tickets of the present phase were handed out.
 
     Examples:
@@ -58,23 +59,44 @@ class Server:
     ) -> None:
         self.plan, self._source = plan, source
         self._median_group = _validate.whole("median_group", median_group, least=0)
-        self.progress = begin(plan)
+        self.run = begin(plan)
         self._begin_phase()
+
+    @property
+    def progress(self) -> Any:
+        """Of designs that have one: to be deleted with `AdaptedRun`."""
+        assert isinstance(self.run, AdaptedRun)
+        return self.run.progress
+
+    @property
+    def phase(self) -> int:
+        """Number of the present phase, from 0."""
+        return self.run.phase
+
+    @property
+    def kind(self) -> str:
+        """What the present phase asks; ``finished`` at the end."""
+        return self.run.kind
+
+    @property
+    def quota(self) -> int:
+        """How many people the present phase wants; 0 when the study is finished."""
+        return self.run.quota
 
     @property
     def finished(self) -> bool:
         """Whether nobody else is wanted."""
-        return self.progress.quota == 0
+        return self.run.finished
 
     @property
     def wanted(self) -> int:
         """How many more people can get a task now."""
-        return self.progress.quota - self.issued
+        return self.quota - self.issued
 
     @property
     def model(self) -> Any:
         """The classifier as it is now: a `CurveModel`, or what else the design ends with."""
-        model = self.progress.model
+        model = self.run.result.model
         if self._source is None:
             return model
         return replace(model, guarantee=model.guarantee.drawn_from(self._source))
@@ -82,7 +104,7 @@ class Server:
     @property
     def findings(self) -> Findings:
         """What the design estimated so far."""
-        return self.progress.findings()
+        return self.run.result.findings
 
     def issue(self, people: int) -> Task:
         """The tasks of the next `people` tickets (fewer if the phase wants fewer)."""
@@ -124,7 +146,7 @@ class Server:
         self._answered[start : start + rows] = here
         if self._answered.all():
             self.close_phase()
-        elif not self._steadying:
+        elif not (self._steadying or self.run.at_once):
             self._absorb_blocks()
 
     def close_phase(self) -> None:
@@ -133,33 +155,36 @@ class Server:
             raise ProtocolError("the study is finished")
         if self._steadying:
             self._steady()
-        self._absorb_blocks(incomplete=True)
-        self.progress.close()
+        if self.run.at_once:
+            self._absorb_all()
+        else:
+            self._absorb_blocks(incomplete=True)
+        self.run.close()
         self._begin_phase()
 
     def _begin_phase(self) -> None:
         self.issued = self._absorbed = 0
-        self._answered = np.zeros(self.progress.quota, dtype=bool)
+        self._answered = np.zeros(self.quota, dtype=bool)
         self._blocks: dict[int, FloatArray] = {}
-        self._asked: tuple[tuple[int, int, int], Task] | None = None
+        self._asked: tuple[tuple[int, int], Task] | None = None
 
     def _tasks(self, start: int, people: int) -> Task:
         """Tasks of the present phase; the last ones are kept, since they are needed again."""
-        key = (self.progress.phase, start, people)
+        key = (start, people)
         if self._asked is None or self._asked[0] != key:
-            self._asked = key, self.progress.tasks(start, people)
+            self._asked = key, self.run.tasks(start, people)
         return self._asked[1]
 
     def _keep(self, tickets: IntArray, rows: FloatArray) -> None:
         for number in np.unique(tickets // BLOCK).tolist():
             mine = tickets // BLOCK == number
-            size = min(BLOCK, self.progress.quota - number * BLOCK)
+            size = min(BLOCK, self.quota - number * BLOCK)
             block = self._blocks.setdefault(number, np.zeros((size, rows.shape[1])))
             block[tickets[mine] - number * BLOCK] = rows[mine]
 
     def _absorb_blocks(self, *, incomplete: bool = False) -> None:
         """Hand over the next blocks, as far as everybody in them answered."""
-        while (first := self._absorbed * BLOCK) < self.progress.quota:
+        while (first := self._absorbed * BLOCK) < self.quota:
             here = self._answered[first : first + BLOCK]
             if not incomplete and not here.all():
                 return
@@ -167,12 +192,20 @@ class Server:
             if block is not None:
                 task = self._tasks(first, len(here))
                 present = task if here.all() else task.rows(here)
-                self.progress.absorb(present, block[here])
+                self.run.absorb(present, block[here])
             self._absorbed += 1
+
+    def _absorb_all(self) -> None:
+        """Hand over all replies of the phase together."""
+        if self._blocks:
+            numbers = sorted(self._blocks)
+            heres = [self._answered[n * BLOCK : (n + 1) * BLOCK] for n in numbers]
+            rows = [self._blocks[n][here] for n, here in zip(numbers, heres, strict=True)]
+            self.run.absorb(self._tasks(0, self.quota).rows(self._answered), np.concatenate(rows))
 
     @property
     def _steadying(self) -> bool:
-        return self._median_group > 0 and self.progress.averaged
+        return self._median_group > 0 and self.run.averaged
 
     def _steady(self) -> None:
         """Move all replies of the phase together to their median of means."""
@@ -190,25 +223,32 @@ class Server:
     def state(self) -> dict[str, Any]:
         """Everything needed to go on later, at any person; plain values."""
         return {
+            "version": __version__,
             "plan_hash": self.plan.hash,
             "issued": self.issued,
             "answered": np.packbits(self._answered).tobytes().hex(),
             "absorbed": self._absorbed,
             "waiting": {str(number): block.tolist() for number, block in self._blocks.items()},
-            "progress": self.progress.state(),
+            "run": self.run.state(),
         }
 
     @classmethod
     def resume(cls, plan: StudyPlan, state: dict[str, Any], *, median_group: int = 0) -> Server:
-        """The server that `state` was taken from."""
+        """The server that `state` was taken from, if this is the version of dpfda that made it."""
+        if state.get("version") != __version__:
+            began = state.get("version") or "an earlier version"
+            raise ProtocolError(
+                f"the stored study began with dpfda {began}, and this is {__version__}, which "
+                f"might ask something else: go on with the version that began it"
+            )
         if state.get("plan_hash") != plan.hash:
             raise ProtocolError("the stored study has another plan")
         server = cls(plan, median_group=median_group)
-        server.progress.restore(state["progress"])
+        server.run.restore(state["run"])
         server._begin_phase()
         server.issued, server._absorbed = state["issued"], state["absorbed"]
         packed = np.frombuffer(bytes.fromhex(state["answered"]), dtype=np.uint8)
-        server._answered = np.unpackbits(packed, count=server.progress.quota).astype(bool)
+        server._answered = np.unpackbits(packed, count=server.quota).astype(bool)
         server._blocks = {int(n): np.asarray(block) for n, block in state["waiting"].items()}
         return server
 

@@ -9,7 +9,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions, effective_answers
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
@@ -90,7 +90,7 @@ class AskedProgress(ScoredProgress):
         self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
         super().__init__(plan, self._phases(plan, effective))
 
-    def _phases(self, plan: StudyPlan, effective: float) -> list[Phase]:
+    def _phases(self, plan: StudyPlan, effective: float) -> list[Step]:
         """In order; effective is how many clear answers everybody's are worth."""
         design = self.design
         located = int(design.range_share(plan) * plan.n_people)
@@ -113,7 +113,7 @@ class AskedProgress(ScoredProgress):
             "temperature": sizes.split_evenly(tempered, BATCHES),
             "evaluation": [evaluation],
         }
-        later = [Phase(kind, n) for kind in batches for n in batches[kind]]
+        later = [Step(kind, n) for kind in batches for n in batches[kind]]
         return self.ranging.phases(located) + later
 
     @property

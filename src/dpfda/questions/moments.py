@@ -11,7 +11,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.findings import Findings, Phase
+from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import BOX_MECHANISMS, Task
@@ -51,7 +51,7 @@ class MomentProgress(ScoredProgress, name="moments"):
         self.total: FloatArray = np.zeros((plan.n_scores, plan.encoder.n_features))
         self.square: FloatArray = np.zeros_like(self.total)
         self.people: FloatArray = np.zeros(plan.n_scores)
-        super().__init__(plan, [Phase("moments", plan.n_people)])
+        super().__init__(plan, [Step("moments", plan.n_people)])
 
     def tasks(self, start: int, people: int) -> Task:
         """Everybody is asked the same, for one class in turn if there are more than two."""

@@ -11,7 +11,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Design, Terms
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
@@ -58,7 +58,7 @@ class NoisyLabelProgress(ScoredProgress, name="noisy_labels"):
         self.products: FloatArray = np.zeros((scores, size, size))
         self.targets: FloatArray = np.zeros((scores, size))
         self.people: FloatArray = np.zeros(scores)
-        super().__init__(plan, [Phase("labels", n) for n in split_evenly(plan.n_people, scores)])
+        super().__init__(plan, [Step("labels", n) for n in split_evenly(plan.n_people, scores)])
 
     def tasks(self, start: int, people: int) -> Task:
         """Features in clear, a randomized label: class number `phase` against the rest."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
-from dpfda.protocol.findings import Phase
+from dpfda.protocol.findings import Step
 from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import sizes
@@ -68,14 +68,14 @@ class Ranging:
         }
         self._searches: dict[tuple[str, int], Search] = {}
 
-    def phases(self, people: int) -> list[Phase]:
+    def phases(self, people: int) -> list[Step]:
         """Of so many people, a quarter is asked for ups and downs, where there are any."""
         reach = people // 4 if len(self.waves) else 0
         batches = {
             "reach": sizes.split_evenly(reach, _REACH_BATCHES) if reach else [],
             "level": sizes.split_evenly(people - reach, _LEVEL_BATCHES),
         }
-        return [Phase(kind, n) for kind in batches for n in batches[kind]]
+        return [Step(kind, n) for kind in batches for n in batches[kind]]
 
     # -- questions and answers ------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from dpfda.federation.kept import Begun, KeptAnswers
 from dpfda.federation.messages import Model, Models, Verdicts, decode, encode
 from dpfda.federation.plan import Plan
 from dpfda.federation.shared import Allow, Part
-from dpfda.mrma.exchange import ExchangeProgress
 from dpfda.mrma.servers import verdict_sums
 from dpfda.privacy import durable
 from dpfda.privacy.ledger import BaseLedger
@@ -174,8 +173,7 @@ class ServerPart(Part):
                 f"and exports it into exchanges/{study.hash}"
             )
         server = replayed(study, folder)
-        assert isinstance(server.progress, ExchangeProgress)
-        totals, people = verdict_sums(server.progress)
+        totals, people = verdict_sums(server.findings)
         promise = self._inquiry.guarantee(self._plan.terms)  # of both studies
         model = replace(server.model, guarantee=promise)
         model.save(self._exchanges / f"{study.hash}.model.json")

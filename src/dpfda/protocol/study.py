@@ -1,0 +1,318 @@
+"""A study of people is a generator: it yields phases, is sent their summaries, returns a result.
+
+It is public and deterministic, so a server stores the summaries of finished phases alone: after a
+restart it runs the generator again over them, and no study writes what it keeps or how to go on.
+
+A study registers under its design's name:
+
+    @study("mean")
+    def mean(design: MeanDesign, plan: StudyPlan) -> Study:
+        so_far = lambda: Result(model, Findings(classes=plan.classes))
+        summary = yield Phase("moment", plan.n_people, tasks=..., count=..., so_far=so_far)
+        model = ...
+        return so_far()
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._registry import import_if_possible
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
+from dpfda.protocol.design import Design
+from dpfda.protocol.findings import Findings, Step
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+
+_HOMES = ("dpfda.mrma.study",)
+"""Modules that register studies; one is imported when a study is not known yet."""
+_HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside one later and last
+_HASHED_BITS = 30  # of numbers: another machine may round the last bits of a product otherwise
+
+Summary = Mapping[str, FloatArray]
+"""Named arrays of finite numbers."""
+
+
+class Result(NamedTuple):
+    """What a study knows: at its end, or as far as it is.
+
+    Attributes:
+        model: predictions for new data.
+        findings: estimates with their uncertainty.
+    """
+
+    model: Any
+    findings: Findings
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """So many people are asked, at the same time and in any order; a study goes on by the summary.
+
+    Attributes:
+        kind: one word for what is asked.
+        people: how many; a phase of nobody is passed over, and its summary is that of no replies.
+        tasks: the tasks of tickets start, ..., start + n - 1, from (start, n). It depends on
+            nothing but what the study knew when the phase began.
+        count: the summary of some replies, from their tasks and one row a reply. There may be none.
+        so_far: what is known while people answer. It is called only if somebody wants to see it.
+        at_once: whether all replies of the phase are counted together, when it is over. Otherwise
+            `count` sees blocks of them, and their summaries are added up.
+        averaged: whether the summary is a mean of replies, so that a median of means may replace
+            it.
+        then: the phases that will follow, as far as they are known by now.
+    """
+
+    kind: str
+    people: int
+    tasks: Callable[[int, int], Task]
+    count: Callable[[Any, FloatArray], Summary]
+    so_far: Callable[[], Result]
+    at_once: bool = False
+    averaged: bool = False
+    then: Sequence[Step] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "people", _validate.whole("people", self.people, least=0))
+
+    @property
+    def nobody(self) -> Summary:
+        """The summary of no replies."""
+        task = self.tasks(0, 0)
+        return self.count(task, np.zeros((0, task.width)))
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of kind, number of people, and the tasks of the first and some other tickets.
+
+        Numbers are rounded to 30 bits of the largest in their array: machines differ in the last
+        ones, and code that asks something else does not stop there.
+        """
+        places = [(0, min(_HASHED, self.people)), (self.people // 2, 1), (self.people - 1, 1)]
+        asked = [_rounded(self.tasks(*place).to_dict()) for place in places]
+        text = json.dumps([self.kind, self.people, asked], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+Study = Generator[Phase, Summary, Result]
+"""Yields phases, is sent their summaries, returns the result. Parts go on by ``yield from``."""
+
+D = TypeVar("D", bound=Design)
+_studies: dict[str, Callable[[Any, StudyPlan], Study]] = {}
+
+
+def study(
+    name: str,
+) -> Callable[[Callable[[D, StudyPlan], Study]], Callable[[D, StudyPlan], Study]]:
+    """Register a study for the designs of this name; a plan that it cannot serve is refused.
+
+    It is refused by what the generator does before its first phase.
+    """
+
+    def register(make: Callable[[D, StudyPlan], Study]) -> Callable[[D, StudyPlan], Study]:
+        if name in _studies:
+            raise InvalidParameter("name", "unused by another study", name)
+        _studies[name] = make
+        return make
+
+    return register
+
+
+def studies() -> dict[str, Callable[[Any, StudyPlan], Study]]:
+    """Every registered study, by the name of its design."""
+    for home in _HOMES:
+        import_if_possible(home)
+    return dict(sorted(_studies.items()))
+
+
+def _named(name: str) -> Callable[[Any, StudyPlan], Study]:
+    for home in _HOMES:  # one after the other: the last may be slow to load
+        if name in _studies:
+            break
+        import_if_possible(home)
+    if name not in _studies:
+        raise UnknownName("study", name, sorted(_studies))
+    return _studies[name]
+
+
+class Run:
+    """A study under way: its generator, and the summaries that it was sent.
+
+    Args:
+        plan: the public contract.
+        make: the study; by default the one registered for the plan's design.
+
+    Attributes:
+        phase: number of the present phase, from 0.
+    """
+
+    _present: Phase | None
+    _hash: str | None  # of the present phase
+    _sums: Summary | None  # of its replies so far
+    _result: Result | None
+
+    def __init__(
+        self, plan: StudyPlan, make: Callable[[Any, StudyPlan], Study] | None = None
+    ) -> None:
+        _ = plan.asks  # a plan that its design cannot serve is refused here, under python -O too
+        design = plan.built_design
+        self.plan, self.phase = plan, 0
+        self._steps: list[Step] = []
+        self._passed: list[dict[str, Any]] = []
+        self._study = (make or _named(design.name))(design, plan)
+        self._go_on(None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every phase is over."""
+        return self._present is None
+
+    @property
+    def present(self) -> Phase:
+        """The phase that people are asked in now."""
+        if self._present is None:
+            raise ProtocolError("the study is finished")
+        return self._present
+
+    @property
+    def quota(self) -> int:
+        """How many people the present phase wants; 0 when the study is finished."""
+        return 0 if self._present is None else self._present.people
+
+    @property
+    def kind(self) -> str:
+        """What the present phase asks; ``finished`` at the end."""
+        return "finished" if self._present is None else self._present.kind
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the present phase counts its replies all together."""
+        return self._present is not None and self._present.at_once
+
+    @property
+    def averaged(self) -> bool:
+        """Whether all that the present phase makes of its replies is their mean."""
+        return self._present is not None and self._present.averaged
+
+    @property
+    def steps(self) -> list[Step]:
+        """Phases so far, the present one, and those that will follow as far as that is known."""
+        if self._present is None:
+            return list(self._steps)
+        return [*self._steps, Step(self.kind, self.quota), *self._present.then]
+
+    def tasks(self, start: int, people: int) -> Task:
+        """The tasks of tickets start, ..., start + people - 1 of the present phase."""
+        return self.present.tasks(start, people)
+
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Count the replies to some tickets of the present phase (checked, in any order)."""
+        if self._sums is not None and self.at_once:
+            raise ProtocolError("the replies of this phase are counted all at once")
+        self._sums = _added(self._sums, self.present.count(task, reply))
+
+    def close(self) -> None:
+        """End the present phase, with however many replies came, and begin the next."""
+        found = self.present.nobody if self._sums is None else self._sums
+        self._pass({name: np.asarray(found[name]).tolist() for name in sorted(found)})
+
+    @property
+    def result(self) -> Result:
+        """What is known now: of a phase under way, what was known when it began."""
+        if self._result is None:
+            found = self.present.so_far()
+            self._result = found._replace(findings=replace(found.findings, phases=self.steps))
+        return self._result
+
+    def state(self) -> dict[str, Any]:
+        """Summaries of all phases and of the present one so far; plain values, exact."""
+        sums = self._sums
+        return {
+            "passed": list(self._passed),
+            "asked": self._hash,
+            "sums": None if sums is None else {name: sums[name].tolist() for name in sums},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replay a study up to where `state` was taken from; this one must be at its beginning."""
+        for passed in state["passed"]:
+            self._require(passed["asked"])
+            self._pass(passed["summary"])
+        self._require(state["asked"])
+        self._sums = None if state["sums"] is None else _arrays(state["sums"])
+
+    def _require(self, asked: str | None) -> None:
+        """Refuse to go on with a study that asks something else than it did."""
+        if asked != self._hash:
+            raise ProtocolError(
+                f"phase {self.phase} of the stored study asked something else than this program "
+                f"would ({self.kind}): go on with the program that began the study"
+            )
+
+    def _pass(self, summary: dict[str, Any]) -> None:
+        if self.quota:
+            self._passed.append({"asked": self._hash, "summary": summary})
+        self._steps.append(Step(self.kind, self.quota))
+        self.phase += 1
+        self._go_on(_arrays(summary))
+
+    def _go_on(self, summary: Summary | None) -> None:
+        self._present = self._hash = self._sums = self._result = None
+        try:
+            self._present = self._study.send(summary)  # type: ignore[arg-type]  # None at first
+        except StopIteration as end:
+            found: Result = end.value
+            self._result = found._replace(findings=replace(found.findings, phases=self.steps))
+            return
+        if self.quota:
+            self._hash = self._present.hash
+        else:
+            self.close()
+
+
+def _added(sums: Summary | None, more: Summary) -> Summary:
+    arrays = {name: np.asarray(array, dtype=np.float64) for name, array in more.items()}
+    return arrays if sums is None else {name: sums[name] + arrays[name] for name in sums}
+
+
+def _arrays(stored: Mapping[str, Any]) -> Summary:
+    """A summary as it is read from the storage: also one that was not stored, so that both agree.
+
+    An array of no rows loses the number of its columns.
+    """
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in stored.items()}
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise ProtocolError("the summary of a phase must be made of finite numbers")
+    return arrays
+
+
+def _rounded(value: Any) -> Any:
+    """Plain values with numbers rounded, for a hash."""
+    if isinstance(value, Mapping):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        try:
+            array = np.asarray(value)
+        except ValueError:  # rows of different lengths
+            return [_rounded(part) for part in value]
+        if array.dtype.kind != "f":
+            return [_rounded(part) for part in value] if array.dtype.kind not in "iu" else value
+        return _whole(array)
+    return _whole(np.asarray(value)) if isinstance(value, float) else value
+
+
+def _whole(array: FloatArray) -> list[Any]:
+    """Multiples of 2^-30 of a power of 2 that the largest number is below, but not just below."""
+    largest = float(np.abs(array).max(initial=0.0))
+    scale = math.frexp(largest * (1 + 2.0**-40))[1]
+    whole: Any = np.rint(np.ldexp(array, _HASHED_BITS - scale)).astype(np.int64)
+    return [scale, whole.tolist()]
