@@ -157,6 +157,10 @@ class ProtocolError(DpfdaError):
     """A message that the protocol does not allow at this point."""
 
 
+class ChangedStudy(ProtocolError):
+    """A stored study that began with another version or program, which might ask something else."""
+
+
 class PrivacyWarning(UserWarning):
     """Releases that cost more together than each of them says."""
 

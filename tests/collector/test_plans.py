@@ -116,7 +116,7 @@ def nearly_good(draw: Any) -> Any:
 def answers(contract: StudyPlan, phase: OpenPhase) -> list[tuple[int, bytes]]:
     """What the first people of a phase send; owners, whose rows need more, say nothing."""
     people = min(phase.record.quota, 20)
-    task = phase._progress.tasks(0, people)
+    task = phase._run.tasks(0, people)
     if type(task).__module__.startswith("dpfda.boosting"):
         return []
     rng = np.random.default_rng(0)

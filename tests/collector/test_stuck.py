@@ -128,7 +128,9 @@ def test_older_and_younger_studies_go_on(
     )
     whole = state_of(database, broken)
     # As if a release had changed what a design keeps: a number where there was a mapping.
-    state_of(database, broken, json.dumps(json.loads(whole) | {"progress": 17.25}))
+    state_of(
+        database, broken, json.dumps(json.loads(whole) | {"run": {"asked": "", "progress": 17.25}})
+    )
     for study in (broken, older, younger):
         collector.request("POST", f"/api/studies/{study}/phases/0/close")
     for study in (older, younger):

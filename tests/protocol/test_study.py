@@ -12,7 +12,7 @@ from small_studies import replies, small_studies
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.errors import ChangedStudy, InvalidParameter, ProtocolError
 from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
@@ -149,7 +149,7 @@ def test_changed_code_is_refused(
     state = kept(server)
     Server.resume(PLAN, state)
     monkeypatch.setitem(_studies, "exchange", partial(adaptive, **change))
-    with pytest.raises(ProtocolError, match=rf"phase {phase} .* asked something else .* \(walk\)"):
+    with pytest.raises(ChangedStudy, match=rf"phase {phase} .* asked something else .* \(walk\)"):
         Server.resume(PLAN, state)
 
 
@@ -169,7 +169,7 @@ def test_a_study_that_ends_sooner_or_later_is_refused(monkeypatch: pytest.Monkey
 
     for changed in (shorter, longer):
         monkeypatch.setitem(_studies, "exchange", changed)
-        with pytest.raises(ProtocolError, match="asked something else"):
+        with pytest.raises(ChangedStudy, match="asked something else"):
             Server.resume(PLAN, state)
 
 
@@ -180,9 +180,9 @@ def test_another_version_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
     answer(server)
     state = kept(server)
     monkeypatch.setattr("dpfda.protocol.server.__version__", "99.0")
-    with pytest.raises(ProtocolError, match=r"began with dpfda .*, and this is 99\.0, .* go on"):
+    with pytest.raises(ChangedStudy, match=r"began with dpfda .*, and this is 99\.0, .* go on"):
         Server.resume(plan, state)
-    with pytest.raises(ProtocolError, match="began with dpfda an earlier version"):
+    with pytest.raises(ChangedStudy, match="began with dpfda an earlier version"):
         Server.resume(plan, {key: state[key] for key in state if key != "version"})
 
 
@@ -196,7 +196,7 @@ def test_every_design_compares_what_it_asks_in_every_phase(
         state = kept(server)
         with monkeypatch.context() as patched:
             patched.setattr(Phase, "hash", "of another question")
-            with pytest.raises(ProtocolError, match="asked something else"):
+            with pytest.raises(ChangedStudy, match="asked something else"):
                 Server.resume(plan, state)
         answer(server, server.wanted)
 

@@ -14,7 +14,7 @@ from dpfda.collector.metrics import failure
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import Lapse, StudyRecord
-from dpfda.errors import ProtocolError
+from dpfda.errors import ChangedStudy, ProtocolError
 from dpfda.protocol.task import Task, check_reply
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
@@ -35,7 +35,8 @@ def opened(record: StudyRecord) -> OpenPhase:
         log.error(
             "a study cannot be read", extra={"fields": {"study": record.id, **failure(error)}}
         )
-        raise Refused(503, "unreadable", "this collector cannot read this study") from None
+        why = str(error) if isinstance(error, ChangedStudy) else "this collector cannot read it"
+        raise Refused(503, "unreadable", f"this study cannot go on here: {why}") from None
 
 
 class OpenPhase:

@@ -10,7 +10,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda._version import __version__
-from dpfda.errors import ProtocolError
+from dpfda.errors import ChangedStudy, ProtocolError
 from dpfda.noise import Source
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan
@@ -237,7 +237,7 @@ class Server:
         """The server that `state` was taken from, if this is the version of dpfda that made it."""
         if state.get("version") != __version__:
             began = state.get("version") or "an earlier version"
-            raise ProtocolError(
+            raise ChangedStudy(
                 f"the stored study began with dpfda {began}, and this is {__version__}, which "
                 f"might ask something else: go on with the version that began it"
             )

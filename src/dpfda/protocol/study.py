@@ -27,7 +27,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._registry import import_if_possible
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
+from dpfda.errors import ChangedStudy, InvalidParameter, ProtocolError, UnknownName
 from dpfda.protocol.design import Design
 from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.plan import StudyPlan
@@ -253,7 +253,7 @@ class Run:
     def _require(self, asked: str | None) -> None:
         """Refuse to go on with a study that asks something else than it did."""
         if asked != self._hash:
-            raise ProtocolError(
+            raise ChangedStudy(
                 f"phase {self.phase} of the stored study asked something else than this program "
                 f"would ({self.kind}): go on with the program that began the study"
             )
