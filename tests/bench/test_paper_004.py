@@ -87,7 +87,7 @@ def test_the_synthetic_data_are_like_the_printed_ones():
 
 def test_the_printed_scheme_cannot_be_asked_for_by_a_carrier():
     assert _p004.PublishedSample not in _p004.SampleRequest.members().values()
-    assert _p004.PublishedProgress not in _p004.SammeProgress.members().values()
+    assert _p004.PublishedDesign not in _p004.SammeDesign.members().values()
 
 
 def test_owners_of_one_class():

@@ -71,8 +71,8 @@ def test_same_bits_over_http(name, plan_of, owners, collector, tmp_path):
     model, spent = over_http(plan, rows, collector, tmp_path)
     here = in_process(plan, rows)
     assert here.finished
-    assert len(here.progress.history) == 2
-    assert model == json.loads(here.progress.model.to_json())
+    assert len(here.findings.history) == 2
+    assert model == json.loads(here.run.result.model.to_json())
     assert spent == [8.0] * OWNERS
     again = RowModel.from_dict(model)
     assert again.guarantee.unit == "owner"
@@ -85,7 +85,7 @@ def test_owners_may_spend_less_and_the_reply_says_so(plan_of, owners, collector,
     rows = owners(OWNERS)
     model, spent = over_http(plan, rows, collector, tmp_path, epsilons=epsilons)
     assert spent == epsilons.tolist()
-    assert model == json.loads(in_process(plan, rows, epsilons=epsilons).progress.model.to_json())
+    assert model == json.loads(in_process(plan, rows, epsilons=epsilons).run.result.model.to_json())
 
 
 def test_labels_in_clear_are_agreed_to_before_joining(plan_of, owners, collector, tmp_path):
@@ -115,5 +115,5 @@ def test_a_study_can_stop_at_any_owner_and_go_on(name, plan_of, owners):
         server.receive(crowd.answer(server.issue(1)).values, start=ticket)
         server = Server.resume(plan, json.loads(json.dumps(server.state())))
     straight = in_process(plan, rows)
-    assert server.model.to_json() == straight.progress.model.to_json()
-    assert server.progress.history == straight.progress.history
+    assert server.model.to_json() == straight.run.result.model.to_json()
+    assert server.findings.history == straight.findings.history

@@ -260,7 +260,7 @@ def test_a_crowd_is_asked_once_in_order(plan_of, owners):
         task = server.issue(server.wanted)
         asked.append(task.people)
         server.receive(crowd.answer(task).values, start=0)
-    assert asked == [row["owners"] for row in server.progress.history] == [2, 2, 2]
+    assert asked == [row["owners"] for row in server.findings.history] == [2, 2, 2]
     assert crowd.asked == 6
     with pytest.raises(AlreadySpent):
         crowd.answer(task, number=0)

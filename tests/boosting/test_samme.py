@@ -16,10 +16,11 @@ from dpfda.boosting.requests.feedback import FeedbackRequest
 from dpfda.boosting.requests.local_classifier import ClassifierRequest
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.boosting.requests.statistic import StatisticRequest
-from dpfda.boosting.samme_study import SammeDesign, SammeProgress
+from dpfda.boosting.samme_study import SammeDesign
 from dpfda.boosting.weak_rules import StumpRule
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
+from dpfda.protocol.server import Server
 from dpfda.simulate import simulate
 
 STUMP = StumpRule(feature=0, threshold=0.0, below=0, above=1)
@@ -148,26 +149,37 @@ def samme(rows, *, epsilon=50.0, classes=(0, 1), seed=0, **parameters):
     design = SammeDesign(**defaults | parameters)
     plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=classes)
     owners = Owners(plan, rows, source=SimulationSource(seed))
-    return simulate(plan, owners, source=owners.source).progress, owners.asked
+    return simulate(plan, owners, source=owners.source), owners.asked
 
 
 def test_alpha_is_samme_and_error_is_clipped():
     """A perfect rule has err = 1/(2 N^u), not 0 (C17)."""
     study, _ = samme(crowd(), **clean(), n_rounds=1)
-    first = study.history[0]
+    first = study.findings.history[0]
     assert first["error"] == 1 / 200
     assert first["alpha"] == pytest.approx(math.log(199))
     assert first["kept"]
-    assert study._cap < 1  # weights fell: the box is used again
+
+
+def test_weights_fall_and_the_box_is_used_again():
+    study, _ = samme(crowd(), **clean(), n_rounds=2)
+    rows, again = crowd(), Server(study.plan)
+    owners = Owners(study.plan, rows, source=SimulationSource(0))
+    task = again.issue(again.wanted)
+    assert task.cap == 1
+    again.receive(owners.answer(task).values, start=0)
+    assert again.issue(1).cap < 1
 
 
 def test_rounds_no_better_than_chance_are_dropped_and_owners_reported():
     study, spent = samme(crowd(flip=True), **clean(), n_rounds=3)  # the opposite of the truth
-    assert [row["kept"] for row in study.history] == [False] * 9  # 3 rounds, 2 retries each
-    assert [row["attempt"] for row in study.history] == [1, 2, 3] * 3
+    assert [row["kept"] for row in study.findings.history] == [
+        False
+    ] * 9  # 3 rounds, 2 retries each
+    assert [row["attempt"] for row in study.findings.history] == [1, 2, 3] * 3
     assert spent == 90
-    assert study.boosted.rules == ()
-    assert set(study.boosted.decide(clean()["labeled"])) == {1}  # nobody voted: class 1
+    assert study.model.boosted.rules == ()
+    assert set(study.model.boosted.decide(clean()["labeled"])) == {1}  # nobody voted: class 1
 
 
 def test_feedback_estimates_the_weighted_error():
@@ -191,9 +203,9 @@ def test_feedback_estimates_the_weighted_error():
 def test_feedback_needs_no_clean_labels():
     study, spent = samme(crowd(300), epsilon=4.0, owners_per_round=50, judges=50, n_rounds=1)
     assert spent == 100
-    assert [row["owners"] for row in study.history] == [100]
+    assert [row["owners"] for row in study.findings.history] == [100]
     own = clean()
-    assert np.mean(study.boosted.decide(own["labeled"]) != own["labels"]) < 0.05
+    assert np.mean(study.model.boosted.decide(own["labeled"]) != own["labels"]) < 0.05
     with pytest.raises(InvalidParameter, match="judges"):
         samme(crowd())
 
@@ -203,19 +215,18 @@ def test_a_phase_without_replies_is_a_failed_attempt():
         rule="statistic", feature_ranges=[(-1.0, 1.0)] * 2, owners_per_round=5, judges=5, n_rounds=1
     )
     plan = design.plan(epsilon=1.0, owners=20, classes=(0, 1))
-    study = SammeProgress(design, plan)
+    study = Server(plan)
     while not study.finished:
-        study.close()
-    assert [row["kept"] for row in study.history] == [False, False]
-    assert study.boosted.rules == ()
+        study.close_phase()
+    assert [row["kept"] for row in study.findings.history] == [False, False]
+    assert study.model.boosted.rules == ()
 
 
 def test_a_study_that_ended_early_stays_ended():
     study, spent = samme(crowd(), **clean(), n_rounds=1, retries=5)
     assert spent == 10
-    again = SammeProgress(study.design, study.plan)
-    assert not again.finished
-    again.restore(json.loads(json.dumps(study.state())))
+    assert not Server(study.plan).finished
+    again = Server.resume(study.plan, json.loads(json.dumps(study.state())))
     assert again.finished
     assert again.state() == study.state()
 
@@ -228,7 +239,7 @@ def test_three_classes_accept_rules_above_one_third():
     rows = OwnerRows.grouped(X, y, groups=np.repeat(np.arange(150), 4))
     parameters = {"n_rounds": 1, "owners_per_round": 150, "labeled": X, "labels": y}
     study, _ = samme(rows, epsilon=100.0, classes=(0, 1, 2), **parameters)
-    row = study.history[0]
+    row = study.findings.history[0]
     assert row["kept"]
     assert row["alpha"] == pytest.approx(math.log((1 - row["error"]) / row["error"]) + math.log(2))
     assert 0.2 < row["error"] < 0.5

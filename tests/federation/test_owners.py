@@ -94,7 +94,7 @@ def in_one_process(hospitals):
     crowd = Scattered(inquiry.study, inquiry.places(cards), ask)
     return ask_everybody(
         inquiry.study, crowd, source=SimulationSource(0), at_once=inquiry.study.n_people
-    ).progress
+    )
 
 
 @pytest.mark.parametrize("rule", ["statistic", "sample", "gradient", "judged"])

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
+from dpfda.boosting.gradient_study import GradientDesign
 from dpfda.face.comparison import majority_error
 from dpfda.noise import SimulationSource
+from dpfda.protocol.study import Run
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_most
 from dpfda_bench.measuring import mean_and_error
@@ -116,7 +117,7 @@ def user_alone(
 
 def _study(
     data: Data, features: FeatureMap, *, owners: int, epsilon: float, labels: int, seed: int
-) -> GradientProgress:
+) -> Run:
     chosen = np.random.default_rng([seed, 9]).permutation(len(data.user))[:labels]
     design = GradientDesign(
         features=features,
@@ -127,7 +128,7 @@ def _study(
         labels=data.user_labels[chosen],
     )
     plan = design.plan(epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)
-    return GradientProgress(design, plan)
+    return Run(plan)
 
 
 def _shares(kind: str, data: Data, name: str, epsilon: float, seed: int) -> float:

@@ -12,18 +12,19 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.design import BoostingProgress
+from dpfda.boosting.design import BoostingFindings
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
+from dpfda.boosting.gradient_study import GradientDesign
 from dpfda.boosting.owner_rows import OwnerRows
-from dpfda.boosting.requests import Request
 from dpfda.boosting.requests.sample import SampleRequest
-from dpfda.boosting.samme_study import SammeDesign, SammeProgress
+from dpfda.boosting.samme_study import SammeDesign, samme
 from dpfda.datasets.preparation import prepare
 from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
+from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Records
+from dpfda.protocol.study import Run
 from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
@@ -158,16 +159,15 @@ class PublishedSample(SampleRequest):
         return centroids
 
 
-class PublishedProgress(SammeProgress):
-    """SAMME with the printed request."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedDesign(SammeDesign):
+    """SAMME with the printed request; not registered either."""
 
-    def tasks(self, start: int, people: int) -> Request:
+    def shares(self, plan: StudyPlan, start: int, people: int, **free: Any) -> PublishedSample:
         """The printed request in place of `SampleRequest`."""
-        request = super().tasks(start, people)
-        if self.kind == "feedback":
-            return request
+        asked = super().shares(plan, start, people, **free)
         return PublishedSample(
-            **{field.name: getattr(request, field.name) for field in fields(request)}
+            **{field.name: getattr(asked, field.name) for field in fields(asked)}
         )
 
 
@@ -180,12 +180,13 @@ def shares(
     epsilon: float,
     owners: int | None = None,
     rounds: int = 1,
-) -> SammeProgress:
+) -> Run:
     """A study of ``published``, ``sample``, ``statistic`` or ``classifier`` before its first round.
 
     `owners` are asked in each round, all of them by default.
     """
-    design = SammeDesign(
+    make = PublishedDesign if kind == "published" else SammeDesign
+    design = make(
         rule="sample" if kind == "published" else kind,
         mechanism=mechanism,
         feature_ranges=np.tile([-1.0, 1.0], (data.user.shape[1], 1)),
@@ -198,7 +199,7 @@ def shares(
         labels=data.user_labels,
     )
     plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=(0, 1))
-    return (PublishedProgress if kind == "published" else SammeProgress)(design, plan)
+    return Run(plan, lambda _, plan: samme(design, plan))
 
 
 def boosted(
@@ -213,51 +214,55 @@ def boosted(
     noisy: bool = True,
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """Test error after each kept round, and the history with err and α."""
-    progress = shares(kind, data, rows, epsilon=epsilon, owners=owners, rounds=rounds)
-    source = SimulationSource(seed)
-    return errors_by_round(progress, rows, data, source, noisy=noisy), progress.history
+    study = shares(kind, data, rows, epsilon=epsilon, owners=owners, rounds=rounds)
+    errors = errors_by_round(study, rows, data, SimulationSource(seed), noisy=noisy)
+    return errors, history(study)
 
 
-def gradients(
-    data: Data, rows: OwnerRows, *, epsilon: float, owners: int, seed: int
-) -> GradientProgress:
+def gradients(data: Data, rows: OwnerRows, *, epsilon: float, owners: int, seed: int) -> Run:
     """Gradient reports, this package's default, of `owners` before the first one is asked."""
     features, size = FeatureMap.learnt(data.user), rows.features.shape[1]
     design = GradientDesign(features=features, reference=data.user[:1000], n_rows=size)
     plan = design.plan(epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)
-    return GradientProgress(design, plan)
+    return Run(plan)
 
 
-def asked(
-    progress: BoostingProgress, rows: OwnerRows, source: Source, *, noisy: bool = True
-) -> Iterator[None]:
+def asked(study: Run, rows: OwnerRows, source: Source, *, noisy: bool = True) -> Iterator[None]:
     """Ask owners in their order until the study is finished; pauses after each phase."""
     start = 0
-    while not progress.finished:
-        task, stop = progress.tasks(0, progress.quota), start + progress.quota
+    while not study.finished:
+        task, stop = study.tasks(0, study.quota), start + study.quota
         held = rows.take(slice(start, stop))
         sent = task.answer(held, source).values if noisy else task.exact(task.fitting(held), source)
-        progress.absorb(task, sent)
-        progress.close()
+        study.absorb(task, sent)
+        study.close()
         start = stop
         yield
 
 
 def errors_by_round(
-    progress: BoostingProgress, rows: OwnerRows, data: Data, source: Source, *, noisy: bool = True
+    study: Run, rows: OwnerRows, data: Data, source: Source, *, noisy: bool = True
 ) -> list[float]:
     """Run a study and look at the test error after each round (as an onlooker)."""
     errors, rounds = [], 0
-    for _ in asked(progress, rows, source, noisy=noisy):
-        if len(progress.history) > rounds and progress.history[-1].get("kept", True):
-            errors.append(error(progress, data))
-        rounds = len(progress.history)
+    for _ in asked(study, rows, source, noisy=noisy):
+        told = history(study)
+        if len(told) > rounds and told[-1].get("kept", True):
+            errors.append(error(study, data))
+        rounds = len(told)
     return errors
 
 
-def error(progress: BoostingProgress, data: Data) -> float:
+def history(study: Run) -> list[dict[str, Any]]:
+    """What is known of the rounds so far."""
+    findings = study.result.findings
+    assert isinstance(findings, BoostingFindings)
+    return list(findings.history)
+
+
+def error(study: Run, data: Data) -> float:
     """Share of test rows that the present model gets wrong."""
-    return float(np.mean(progress.boosted.decide(data.test) != data.test_labels))
+    return float(np.mean(study.result.model.boosted.decide(data.test) != data.test_labels))
 
 
 def majority(data: Data) -> float:

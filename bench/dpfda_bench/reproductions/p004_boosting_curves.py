@@ -175,9 +175,9 @@ def _curve(
         )  # fmt: skip
     else:
         asked = owners * _ROUNDS
-        progress = common.gradients(data, rows, epsilon=epsilon, owners=asked, seed=seed)
-        errors = common.errors_by_round(progress, rows, data, SimulationSource(seed))
-        history = progress.history
+        study = common.gradients(data, rows, epsilon=epsilon, owners=asked, seed=seed)
+        errors = common.errors_by_round(study, rows, data, SimulationSource(seed))
+        history = common.history(study)
     spent = np.cumsum([row["owners"] for row in history])
     return errors, [row | {"spent": int(s)} for row, s in zip(history, spent, strict=True)]
 

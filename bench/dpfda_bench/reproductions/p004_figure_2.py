@@ -134,10 +134,10 @@ def exact(kind: str, data: common.Data, rows: OwnerRows) -> float:
 
 def default(data: common.Data, rows: OwnerRows, *, epsilon: float, seed: int) -> float:
     """Gradient reports of all these owners."""
-    progress = common.gradients(data, rows, epsilon=epsilon, owners=rows.owners, seed=seed)
-    for _ in common.asked(progress, rows, SimulationSource(seed)):
+    study = common.gradients(data, rows, epsilon=epsilon, owners=rows.owners, seed=seed)
+    for _ in common.asked(study, rows, SimulationSource(seed)):
         pass
-    return 100 * (1 - common.error(progress, data))
+    return 100 * (1 - common.error(study, data))
 
 
 def _accuracy(rule: Any, data: common.Data) -> float:

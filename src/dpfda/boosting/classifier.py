@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.design import BoostingDesign, BoostingProgress
+from dpfda.boosting.design import BoostingDesign, BoostingFindings
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign
@@ -151,15 +151,15 @@ class LocalBoostingClassifier(LocalClassifier):
         order = public_order(self.plan_)
         crowd = Owners(self.plan_, owners, order=order, epsilons=epsilons, source=source)
         server = simulate(self.plan_, crowd, source=source, at_once=owners.owners, **self._account)
-        progress = server.progress
-        assert isinstance(progress, BoostingProgress)
+        findings = server.findings
+        assert isinstance(findings, BoostingFindings)
         self.owners_spent_, self.n_owners_ = crowd.asked, owners.owners
-        self.history_ = progress.history
+        self.history_ = list(findings.history)
         assumed = [USER_IS_NOT_PROTECTED]
         assumed += [ROWS_ARE_PUBLIC] if self.rows_per_owner is None else []
         self.guarantee_ = self._promise(self.plan_.guarantee, source).assuming(*assumed)
         table = PublicColumns.of(self.feature_ranges) if self._named else None
-        self.model_ = replace(progress.model, guarantee=self.guarantee_, table=table)
+        self.model_ = replace(server.model, guarantee=self.guarantee_, table=table)
         return self
 
     def planned(

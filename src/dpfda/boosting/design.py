@@ -16,10 +16,9 @@ from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.fields import Declared, array, flag, whole
-from dpfda.protocol.findings import Step
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import Label, StudyPlan
-from dpfda.protocol.progress import Progress
-from dpfda.protocol.task import Task
+from dpfda.protocol.study import Result
 
 MOST_ROUNDS = 10**4
 
@@ -87,48 +86,18 @@ class BoostingDesign(Design, Declared):
         )
 
 
-class BoostingProgress(Progress):
-    """A study of owners under way. Replies of a phase are looked at together, at its end.
+@dataclass(frozen=True, kw_only=True)
+class BoostingFindings(Findings):
+    """What is known of the rounds.
 
     Attributes:
         history: one dictionary a round.
     """
 
-    def __init__(self, plan: StudyPlan, phases: Sequence[Step]) -> None:
-        self.history: list[dict[str, Any]] = []
-        self._replies: list[FloatArray] = []
-        super().__init__(plan, phases)
+    history: Sequence[dict[str, Any]] = ()
 
-    @property
-    @abstractmethod
-    def boosted(self) -> BoostedModel:
-        """The rule as it is now."""
 
-    @property
-    def model(self) -> RowModel:
-        """The classifier as it is now, with labels and guarantee."""
-        promise = self.plan.guarantee
-        return RowModel(boosted=self.boosted, classes=self.plan.classes, guarantee=promise)
-
-    def absorb(self, task: Task, reply: FloatArray) -> None:
-        """Keep the replies until the phase is over."""
-        self._replies.append(reply)
-
-    def _collected(self, width: int) -> FloatArray:
-        """All replies of the present phase."""
-        replies = np.concatenate([np.zeros((0, width)), *self._replies])
-        self._replies = []
-        return replies
-
-    def state(self) -> dict[str, Any]:
-        """Phase, history, and the replies of an unfinished phase."""
-        return {
-            "phase": self.phase,
-            "history": list(self.history),
-            "replies": [reply.tolist() for reply in self._replies],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        self.phase, self.history = state["phase"], list(state["history"])
-        self._replies = [np.asarray(reply) for reply in state["replies"]]
+def known(plan: StudyPlan, boosted: BoostedModel, history: Sequence[dict[str, Any]]) -> Result:
+    """The rule with labels and guarantee, and the rounds behind it."""
+    model = RowModel(boosted=boosted, classes=plan.classes, guarantee=plan.guarantee)
+    return Result(model, BoostingFindings(classes=plan.classes, history=tuple(history)))

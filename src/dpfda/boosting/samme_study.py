@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.boosting.design import MOST_ROUNDS, BoostingDesign, BoostingProgress
+from dpfda.boosting.design import MOST_ROUNDS, BoostingDesign, known
 from dpfda.boosting.ensemble import Ensemble
-from dpfda.boosting.requests.base import Request
+from dpfda.boosting.requests.feedback import FeedbackRequest
 from dpfda.boosting.requests.share import ShareRequest
 from dpfda.boosting.weak_rules import WeakRule
 from dpfda.errors import InvalidParameter
@@ -21,7 +22,8 @@ from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import BOX_MECHANISMS
+from dpfda.protocol.study import Phase, Result, Study, Summary, study
+from dpfda.protocol.task import BOX_MECHANISMS, Task
 
 _JUDGED_ROOM = 3.0
 """Judges cut weights above this many times their mean: a weighted error hardly notices."""
@@ -85,125 +87,130 @@ class SammeDesign(BoostingDesign, name="samme"):
         asks = {self.rule: {**terms, "mechanism_name": self.mechanism, **own}}
         return asks | ({"feedback": terms} if self.judges else {})
 
-
-class SammeProgress(BoostingProgress, name="samme"):
-    """A vote so far, and perhaps a candidate that waits for its judges."""
-
-    def __init__(self, design: SammeDesign, plan: StudyPlan) -> None:
-        self.design = design
-        self._candidate: WeakRule | None = None
-        self._attempt, self._round, self._mean_weight = 0, 1, 1.0
-        super().__init__(plan, _phases(design, plan.n_people))
-        self._vote, self._cap = Ensemble.empty(design.feature_ranges, classes=plan.n_classes), 1.0
-
-    def tasks(self, start: int, people: int) -> Request:
-        """Everybody in a phase is asked the same: for a share, or about the candidate."""
-        if self.kind == "feedback":
-            cap = min(1.0, _JUDGED_ROOM * self._mean_weight)
-            free: dict[str, Any] = {"cap": cap, "rule": self._candidate}
-        else:
-            free = {"cap": self._cap}
-            if self.kind == "statistic":
-                free["thresholds"] = self.design.thresholds
-        asked = self._ask(self.kind, people, ensemble=self._vote, **free)
-        assert isinstance(asked, Request)
+    def shares(
+        self, plan: StudyPlan, start: int, people: int, *, vote: Ensemble, cap: float
+    ) -> ShareRequest:
+        """What the owners of a round are asked for, everybody the same."""
+        free = {"thresholds": self.thresholds} if self.rule == "statistic" else {}
+        asked = plan.ask(self.rule, people, ensemble=vote, cap=cap, **free)
+        assert isinstance(asked, ShareRequest)
         return asked
 
-    @property
-    def boosted(self) -> Ensemble:
-        """The vote so far."""
-        return self._vote
 
-    def _learn(self) -> None:
-        """Build a rule from shares, judge it, keep it if it beats chance."""
-        request = self.tasks(0, 1)
-        replies = self._collected(request.width)
-        if isinstance(request, ShareRequest):
-            mean = np.zeros(request.decode(np.zeros((1, request.sent))).shape[1])
-            if len(replies):
-                # Reports with a smaller ε are noisier; ε² is what a report is worth at small ε.
-                weights = request.spent(replies) ** 2
-                mean = (weights / weights.sum()) @ request.estimates(replies)
-            self._candidate = request.base_learner(mean)
-            if not self.design.judges:
-                self._settle(*self._validated(self._candidate), len(replies))
-            return
-        verdict = _judged(request.estimates(replies)) if len(replies) else (1.0, 0.01)
-        self._settle(*verdict, len(replies) + self.design.owners_per_round)
+@study("samme")
+def samme(design: SammeDesign, plan: StudyPlan) -> Study:
+    """Shares make a weak rule, rows or judges its weight; a rule that beats chance joins the vote.
 
-    def _validated(self, rule: WeakRule) -> tuple[float, float]:
-        """The weighted error on the data user's rows (w^u is updated like the others, C17).
+    A rule that does not is dropped, and the round is repeated with other owners while it may be.
+    """
+    vote = Ensemble.empty(design.feature_ranges, classes=plan.n_classes)
+    cap = mean_weight = 1.0
+    rounds, attempt = 0, 1
+    history: list[dict[str, Any]] = []
+    left = _steps(design, plan.n_people)
 
-        Returns:
-            The error, and how sure it is.
-        """
-        rows, labels = self._vote.scaled(self.design.labeled), self.design.labels
-        weights = self._vote.weights(rows, labels)
-        wrong = rule.decide(rows) != labels
-        return float(weights @ wrong / weights.sum()), 1 / (2 * len(labels))
+    def so_far() -> Result:
+        return known(plan, vote, history)
 
-    def _settle(self, error: float, margin: float, owners: int) -> None:
-        rule, classes = self._candidate, self._vote.classes
-        assert rule is not None
+    while left and rounds < design.n_rounds:
+        step, left = left[0], left[1:]
+        ask = partial(design.shares, plan, vote=vote, cap=cap)
+        shares = yield _phase(step, ask, _mean_share, so_far, left)
+        rule = ask(0, 1).base_learner(shares["mean"])
+        if not design.judges:
+            error, margin = _validated(design, vote, rule)
+            owners = int(shares["owners"])
+        elif left:
+            step, left = left[0], left[1:]
+            room = min(1.0, _JUDGED_ROOM * mean_weight)
+            judge = partial(_about_rule, plan, ensemble=vote, rule=rule, cap=room)
+            told = yield _phase(step, judge, _mean_verdict, so_far, left)
+            error, margin = float(told["error"]), float(told["margin"])
+            owners = int(told["owners"]) + design.owners_per_round
+        else:  # too few owners are left to judge it
+            break
         error = min(max(error, margin), 1 - margin)
-        alpha = math.log((1 - error) / error) + math.log(classes - 1)
+        alpha = math.log((1 - error) / error) + math.log(vote.classes - 1)
         kept = alpha > 0
-        self.history.append(
+        history.append(
             {
-                "round": self._round,
-                "attempt": self._attempt + 1,
+                "round": rounds + 1,
+                "attempt": attempt,
                 "owners": owners,
                 "error": error,
                 "alpha": alpha,
                 "kept": kept,
             }
         )
-        self._candidate = None
         if kept:
             # The weighted error tells what happens to the mean weight: no data are needed for it.
-            self._mean_weight *= error + (1 - error) * math.exp(-alpha)
-            room = ShareRequest.named(self.design.rule).room
-            self._vote = self._vote.joined(rule, alpha=alpha)
-            self._cap = max(min(1.0, room * self._mean_weight), 1e-12)
-        if kept or self._attempt >= self.design.retries:
-            self._round, self._attempt = self._round + 1, 0
+            mean_weight *= error + (1 - error) * math.exp(-alpha)
+            vote = vote.joined(rule, alpha=alpha)
+            room = ShareRequest.named(design.rule).room
+            cap = max(min(1.0, room * mean_weight), 1e-12)
+        if kept or attempt > design.retries:
+            rounds, attempt = rounds + 1, 1
         else:
-            self._attempt += 1
-        if self._round > self.design.n_rounds:
-            del self.phases[self.phase + 1 :]
-
-    def state(self) -> dict[str, Any]:
-        """The vote, the candidate, and where the rounds are."""
-        return super().state() | {
-            "phases": len(self.phases),
-            "vote": self._vote.to_dict(),
-            "cap": self._cap,
-            "candidate": None if self._candidate is None else self._candidate.to_dict(),
-            "round": [self._round, self._attempt, self._mean_weight],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        super().restore(state)
-        del self.phases[state["phases"] :]
-        self._vote, self._cap = Ensemble.from_dict(state["vote"]), state["cap"]
-        waiting = state["candidate"]
-        self._candidate = None if waiting is None else WeakRule.from_dict(waiting)
-        self._round, self._attempt, self._mean_weight = state["round"]
+            attempt += 1
+    return so_far()
 
 
-def _phases(design: SammeDesign, owners: int) -> list[Step]:
+def _steps(design: SammeDesign, owners: int) -> list[Step]:
     """As many attempts as there may be, and as there are owners for."""
-    attempt = [Step(design.rule, design.owners_per_round)]
+    one = [Step(design.rule, design.owners_per_round)]
     if design.judges:
-        attempt.append(Step("feedback", design.judges))
-    phases = []
-    for phase in chain.from_iterable(repeat(attempt, design.n_rounds * (design.retries + 1))):
-        if phase.people > owners:
+        one.append(Step("feedback", design.judges))
+    steps = []
+    for step in chain.from_iterable(repeat(one, design.n_rounds * (design.retries + 1))):
+        if step.people > owners:
             break
-        owners -= phase.people
-        phases.append(phase)
-    return phases
+        owners -= step.people
+        steps.append(step)
+    return steps
+
+
+def _phase(
+    step: Step,
+    ask: Callable[[int, int], Task],
+    count: Callable[[Any, FloatArray], Summary],
+    so_far: Callable[[], Result],
+    then: list[Step],
+) -> Phase:
+    return Phase(step.kind, step.people, ask, count, so_far, at_once=True, then=then)
+
+
+def _about_rule(plan: StudyPlan, start: int, people: int, **free: Any) -> Task:
+    """Is the candidate right on an owner's rows? Everybody is asked the same."""
+    return plan.ask("feedback", people, **free)
+
+
+def _mean_share(request: ShareRequest, replies: FloatArray) -> Summary:
+    """The weighted mean of a round's shares."""
+    mean = np.zeros(request.decode(np.zeros((1, request.sent))).shape[1])
+    if len(replies):
+        # Reports with a smaller ε are noisier; ε² is what a report is worth at small ε.
+        weights = request.spent(replies) ** 2
+        mean = (weights / weights.sum()) @ request.estimates(replies)
+    return {"mean": mean, "owners": np.array(float(len(replies)))}
+
+
+def _mean_verdict(request: FeedbackRequest, replies: FloatArray) -> Summary:
+    """The weighted error of a rule, how sure it is, and how many owners say so."""
+    error, margin = _judged(request.estimates(replies)) if len(replies) else (1.0, 0.01)
+    owners = float(len(replies))
+    return {"error": np.array(error), "margin": np.array(margin), "owners": np.array(owners)}
+
+
+def _validated(design: SammeDesign, vote: Ensemble, rule: WeakRule) -> tuple[float, float]:
+    """The weighted error on the data user's rows (w^u is updated like the others, C17).
+
+    Returns:
+        The error, and how sure it is.
+    """
+    rows, labels = vote.scaled(design.labeled), design.labels
+    weights = vote.weights(rows, labels)
+    wrong = rule.decide(rows) != labels
+    return float(weights @ wrong / weights.sum()), 1 / (2 * len(labels))
 
 
 def _judged(indicators: FloatArray) -> tuple[float, float]:

@@ -24,7 +24,7 @@ class Progress(
     Registered,
     ABC,
     family="progress",
-    homes=("dpfda.questions", "dpfda.linear", "dpfda.boosting"),
+    homes=("dpfda.questions", "dpfda.linear"),
 ):
     """A study under way: its phases and what was learnt so far. It bears its design's name.
 
@@ -157,7 +157,7 @@ def _not_counted(task: Task, reply: FloatArray) -> Summary:
     raise NotImplementedError  # absorbed instead
 
 
-_ADAPTED = ("dpfda.questions", "dpfda.linear", "dpfda.boosting")
+_ADAPTED = ("dpfda.questions", "dpfda.linear")
 """Packages whose designs still have a `Progress`."""
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.design import BoostingProgress
 from dpfda.boosting.model import RowModel
 from dpfda.errors import ProtocolError
 from dpfda.federation.coordinator import Coordinator
@@ -37,8 +36,9 @@ def lead_owners(coordinator: Coordinator, study: StudyPlan, places: IntArray) ->
         at_once=study.n_people,
         answers=crowd.answered,
     )
-    assert isinstance(server.progress, BoostingProgress)
-    return server.progress.model
+    model = server.model
+    assert isinstance(model, RowModel)
+    return model
 
 
 class Requests:
