@@ -76,6 +76,14 @@ def test_coarse_histograms_say_that_points_crowd_in_a_cell(numbers: Any, told: s
         model.fit(numbers)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, 100.0, 1000.0])
+def test_a_clear_density_is_not_doubted_with_little_noise(epsilon: float) -> None:
+    """How points scatter was taken for fine structure, and 3000 points for noise."""
+    points = np.random.default_rng(0).beta(2, 5, size=(3000, 1))
+    found = PrivateDensity(epsilon, feature_ranges=(0, 1), random_state=0).fit(points).release_
+    assert found.verdict.kind == "signal"
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_densities_of_noise_alone_are_even() -> None:
     """Ten points and ε = 0.01: nothing is known, and the release is no worse than that."""

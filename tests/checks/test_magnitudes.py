@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from site_studies import half
 
+from dpfda import PrivateDensity
 from dpfda.central.cell_looks import NearestMean, cell_sensitivity
 from dpfda.central.looks import BallMean
 from dpfda.checks import load_all
@@ -151,10 +153,25 @@ def test_more_records_than_sums_have_room_for_are_refused_before_spending(
 
 def test_a_look_about_any_number_of_records_has_room_for_so_many_only() -> None:
     look = half()  # announces no number; a record adds up to 2^20
-    look.count((1 << 43) - 1)
+    look.count(1 << 28)
+    faint = replace(look, cost=Cost(epsilon=1e-5, delta=1e-6))
+    faint.count((1 << 43) - 1)
     for part in (False, True):
         with pytest.raises(ProtocolError, match="has room for 8796093022207 records"):
-            look.count(1 << 43, part=part)
+            faint.count(1 << 43, part=part)
+        with pytest.raises(ProtocolError, match=r"too fine .* choose a smaller epsilon"):
+            look.count((1 << 43) - 1, part=part)
+
+
+def test_noise_too_fine_for_so_many_records_is_refused() -> None:
+    """Counts were cut off at 2^51 steps without a word: densities with ε = 1e8 were flat."""
+    points, ledger = np.random.default_rng(0).beta(2, 5, size=(3000, 1)), Ledger(1e9)
+    known: dict[str, Any] = {"feature_ranges": (0, 1), "random_state": 0}
+    right = PrivateDensity(1e4, **known).fit(points)
+    assert 2 < right.release_.values().max() < 3  # 2.46
+    with pytest.raises(ProtocolError, match=r"cell_counts is too fine .* a smaller epsilon"):
+        PrivateDensity(1e8, ledger=ledger, **known).fit(points)
+    assert ledger.entries == ()
 
 
 def test_targets_at_their_bound_do_not_wrap() -> None:

@@ -79,14 +79,14 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     noisy = np.atleast_2d(release.noisy)[row]
     kept = np.atleast_2d(release.coefficients)[row]
     factors = np.clip(kept / np.where(noisy == 0, 1.0, noisy), 0.0, 1.0)
+    sampling = 0.0
+    if release.density and "n" in release.parameters:  # n points drawn from an even density
+        sampling = 1 / (release.parameters["n"] * weights.sum())
 
     def variance(factor: FloatArray) -> float:
         along = np.atleast_2d(release.variance_along(functions * factor[:, None]))
-        found = along[row if len(along) > 1 else 0] @ weights
-        if release.density and "n" in release.parameters:  # n points drawn from an even density
-            spread = ((functions * factor[:, None]) ** 2).sum(axis=0) @ weights
-            found += spread / (release.parameters["n"] * weights.sum())
-        return float(found)
+        spread = ((functions * factor[:, None]) ** 2).sum(axis=0) @ weights
+        return float(along[row if len(along) > 1 else 0] @ weights + sampling * spread)
 
     def square(coefficients: FloatArray) -> float:
         return float((coefficients @ functions) ** 2 @ weights)
@@ -95,7 +95,7 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     left = variance(factors)
     # Stein's estimate of the risk, the factors taken as known; the noise that was kept is in it.
     risk = square(noisy - kept) + 2 * variance(np.sqrt(factors)) - noise
-    each = np.atleast_2d(np.asarray(sum(law.variance for law in release.noise)))
+    each = np.atleast_2d(np.asarray(sum(law.variance for law in release.noise))) + sampling
     norms = functions**2 @ weights
     doubt = blur(noisy**2 * norms, each[row if len(each) > 1 else 0] * norms)
     signal = max(square(noisy) - noise - doubt, 0.0)

@@ -1,11 +1,12 @@
 """The contract of sizes: however large or small the accepted fields are, noise is what it says.
 
-Three ways in which numbers of a computer stop being numbers, tried on every query:
+Four ways in which numbers of a computer stop being numbers, tried on every query:
 
 * a sensitivity, scale, variance or lattice step that is 0, infinite or has lost its digits;
 * a square or a quotient on the way to them that under- or overflows: where scaling a field by 2^k
   multiplies them by 2^pk for small k, it must do so for every k that is accepted;
-* a sum over records that wraps around, or a statistic whose rounding error passes the noise.
+* a sum over records that wraps around, or a statistic whose rounding error passes the noise;
+* a statistic that is cut off where the lattice of its noise ends.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from dpfda.checks.fuzz import check_reach, made_from
 from dpfda.checks.hostile import hostile_records
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import LEAST_STEP, MOST_STEP, ROUNDING_STEPS, Additive
+from dpfda.noise.lattice import LARGEST_STEPS
 from dpfda.protocol.fields import Array, Declared, Number, declared
 from dpfda.protocol.query import LARGEST_SUM, AdditiveLook, Query
 
@@ -40,6 +42,7 @@ _NEAR = (-2, -1, 1, 2)  # powers of two that tell how a number goes with a field
 _FAR = tuple(range(-640, 641, 16))  # squares lose digits over 23 powers before they are 0
 _SAME = 1e-11  # relative; a power of two itself changes no digit
 _SEARCHED = 4  # queries with several extreme fields whose neighbors are searched
+_SMALL = 0.1  # ε with which the noise is not too fine for many records
 _LARGE = 20.0  # ε of the test of rounding errors: noise is small
 _TRIED = 12
 
@@ -58,6 +61,7 @@ def check_magnitudes(query: Query) -> None:
         if isinstance(query, AdditiveLook):
             check_room(query)
             check_rounding(query)
+            check_cut(query)
 
 
 check = check_magnitudes
@@ -198,7 +202,7 @@ def check_room(query: AdditiveLook) -> None:
         fine = most <= len(hostile[0]) * query.largest
         expect(fine, f"records of {held} add more than {query.largest} each")
     for n in _RECORDS:
-        about = _about(query, n)
+        about = _about(query, n, epsilon=_SMALL)
         for other in (n, n + 1, LARGEST_SUM // about.largest + 1):
             for part in (False, True):
                 if _counts(about, other, part=part):
@@ -208,9 +212,11 @@ def check_room(query: AdditiveLook) -> None:
             expect(not _counts(about, n + 1, part=True), "a part must not be more than all")
 
 
-def _about(query: AdditiveLook, n: int) -> AdditiveLook:
-    """The same question about another number of records, where it says one."""
+def _about(query: AdditiveLook, n: int, *, epsilon: float | None = None) -> AdditiveLook:
+    """The same question about another number of records, where it says one, or with another ε."""
     data = query.to_dict()
+    if epsilon is not None and "cost" in data:
+        _put(data, ("cost", "epsilon"), epsilon)
     for path in (("n",), ("look", "n")):
         if path[0] in data and path[-1] in _at(data, path[:-1]):
             _put(data, path, n)
@@ -248,6 +254,25 @@ def check_rounding(query: AdditiveLook) -> None:
         here, there = (large.statistic(others + each[i]) for i in (0, 1))
         apart = (mechanism.lattice(here) - mechanism.lattice(there)) * mechanism.lattice_step
         expect(mechanism.reach(apart) <= most, "rounding errors of large sums pass the noise")
+
+
+def check_cut(query: AdditiveLook) -> None:
+    """Whatever ε and however many alike records are accepted, no exact answer is cut off."""
+    for n, epsilon in product(_RECORDS, _EPSILONS):
+        data = _about(query, n).to_dict()
+        if "cost" in data:
+            _put(data, ("cost", "epsilon"), epsilon)
+        made = made_from(data)
+        if not isinstance(made, AdditiveLook) or not isinstance(made.mechanism, Additive):
+            continue
+        many = n if made.announced is None else made.announced
+        if not _counts(made, many):
+            continue
+        records = made.fitting(query.trial(np.random.default_rng(4), size=1e3))
+        exact = made.statistic(many * made.sums(tuple(column[:1] for column in records)))
+        steps = float(np.abs(exact / made.mechanism.lattice_step).max(initial=0.0))
+        told = f"{many} records alike with ε = {epsilon:g}: the answer is cut off"
+        expect(steps <= LARGEST_STEPS * (1 + _SAME), told)
 
 
 def real_fields(query: Any, above: Path = ()) -> Iterator[tuple[Path, Number | Array]]:

@@ -30,6 +30,7 @@ from dpfda.errors import DpfdaError, InvalidData, ProtocolError
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
+from dpfda.noise.lattice import LARGEST_STEPS
 from dpfda.privacy.events import Event
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import LARGEST, Declared, choice
@@ -167,6 +168,9 @@ class Look(Query):
     def count(self, n: int, *, part: bool = False) -> None:
         """Refuse another number of records than announced; holders ask before they spend.
 
+        Also refuse so many that the answer would be cut off at the end of the lattice of its noise:
+        replacing n records, one by one, moves it by n sensitivities at most.
+
         Args:
             n: how many a holder has: public.
             part: whether others have more, so that fewer than announced are right.
@@ -174,6 +178,14 @@ class Look(Query):
         known = self.announced
         if known is not None and (n > known or (n < known and not part)):
             raise ProtocolError(f"{self.name} asks about {known} records")
+        mechanism = self.mechanism
+        if isinstance(mechanism, Additive):
+            farthest = n * mechanism.sensitivity * np.asarray(mechanism.axes) / 2
+            if np.any(farthest > LARGEST_STEPS * mechanism.lattice_step):
+                raise ProtocolError(
+                    f"the noise of {self.name} is too fine beside {n} records for numbers of 64 "
+                    "bits: choose a smaller epsilon"
+                )
 
     def answer(self, records: Records, source: Source) -> Answer:
         """Compute, then randomize."""
