@@ -11,7 +11,8 @@ from stored_studies import study_of
 
 from dpfda.collector import open_phase
 from dpfda.collector.conclude import begin
-from dpfda.collector.open_phase import OpenPhase
+from dpfda.collector.open_phase import OpenPhase, opened
+from dpfda.collector.refusal import Refused
 from dpfda.protocol.server import Server
 
 
@@ -47,6 +48,19 @@ class TestOpenPhase:
         for ticket in range(0, phase.record.quota, 7):
             asked = read_task(phase.message(ticket)).task
             assert asked == progress.tasks(ticket, 1).to_dict()
+
+    def test_a_study_of_another_version_goes_on_nowhere_else(
+        self, make_plan: Any, monkeypatch: Any
+    ) -> None:
+        """Who asks for a task is told why; a finished study is asked nothing, and can be read."""
+        found = begin(make_plan(5).to_dict())
+        assert not isinstance(found, str)
+        record = study_of(*found)
+        monkeypatch.setattr("dpfda.protocol.server.__version__", "99.0")
+        with pytest.raises(Refused, match=r"cannot go on here: .* began with dpfda .* is 99\.0"):
+            opened(record)
+        finished = msgspec.structs.replace(record, quota=0, kind="finished", status="finished")
+        assert opened(finished).judge([]) == []
 
     def test_long_tasks_are_made_one_by_one(self, phase: OpenPhase, monkeypatch: Any) -> None:
         assert phase._size == 64

@@ -64,8 +64,15 @@ def stored(server: Server) -> bytes:
 
 
 @every_study
-@pytest.mark.parametrize("crowd", ["honest", "half of them", "nobody", "liars"])
-def test_a_stored_study_goes_on_as_if_nothing_had_happened(name: str, crowd: str) -> None:
+@pytest.mark.parametrize(
+    ("crowd", "block"),
+    [("honest", 3), ("half of them", 3), ("honest", 4096), ("nobody", 4096), ("liars", 4096)],
+)
+def test_a_stored_study_goes_on_as_if_nothing_had_happened(
+    name: str, crowd: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after every person, and so after every block of replies that is counted."""
+    monkeypatch.setattr("dpfda.protocol.server.BLOCK", block)
     plan = small_studies()[name]
     untouched, taken_up = Server(plan), Server(plan)
     while not untouched.finished:

@@ -214,11 +214,15 @@ def test_a_hash_covers_kind_people_and_tasks_but_not_the_last_bits() -> None:
 
 def test_rounding_has_no_edge_at_round_numbers() -> None:
     for exact in (1.0, 0.5, 2.0, 1024.0, 1 / 3):
-        for numbers in ([exact, -0.3], [[exact, 0.0]], exact):
-            near = (np.asarray(numbers) * (1 - 2e-16)).tolist()
-            assert _rounded(near) == _rounded(numbers)
-    assert _rounded([1.0, 1e-17]) == _rounded([1.0, 0.0]) == _rounded([1.0, -0.0])
-    assert _rounded({"a": ["x", 2, True, None, [1.0]]})["a"][:4] == ["x", 2, True, None]
+        for numbers in (np.array([exact, -0.3]), np.array([[exact, 0.0]]), np.array(exact)):
+            assert _rounded(numbers * (1 - 2e-16)) == _rounded(numbers)
+            assert _rounded(numbers * (1 + 1e-8)) != _rounded(numbers)
+        assert _rounded(exact * (1 - 2e-16)) == _rounded(exact)
+    near, zero = (np.array([1.0, tiny]) for tiny in (1e-17, -0.0))
+    assert _rounded(near) == _rounded(zero)
+    assert _rounded(np.zeros((1, 2))) != _rounded(np.zeros((2, 1)))
+    assert _rounded({"a": ["x", 2, True, None]}) == {"a": ["x", 2, True, None]}
+    assert _rounded(np.array([2**40 + 1])) != _rounded(np.array([2**40]))
 
 
 def test_replies_that_are_counted_at_once_are_counted_once() -> None:

@@ -47,12 +47,12 @@ class OpenPhase:
         self.plan = read_plan(record.plan)
         self.settings = msgspec.json.decode(record.settings, type=StudySettings)
         self.answered = 0
-        self._run = resume(self.plan, record.state).run
-        asked = [step.people for step in self._run.steps if step.people]
-        self.smallest = min(asked, default=record.quota)
+        self.smallest = record.quota
         self.lapse = Lapse(self.settings.lapse, final=self.settings.open)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
-        if record.quota:
+        if record.quota:  # a finished study is asked nothing, and needs no version that can go on
+            self._run = resume(self.plan, record.state).run
+            self.smallest = min(step.people for step in self._run.steps if step.people)
             self._first = self._run.tasks(0, 1)
             length = len(_encode(self._first.to_dict()))
             self._size = max(1, min(_MOST, _BYTES // length))

@@ -1,8 +1,8 @@
 """What a study may ask: a design names its tasks, and people hold the server to it.
 
 A design is what a person's device knows of a way to learn: frozen public parameters, and `asks`.
-What the server makes of the replies is a `Progress` of the same name (`protocol.progress`), which
-may need more than a device has.
+What a server makes of replies is the study of the same name (`protocol.study`), which may need more
+than a device has.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
@@ -198,10 +199,13 @@ class Server:
     def _absorb_all(self) -> None:
         """Hand over all replies of the phase together."""
         if self._blocks:
-            numbers = sorted(self._blocks)
-            heres = [self._answered[n * BLOCK : (n + 1) * BLOCK] for n in numbers]
-            rows = [self._blocks[n][here] for n, here in zip(numbers, heres, strict=True)]
-            self.run.absorb(self._tasks(0, self.quota).rows(self._answered), np.concatenate(rows))
+            answered = self._tasks(0, self.quota).rows(self._answered)
+            self.run.absorb(answered, np.concatenate([rows for *_, rows in self._waiting()]))
+
+    def _waiting(self) -> list[tuple[int, npt.NDArray[np.bool_], FloatArray]]:
+        """Blocks that were not absorbed: number, who answered, and their replies."""
+        heres = {n: self._answered[n * BLOCK : (n + 1) * BLOCK] for n in sorted(self._blocks)}
+        return [(n, here, self._blocks[n][here]) for n, here in heres.items()]
 
     @property
     def _steadying(self) -> bool:
@@ -209,15 +213,14 @@ class Server:
 
     def _steady(self) -> None:
         """Move all replies of the phase together to their median of means."""
-        numbers = sorted(self._blocks)
-        heres = [self._answered[n * BLOCK : (n + 1) * BLOCK] for n in numbers]
-        replies = [self._blocks[n][here] for n, here in zip(numbers, heres, strict=True)]
-        groups = sum(map(len, replies)) // self._median_group
+        waiting = self._waiting()
+        sizes = [len(rows) for *_, rows in waiting]
+        groups = sum(sizes) // self._median_group
         if groups < _FEWEST_GROUPS:
             return
-        moved = steadied(np.concatenate(replies), groups=groups)
-        parts = np.split(moved, np.cumsum([len(part) for part in replies])[:-1])
-        for number, here, part in zip(numbers, heres, parts, strict=True):
+        moved = steadied(np.concatenate([rows for *_, rows in waiting]), groups=groups)
+        parts = np.split(moved, np.cumsum(sizes)[:-1])
+        for (number, here, _), part in zip(waiting, parts, strict=True):
             self._blocks[number][here] = part
 
     def state(self) -> dict[str, Any]:

@@ -19,13 +19,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._registry import import_if_possible
+from dpfda._registry import Portable, import_if_possible
 from dpfda._validate import FloatArray
 from dpfda.errors import ChangedStudy, InvalidParameter, ProtocolError, UnknownName
 from dpfda.protocol.design import Design
@@ -35,7 +36,7 @@ from dpfda.protocol.task import Task
 
 _HOMES = ("dpfda.mrma.study", "dpfda.boosting")
 """Modules that register studies; one is imported when a study is not known yet."""
-_HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside one later and last
+_HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside the last one
 _HASHED_BITS = 30  # of numbers: another machine may round the last bits of a product otherwise
 
 Summary = Mapping[str, FloatArray]
@@ -92,14 +93,15 @@ class Phase:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of kind, number of people, and the tasks of the first and some other tickets.
+        """SHA-256 of kind, number of people, and the tasks of the first tickets and the last.
 
         Numbers are rounded to 30 bits of the largest in their array: machines differ in the last
         ones, and code that asks something else does not stop there.
         """
-        places = [(0, min(_HASHED, self.people)), (self.people // 2, 1), (self.people - 1, 1)]
-        asked = [_rounded(self.tasks(*place).to_dict()) for place in places]
-        text = json.dumps([self.kind, self.people, asked], sort_keys=True)
+        asked = [self.tasks(0, min(_HASHED, self.people))]
+        if asked[0].own_fields():  # else everybody is asked the same
+            asked.append(self.tasks(self.people - 1, 1))
+        text = json.dumps([self.kind, self.people, _rounded(asked)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -296,23 +298,26 @@ def _arrays(stored: Mapping[str, Any]) -> Summary:
 
 
 def _rounded(value: Any) -> Any:
-    """Plain values with numbers rounded, for a hash."""
+    """A public value for a hash, as JSON; the numbers of an array are rounded together."""
+    if isinstance(value, Portable):
+        named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}  # type: ignore[arg-type]
+        return [type(value).__name__, _rounded(named)]
     if isinstance(value, Mapping):
         return {name: _rounded(part) for name, part in value.items()}
-    if isinstance(value, list):
-        try:
-            array = np.asarray(value)
-        except ValueError:  # rows of different lengths
-            return [_rounded(part) for part in value]
-        if array.dtype.kind != "f":
-            return [_rounded(part) for part in value] if array.dtype.kind not in "iu" else value
-        return _whole(array)
-    return _whole(np.asarray(value)) if isinstance(value, float) else value
+    if isinstance(value, (list, tuple)):
+        return [_rounded(part) for part in value]
+    if isinstance(value, (float, np.ndarray)):
+        return _whole(np.asarray(value))
+    return value
 
 
-def _whole(array: FloatArray) -> list[Any]:
-    """Multiples of 2^-30 of a power of 2 that the largest number is below, but not just below."""
-    largest = float(np.abs(array).max(initial=0.0))
-    scale = math.frexp(largest * (1 + 2.0**-40))[1]
-    whole: Any = np.rint(np.ldexp(array, _HASHED_BITS - scale)).astype(np.int64)
-    return [scale, whole.tolist()]
+def _whole(array: npt.NDArray[Any]) -> list[Any]:
+    """Shape and multiples of 2^-30 of a power of 2 that the largest is below, but not just below.
+
+    Whole numbers stay as they are.
+    """
+    scale = _HASHED_BITS
+    if array.dtype.kind == "f":
+        scale = math.frexp(float(np.abs(array).max(initial=0.0)) * (1 + 2.0**-40))[1]
+        array = np.rint(np.ldexp(array, _HASHED_BITS - scale))
+    return [list(array.shape), scale, array.astype("<i8").tobytes().hex()]
