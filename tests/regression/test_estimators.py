@@ -16,6 +16,7 @@ from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.noise import SecureSource
 from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
+from dpfda.regression.methods.moments import TwoStageMoments
 
 
 def test_rows_stay_in_the_unit_ball_and_sums_are_exact():
@@ -124,11 +125,13 @@ def test_a_stream_of_chunks_equals_one_fit(mechanism):
 
 def test_partial_fit_by_hand():
     X, y = rows(1000)
-    model = linear(1.0, random_state=4)
+    # Without a share the number of rows would say it, which chunks by hand do not tell beforehand.
+    given = {"random_state": 4, "mechanism": TwoStageMoments(share=0.2)}
+    model = linear(1.0, **given)
     for stage in range(2):
         model.partial_fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
         assert model.next_stage() is (stage == 0)
-    assert np.array_equal(model.coef_, linear(1.0, random_state=4).fit(X, y).coef_)
+    assert np.array_equal(model.coef_, linear(1.0, **given).fit(X, y).coef_)
     with pytest.raises(InvalidData):
         model.next_stage()
 

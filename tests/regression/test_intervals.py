@@ -96,8 +96,7 @@ def test_intervals_hold_with_ranges_that_are_far_too_wide() -> None:
 @pytest.mark.filterwarnings("ignore:too few rows", "ignore:noise hides how")
 @pytest.mark.filterwarnings("ignore:No coefficient stands out")
 @pytest.mark.parametrize("narrow", [1.0, 0.1])
-@pytest.mark.parametrize("mechanism", ["gaussian_fm", "moments"])
-def test_intervals_hold_where_noise_hides_everything(mechanism: str, narrow: float) -> None:
+def test_intervals_hold_where_noise_hides_everything(narrow: float) -> None:
     """Rows that fill their ranges, and rows that fill a tenth of them, and noise far above both."""
     rng, held = np.random.default_rng(0), []
     for seed in range(60):
@@ -105,7 +104,7 @@ def test_intervals_hold_where_noise_hides_everything(mechanism: str, narrow: flo
         y = X @ [0.5, -0.5] / narrow
         model = PrivateLinearRegression(
             0.01, feature_ranges=(-1, 1), target_range=(-1, 1), delta=1e-6,
-            mechanism=mechanism, random_state=seed,
+            mechanism="gaussian_fm", random_state=seed,
         ).fit(X, y).model_  # fmt: skip
         low, high = model.interval(simultaneous=True)
         truth = np.array([0.5, -0.5]) / narrow
@@ -168,3 +167,19 @@ def test_saved_models_know_their_intervals_and_who_they_are_about() -> None:
     assert "moved into their public ranges" in " ".join(model.notes)
     with pytest.raises(InvalidParameter, match="of must be 'sample'"):
         model.interval(of="population")
+
+
+@pytest.mark.filterwarnings("ignore:too few rows", "ignore:The fit explains no more")
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_few_rows_tell_the_mean_target(delta: float) -> None:
+    """Where no slope can be learned: the budget goes to the mean, and no slope is made of noise."""
+    rng, errors = np.random.default_rng(0), []
+    for seed in range(20):
+        X, y = rng.uniform(-1, 1, (200, 8)), 0.4 + 0.1 * rng.normal(size=200)
+        model = PrivateLinearRegression(
+            1.0, feature_ranges=(-1, 1), target_range=(-1, 1), delta=delta, random_state=seed
+        ).fit(X, y)
+        errors.append(np.mean((model.predict(X) - 0.4) ** 2))
+    # Noise of all of ε on the mean has variance 2(2/200)² = 2e-4, that of a quarter shared with
+    # rows and squares 800 times as much; the middle of the range is 0.16 off.
+    assert np.mean(errors) < 0.01

@@ -9,6 +9,7 @@ from scipy.special import expit
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.noise.law import NoiseLaw
+from dpfda.noise.mixture import level
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.regression.empirical_risk import Risk
@@ -236,7 +237,9 @@ def test_center_and_spread_are_freed_of_noise():
     spread = 0.6 - 2 * shared + shift @ shift
     assert found.spread == pytest.approx(spread * 16)
     assert found.bounds.radius == pytest.approx(0.7 * math.sqrt(spread) * 4)
-    v = -0.3 * (1 / 3) / (1 / 3 + 0.04)
+    v, left = level(-0.3, 0.04)
+    assert -0.3 < v < -0.1
+    assert found.target_noise == pytest.approx(5 * math.sqrt(left))
     assert found.bounds.target_center == pytest.approx(10 + 5 * v)
     assert found.bounds.target_radius == pytest.approx(5 * 2.5 * math.sqrt(0.1 - v * v))
     # Targets further out than their range are not sought.
@@ -249,8 +252,9 @@ def test_answers_beyond_what_rows_can_be_are_cut():
     assert far.spread == pytest.approx(16)  # |z|² is 1 at most, as are v and v²
     assert (far.bounds.target_center, far.bounds.target_radius) == (
         15.0, pytest.approx(5 * 2.5 * math.sqrt(0.003)))  # fmt: skip
-    middle = location([0.0, 0.0, 9.0, 0.336, 9.0])  # v = 0.6, so that all of its range is near
-    assert middle.bounds.target_radius == pytest.approx(5 * 1.6)
+    v, _ = level(0.672, 0.04)  # so that all of its range is near
+    middle = location([0.0, 0.0, 9.0, 0.336, 9.0])
+    assert middle.bounds.target_radius == pytest.approx(5 * (1 + v))
     low = location([0.0, 0.0, -9.0, -9.0, -9.0])
     assert low.spread == 0.0  # what was seen; the ball is not smaller than this:
     assert low.bounds.radius == pytest.approx(0.7 * 0.1 * 4)
@@ -272,7 +276,7 @@ def test_a_line_through_the_public_center_is_not_moved():
 def test_more_of_the_rows_is_kept_where_noise_is_small(clarity, factor):
     for dimension in (1, 5):
         sigma = math.sqrt(5.0) * 1000 / (clarity * math.sqrt(0.2 * dimension))
-        found = radius_factor(answer(np.zeros(2), sigma=sigma, n=1000), dimension)
+        found = radius_factor(1000, sigma, dimension)
         assert found == pytest.approx(factor)
 
 

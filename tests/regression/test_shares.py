@@ -1,6 +1,7 @@
 """Sensitivities in closed form, and how methods share their budget: to the digit."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
+from dpfda.privacy.events import PureEvent
 from dpfda.privacy.price import Price
 from dpfda.regression.empirical_risk import Risk
 from dpfda.regression.location_look import LocationLook
@@ -108,12 +110,39 @@ def test_two_stages_share_the_budget():
 def test_very_few_rows_are_asked_once():
     # nμ/√2 is below 10 for n = 50, μ = 0.24.
     assert 50 * gaussian_mu(epsilon=1.0, delta=1e-6) / 2**0.5 < 10
-    (look,), _ = asked(rows=50, n=50)
+    (look,), _ = asked(link="logistic", rows=50, n=50)
     assert shares([look]) == [(MomentLook, 1)]
     assert look.constant
-    assert len(asked(rows=100)[0]) == 2
-    assert len(asked(n=50)[0]) == 2  # nobody said so beforehand
-    assert len(asked(rows=2, n=2, delta=0.0)[0]) == 2
+    assert len(asked(link="logistic", rows=100)[0]) == 2
+    assert len(asked(link="logistic", n=50)[0]) == 2  # nobody said so beforehand
+    assert len(asked(link="logistic", rows=2, n=2, delta=0.0)[0]) == 2
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_of_few_rows_the_mean_target_is_asked_for_first(delta):
+    few, many = (asked(rows=rows, n=rows, delta=delta)[0] for rows in (50, 10**7))
+    usual = Fraction(1, 5) if delta else Fraction(1, 4)
+    assert few[0].cost.share > usual
+    assert few[0].target_weight > 1
+    assert [one.cost.share for one in many] == [usual, 1 - usual]
+    assert many[0].target_weight == 0.5
+    for looks in (few, many):
+        assert sum(one.cost.share for one in looks) == 1
+
+
+def test_pure_noise_is_used_where_it_is_smaller():
+    """Of few rows at a small δ; sites that add up noise, and whoever says no, keep Gaussian."""
+    line = Problem(link="linear", bounds=BALL, rows=20)
+    known = {"epsilon": 1.0, "delta": 1e-6, "mechanism": RegressionMechanism.named("moments")()}
+    few = Regression(problem=line, either=True, **known)
+    assert few.pure
+    assert few.event == PureEvent(epsilon=1.0)
+    assert not few.among_sites().pure
+    assert not Regression(problem=line, **known).pure
+    many = Regression(problem=replace(line, rows=10**6), either=True, **known)
+    assert not many.pure
+    classes = replace(line, link="logistic")
+    assert not Regression(problem=classes, either=True, **known).pure
 
 
 def test_adassp_turns_a_line_through_classes_into_log_odds():

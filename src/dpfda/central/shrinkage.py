@@ -9,11 +9,10 @@ from scipy.optimize import isotonic_regression
 from scipy.special import logsumexp
 
 from dpfda._validate import FloatArray
+from dpfda.noise.mixture import LEVEL_ODDS, LEVELS, mixed
 
 _TINY = 1e-300
 _CLEAR = 2.0  # deviations above what noise makes
-_LEVELS = np.array([0.02, 0.1, 0.45])  # of a bound: how far the level of curves is from the center
-_LEVEL_ODDS = np.array([0.1, 0.2, 0.7])
 _SCALES = 2.0 ** -np.arange(1, 15)  # of a bound: of the first wave of a mean curve
 _DECAYS = np.array([0.3, 0.6, 1.0, 2.0])  # b: the scale of wave j falls like j^-b
 _PARTS = np.array([0.1, 1.0, 4.0])  # some waves are much weaker or stronger than their scale
@@ -51,35 +50,19 @@ def posterior(noisy: FloatArray, variance: FloatArray, reach: float) -> Posterio
         >>> found.mean.round(2)
         array([0.4, 0. ])
     """
-    level, odds = (reach * _LEVELS) ** 2, np.log(_LEVEL_ODDS)
-    first, *_ = _mixed(noisy[:1, None], variance[:1, None], level, odds)
+    level, odds = (reach * LEVELS) ** 2, np.log(LEVEL_ODDS)
+    first, *_ = mixed(noisy[:1, None], variance[:1, None], level, odds)
     if noisy.size == 1:
         return Posterior(*first)
     waves = np.arange(1, noisy.size, dtype=np.float64)
     scales = reach * _SCALES[:, None, None] * waves ** -_DECAYS[:, None]
     prior = (scales.reshape(-1, waves.size, 1) * _PARTS) ** 2  # (hypotheses, waves, parts)
-    (mean, spread), evidence = _mixed(
-        noisy[1:, None], variance[1:, None], prior, np.log(_PART_ODDS)
-    )
+    (mean, spread), evidence = mixed(noisy[1:, None], variance[1:, None], prior, np.log(_PART_ODDS))
     total = evidence.sum(axis=1)
     weights = np.exp(total - logsumexp(total))
     found = weights @ mean
     spread = weights @ (spread + mean**2) - found**2
     return Posterior(np.append(first[0], found), np.append(first[1], spread))
-
-
-def _mixed(
-    noisy: FloatArray, variance: FloatArray, prior: FloatArray, odds: FloatArray
-) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-    """Posterior mean and variance under a mixture of normals (last axis); log evidence."""
-    both = prior + variance
-    logs = odds - 0.5 * (np.log(both) + noisy**2 / both)
-    evidence = logsumexp(logs, axis=-1)
-    weights = np.exp(logs - evidence[..., None])
-    kept = prior / both
-    mean = (weights * kept).sum(-1) * noisy[..., 0]
-    second = (weights * (kept * variance + (kept * noisy) ** 2)).sum(-1)
-    return (mean, np.maximum(second - mean**2, 0.0)), evidence
 
 
 def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:

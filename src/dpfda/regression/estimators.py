@@ -55,8 +55,9 @@ class CuratedRegression(PrivateRegression, Carried):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None) -> Self:
         """Add a chunk of people to the stage in progress; call `next_stage` after the last one.
 
-        Every stage needs all chunks again: see `fit_stream`. Nothing is released before
-        `next_stage`, and each person may appear in one row of one chunk of a stage only.
+        Every stage needs all chunks again: see `fit_stream`, which also divides the budget by the
+        number of rows as `fit` does. Nothing is released before `next_stage`, and each person may
+        appear in one row of one chunk of a stage only.
         """
         first = not hasattr(self, "_passes")
         X, grid_points = with_own_grids(X, grid_points)

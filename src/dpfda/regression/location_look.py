@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.noise.mixture import level
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import number
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import ONE, SQUARE
 from dpfda.regression.look import ProblemLook, RowSums
+from dpfda.regression.plan import TARGET_WEIGHT
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.sensitivity import LOCATION_WEIGHT, location_l1
 
-_TARGET_WEIGHT = 0.5
 _LEAST_SPREAD = 0.01  # of mean |z|²; a radius of zero would clip everything
 _LEAST_TARGET_SPREAD = 0.003
 _RADIUS = (0.7, 2.5)  # clipping radius in root-mean-square distances: few rows, many rows
 _FEW = 400.0  # nμ/√D: below, noise is what hurts; above, clipping is
-_PRIOR = 1 / 3  # variance of a target mean that is anywhere in its public range
 _TARGET_RADIUS = 2.5  # in standard deviations
 
 
@@ -51,26 +52,34 @@ class Location:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocationLook(RowSums, ProblemLook, name="regression_location"):
-    """Σ (z, 1.6|z|², ½v, 0.8v²) with z, v the row and target in their public balls.
+    """Σ (z, 1.6|z|², kv, 1.6kv²) with z, v the row and target in their public balls.
 
     Privacy:
-        Euclidean sensitivity √(2² + 1²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
-        free, and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: `location_l1`.
+        Euclidean sensitivity 2√(1 + k²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
+        free, and k(v, 1.6v²) by at most 2k. Sum of absolutes: `location_l1`.
+
+    Attributes:
+        target_weight: k.
     """
 
-    l2 = math.sqrt(4.0 + 4.0 * _TARGET_WEIGHT**2)
+    target_weight: float = number(least=1e-3, most=1e3, default=TARGET_WEIGHT)
+
+    @property
+    def l2(self) -> float:
+        """The two parts are perpendicular."""
+        return 2 * math.hypot(1.0, self.target_weight)
 
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
         line, square = 1 / ONE, LOCATION_WEIGHT * SQUARE
-        ends = [square, _TARGET_WEIGHT * line, _TARGET_WEIGHT * square]
+        ends = [square, self.target_weight * line, self.target_weight * square]
         return np.concatenate([np.full(self.dimension, line), ends])
 
     @property
     def l1(self) -> float:
         """The two parts add up."""
-        return location_l1(self.dimension) + _TARGET_WEIGHT * location_l1(1)
+        return location_l1(self.dimension) + self.target_weight * location_l1(1)
 
     def block(self, records: Records) -> FloatArray:
         """Exact sums of z, |z|², v, v²."""
@@ -80,18 +89,24 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Gaussian and Laplace, in one dimension and in two."""
+        """Gaussian and Laplace, in one dimension and in two, rows or targets first."""
         far = Bounds(center=np.array([0.3, -0.2]), radius=2.0, target_center=0.5)
         line = Problem(link="linear", bounds=Bounds(center=np.zeros(1)))
         space = Problem(link="logistic", bounds=far)
         gaussian, pure = Cost(epsilon=1.0, delta=0.05), Cost(epsilon=1.0)
         costs = (gaussian.part(0.2), pure.part(0.25))
-        return [cls(cost=cost, problem=problem) for cost in costs for problem in (line, space)]
+        problems = ((line, TARGET_WEIGHT), (space, TARGET_WEIGHT), (space, 8.0))
+        return [
+            cls(cost=cost, problem=problem, target_weight=weight)
+            for cost in costs
+            for problem, weight in problems
+        ]
 
     def means(self, answer: Answer) -> tuple[FloatArray, float, float]:
         """Mean row and mean target in units of their bounds, and the noise on them."""
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
-        return mean[: self.dimension], float(mean[-2] / _TARGET_WEIGHT), noise / _TARGET_WEIGHT
+        larger = max(noise, noise / self.target_weight)
+        return mean[: self.dimension], float(mean[-2] / self.target_weight), larger
 
     def read(self, answer: Answer) -> Location:
         """Center and spread from the noisy sums (free post-processing)."""
@@ -100,10 +115,10 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         z = mean[:dimension]
         square = float(np.clip(mean[dimension] / LOCATION_WEIGHT, 0.0, 1.0))
         # The mean is shrunk to the public center by its own noise: this matters for few rows only.
-        v = mean[-2] / _TARGET_WEIGHT * _PRIOR / (_PRIOR + (noise / _TARGET_WEIGHT) ** 2)
-        v = float(np.clip(v, -1.0, 1.0))
-        v_square = float(np.clip(mean[-1] / (_TARGET_WEIGHT * LOCATION_WEIGHT), 0.0, 1.0))
-        unsure = noise * math.sqrt(_PRIOR / (_TARGET_WEIGHT**2 * _PRIOR + noise**2))
+        target_noise = noise / self.target_weight
+        v, left = level(float(mean[-2]) / self.target_weight, target_noise**2)
+        v, unsure = min(max(v, -1.0), 1.0), math.sqrt(left)
+        v_square = float(np.clip(mean[-1] / (self.target_weight * LOCATION_WEIGHT), 0.0, 1.0))
         if problem.fit_intercept:
             shift, kept = shrink_to_mean(z, noise)
             # Of what was shrunk, that part; of the average of all, which stays, its own noise.
@@ -115,11 +130,13 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         spread = square - 2 * shared + float(shift @ shift)
         reach = math.sqrt(max(spread, _LEAST_SPREAD))
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
-        doubt = 2 * noise / (_TARGET_WEIGHT * LOCATION_WEIGHT)
+        doubt = 2 * target_noise / LOCATION_WEIGHT
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
         clipped = Bounds(
             center=bounds.center + bounds.radius * shift,
-            radius=radius_factor(answer, dimension) * reach * bounds.radius,
+            radius=radius_factor(answer.n, self._usual_noise(answer), dimension)
+            * reach
+            * bounds.radius,
             target_center=bounds.target_center + bounds.target_radius * v,
             target_radius=target_radius * bounds.target_radius,
         )
@@ -132,10 +149,16 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             most_target_variance=min(variance + doubt, 1.0) * bounds.target_radius**2,
         )
 
+    def _usual_noise(self, answer: Answer) -> float:
+        """What the noise would be with the usual weight of targets."""
+        usual = replace(self, target_weight=TARGET_WEIGHT)
+        ratio = usual.l1 / self.l1 if self.cost.pure else usual.l2 / self.l2
+        return answer.sigma * ratio
 
-def radius_factor(answer: Answer, dimension: int) -> float:
+
+def radius_factor(n: int, noise: float, dimension: int) -> float:
     """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
-    clarity = math.sqrt(5.0) * answer.n / (answer.sigma * math.sqrt(0.2 * dimension))
+    clarity = math.sqrt(5.0) * n / (noise * math.sqrt(0.2 * dimension))
     low, high = _RADIUS
     return float(min(max(low * (clarity / _FEW) ** (1 / 3), low), high))
 

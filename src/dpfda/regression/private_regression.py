@@ -166,6 +166,7 @@ class PrivateRegression(LabelsOrNumbers):
             ),
             mechanism=self._method(),
             found_classes=self._classifies and not self._classes_given,
+            either=True,
         )
 
     def _method(self) -> RegressionMechanism:

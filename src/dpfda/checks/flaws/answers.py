@@ -119,6 +119,12 @@ plant(
     lambda: _property("regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
     asked(queries.check_sensitivity, "regression_newton"),
 )
+plant(
+    "heavy_targets_for_nothing",
+    "that targets may weigh more than rows is forgotten in the sensitivity of where both are",
+    lambda: _property("regression.location_look.LocationLook", "l2", lambda look: math.sqrt(5.0)),
+    asked(queries.check_sensitivity, "regression_location"),
+)
 for _module, _names in (
     ("central.looks", ("ball_mean",)),
     ("central.looks", ("joint_moments",)),

@@ -34,10 +34,10 @@ def _courses(name: str) -> list[Any]:
 def _doubled(owner: str) -> list[Any]:
     """A mechanism of central releases that spends pure ε, twice as much as it may."""
 
-    def budget(_: Any, asked: Any) -> Cost:
+    def budget(_: Any, asked: Any, *costs: Any) -> Cost:
         return Cost(epsilon=2 * asked.epsilon)
 
-    return [patch(f"dpfda.central.{owner}.budget", budget)]
+    return [patch(f"dpfda.{owner}.budget", budget)]
 
 
 _WHOLE = ("mean", "covariance", "function_on_scalar", "regression", "moments", "discriminant")
@@ -59,8 +59,9 @@ for _name in ("mean", "covariance", "moments"):
         _held(conversations.check_price, _name),
     )
 for _name, _owner in (
-    ("mean", "adaptive.Adaptive"),
-    ("density", "histogram_density.HistogramDensity"),
+    ("mean", "central.adaptive.Adaptive"),
+    ("density", "central.histogram_density.HistogramDensity"),
+    ("regression", "regression.methods.moments.TwoStageMoments"),
 ):
     plant(
         f"pure_noise_doubled: {_name}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -86,6 +87,10 @@ class RegressionMechanism(Registered, Declared, family="regression mechanism"):
     gaussian: ClassVar[bool] = True
     """Whether a budget with δ is all spent on Gaussian noise, whose μ² add up."""
 
+    def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
+        """Which of the costs it spends: the last, all that is given, unless it can do better."""
+        return costs[-1]
+
     @abstractmethod
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """Ask for noisy sums, one look after the other, and return the fit."""
@@ -100,6 +105,8 @@ class Regression(Conversation[Fitted], name="regression"):
         mechanism: how the budget is spent.
         found_classes: whether labels that were not given were found in the data.
         share: of the budget; the rest is for what was asked before.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
 
     Examples:
         >>> from dpfda.curate import curate
@@ -117,6 +124,7 @@ class Regression(Conversation[Fitted], name="regression"):
     mechanism: RegressionMechanism
     found_classes: bool = False
     share: Fraction = Fraction(1)
+    either: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism.pure:
@@ -128,8 +136,16 @@ class Regression(Conversation[Fitted], name="regression"):
 
     @property
     def whole(self) -> Cost:
-        """The share of the budget."""
-        return super().whole.part(self.share)
+        """The share of the budget: Gaussian, or pure ε where the mechanism is better with it."""
+        given = super().whole.part(self.share)
+        if given.pure or not self.either:
+            return given
+        pure = Cost(epsilon=self.epsilon).part(self.share)
+        return self.mechanism.budget(self, [pure, given])
+
+    def among_sites(self) -> Self:
+        """With Gaussian noise where a δ is given."""
+        return replace(self, either=False)
 
     def questions(self) -> Questions[Fitted]:
         """Those of the method."""
@@ -137,7 +153,8 @@ class Regression(Conversation[Fitted], name="regression"):
 
     def clarity(self, rows: int) -> float:
         """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
-        budget = self.whole.mu if self.delta else self.epsilon * float(self.share)
+        whole = self.whole
+        budget = whole.epsilon_spent if whole.pure else whole.mu
         return rows * budget / math.sqrt(self.problem.dimension)
 
     @property
@@ -173,12 +190,13 @@ class Regression(Conversation[Fitted], name="regression"):
             if delta or member.pure_too or member.pure
         ]  # fmt: skip
         found = [(problem, method) for method in methods for problem in (line, classes)]
+        moments = RegressionMechanism.named("moments")()
+        found += [(replace(problem, rows=n), moments) for problem in (line, classes)]
         if delta:
-            found.append((replace(line, rows=2), RegressionMechanism.named("moments")()))
             steep = RegressionMechanism.from_dict({"name": "moments", "newton_steps": 2})
             found.append((replace(classes, fit_intercept=False), steep))
         return [
-            cls(epsilon=epsilon, delta=delta, problem=problem, mechanism=method)
+            cls(epsilon=epsilon, delta=delta, problem=problem, mechanism=method, either=True)
             for problem, method in found
         ]
 
