@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from organizer import Organizer
+from small_studies import answer_one, small_studies
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
@@ -143,9 +144,14 @@ def test_exports_are_for_the_organizer_and_hold_no_reply(
 
 
 def test_of_a_state_that_holds_reports_none_is_exported() -> None:
-    server = {"answered": "ff", "waiting": {"3": [[1.0]]}, "issued": 9}
-    progress = {"reports": [[0.5]], "replies": [[1.0]], "sums": [2.5]}
-    assert sums_of(server | {"progress": progress}) == {"sums": [2.5]}
+    server = Server(small_studies()["mrma"])
+    answer_one(server)
+    assert server.state()["waiting"]
+    assert sums_of(server.state()) == {"phases": []}
+    while server.kind == "report":
+        answer_one(server)
+    (found,) = sums_of(server.state())["phases"]
+    assert set(found) == {"intercept", "coefficients"}
 
 
 def test_links_lead_where_the_organizer_is(

@@ -7,10 +7,8 @@ A study registers under its design's name:
 
     @study("mean")
     def mean(design: MeanDesign, plan: StudyPlan) -> Study:
-        so_far = lambda: Result(model, Findings(classes=plan.classes))
-        summary = yield Phase("moment", plan.n_people, tasks=..., count=..., so_far=so_far)
-        model = ...
-        return so_far()
+        summary = yield Phase("moment", plan.n_people, tasks=..., count=..., so_far=...)
+        return Result(model=..., findings=Findings(classes=plan.classes))
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.storage.base import StudyRecord
 
-_SINGLE = ("reports", "replies")  # of one person each: no sums
 log = logging.getLogger("dpfda.collector")
 
 
@@ -117,8 +116,9 @@ async def export(
 
 
 def sums_of(state: dict[str, Any]) -> dict[str, Any]:
-    """What a design has added up: of a server's state nothing that is one person's."""
-    return {name: value for name, value in state["progress"].items() if name not in _SINGLE}
+    """What a study was sent of each phase: of a server's state nothing that is one person's."""
+    run = state["run"]
+    return run.get("progress") or {"phases": [one["summary"] for one in run["passed"]]}
 
 
 def _download(content: str, kind: str, name: str) -> Page:
