@@ -243,7 +243,7 @@ def test_clipped_coefficients_state_no_error():
     assert model.fit_.clips
     assert model.coef_[0] > 1.2 * 0.9
     assert not model.model_.has_interval
-    with pytest.raises(InvalidParameter, match="'gaussian_fm', for intervals"):
+    with pytest.raises(InvalidParameter, match="'gaussian_fm', with link='linear', for intervals"):
         model.model_.interval()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,38 @@ def test_few_rows_tell_the_mean_target(delta: float) -> None:
     # Noise of all of ε on the mean has variance 2(2/200)² = 2e-4, that of a quarter shared with
     # rows and squares 800 times as much; the middle of the range is 0.16 off.
     assert np.mean(errors) < 0.01
+
+
+def wide(columns: int, *, signal: float, epsilon: float = 1.0) -> PrivateLinearRegression:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(4000, columns))
+    target = np.clip(signal * rows[:, :5].sum(axis=1) + 0.1 * rng.normal(size=4000), -1, 1)
+    known: dict[str, Any] = {"feature_ranges": (-1, 1), "target_range": (-1, 1)}
+    return PrivateLinearRegression(
+        epsilon, delta=1e-5, mechanism="gaussian_fm", random_state=0, **known
+    ).fit(rows, target)
+
+
+@pytest.mark.timed
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_many_columns_are_fitted_and_judged_without_drawing_their_noise_again() -> None:
+    """Fitting 200 columns took half a minute and 4 GB; 600 had no room."""
+    begun = time.perf_counter()
+    clear, hidden = wide(300, signal=0.2, epsilon=100.0), wide(300, signal=0.0)
+    assert time.perf_counter() - begun < 5
+    assert (clear.model_.verdict.kind, hidden.model_.verdict.kind) == ("signal", "noise")
+    assert not clear.model_.has_interval
+    assert clear.model_.coefficients()[1][0].low is None
+    with pytest.raises(InvalidParameter, match="features must be 256 at most"):
+        clear.model_.interval()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_intervals_of_many_columns_hold_with_fewer_draws() -> None:
+    model = wide(100, signal=0.2, epsilon=10.0).model_
+    assert model.fit.released is not None
+    assert 200 <= model.fit.released.draws < 500
+    low, high = model.interval()
+    truth = np.r_[np.full(5, 0.2), np.zeros(95)]  # with an error of .1/√(4000/3) for each
+    held = np.mean((low - 0.01 <= truth) & (truth <= high + 0.01))
+    assert held >= 0.95 - 3 * 0.022  # three standard errors of 100 intervals

@@ -19,6 +19,7 @@ _CLEAR = 3.0
 (most often with one feature and Laplace noise, whose square has the longest tail)."""
 _FEW = 10.0  # nμ/√D below which noise hides nearly everything (`Regression.clarity`)
 _CHANCE = 0.05  # of noise alone making any of several coefficients stand out
+_WIDE = 64  # columns of which all together are judged: whether each stands out takes long to know
 _NEARLY_ALL = 2.5  # deviations of scores from 0: one person in 160 gets another class
 _HIDDEN = (
     "noise hides how these features vary apart from each other: {names}. The intervals of their "
@@ -64,10 +65,13 @@ def judged(model: RegressionModel) -> Verdict:
             told += "guessing the most frequent class."
             return Verdict(kind="guessing", sentences=(told,))
         return Verdict(sentences=(_ANYWHERE,) * _zero_everywhere(model))
-    if not model.has_interval:
+    if fit.released is None or fit.clips:
         few = _strength(model) < _FEW
         return Verdict(kind="guessing" if few else "unclear", sentences=(_TOO_FEW,) * few)
-    hidden, found = _zero_everywhere(model), _clarity(model.fit.released)
+    if len(fit.released.vector) > _WIDE:
+        noise = _clarity(fit.released, sampling=False) < _CLEAR
+        return Verdict(kind="noise" if noise else "signal", sentences=(_NOISE,) * noise)
+    hidden, found = _zero_everywhere(model), _clarity(fit.released)
     if found < _CLEAR and hidden:
         told = _CONSTANT if model.of_curves else _NOISE
         return Verdict(kind="noise", sentences=(told,))
@@ -75,13 +79,12 @@ def judged(model: RegressionModel) -> Verdict:
     return Verdict(sentences=(told,) * hidden)
 
 
-def _clarity(released: Released | None) -> float:
-    """By how many deviations a line explains more than noise and sampling would make it.
+def _clarity(released: Released, *, sampling: bool = True) -> float:
+    """By how many deviations a line explains more than noise, and sampling, would make it.
 
     Of vectors b̂ that have errors of covariance S alone, b̂ᵀQb̂ has mean tr(QS) and variance
     2 tr(QSQS); Q = 2A - AMA says what the line of A b̂ explains, A a regularized inverse of M.
     """
-    assert released is not None
     matrix, b = released.matrix, released.vector
     errors = released.vector_sigma**2 * np.eye(len(b))
     noise = released.matrix_variance
@@ -92,7 +95,8 @@ def _clarity(released: Released | None) -> float:
         errors = errors + target**2 * np.diag(noise[:-1, -1])
     shifted = released.center_sigma * released.target_center_sigma
     errors = errors + shifted**2 * np.eye(len(b))
-    errors = errors + released.target_variance / released.rows * floored(matrix)
+    if sampling:
+        errors = errors + released.target_variance / released.rows * floored(matrix)
     floor = 2 * math.sqrt(float(noise.max()) * len(matrix))
     inverse = floored(matrix, max(floor, 1e-12), inverted=True)
     form = 2 * inverse - inverse @ floored(matrix) @ inverse

@@ -15,7 +15,7 @@ from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.band import PATHS, Band, Of, between, whose
+from dpfda.curves.band import Band, Of, between, whose
 from dpfda.curves.channels import ChannelBasis
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
@@ -25,7 +25,7 @@ from dpfda.protocol.linear_scores import chances, decided
 from dpfda.regression.body import Coefficient, Label, ModelLink, RegressionBody
 from dpfda.regression.methods import Fitted, RegressionMechanism
 from dpfda.regression.recipe import Recipe
-from dpfda.regression.released import Released
+from dpfda.regression.released import WIDEST, Released
 from dpfda.report import Contents, Verdict
 
 
@@ -118,7 +118,8 @@ class RegressionModel(Documented):
     @property
     def has_interval(self) -> bool:
         """Whether `interval` is known: of linear models whose released moments tell it."""
-        return self.fit.released is not None and not self.fit.clips
+        released = self.fit.released
+        return released is not None and not self.fit.clips and len(released.vector) <= WIDEST
 
     def interval(
         self, level: float = 0.95, *, of: Of | None = None, simultaneous: bool = False
@@ -142,12 +143,15 @@ class RegressionModel(Documented):
         level = _validate.fraction("level", level)
         released = self.fit.released
         if released is None:
-            rule = "linear, and 'gaussian_fm', for intervals: coefficients of others have no known "
-            raise InvalidParameter("mechanism", rule + "error", self.mechanism)
+            rule = "'gaussian_fm', with link='linear', for intervals: coefficients of others have "
+            raise InvalidParameter("mechanism", rule + "no known error", self.mechanism)
+        if len(released.vector) > WIDEST:
+            rule = f"{WIDEST} at most, the intercept counted, for intervals"
+            raise InvalidParameter("features", rule, len(released.vector))
         if of is not None and whose(of) == "population":
             rule = "'sample': how far others would differ was not released"
             raise InvalidParameter("of", rule, of)
-        slopes = released.slopes(PATHS) / self.recipe.scale
+        slopes = released.slopes(released.draws) / self.recipe.scale
         band = between(slopes, level=level, simultaneous=simultaneous)
         return np.minimum(band.low, self.slopes), np.maximum(band.high, self.slopes)
 
@@ -225,7 +229,7 @@ class RegressionModel(Documented):
         """Slopes of the features of curves that agree with what was released."""
         released = self.fit.released
         assert released is not None
-        return released.slopes(PATHS, sampling=sampling, sizes=self.slope_sizes)
+        return released.slopes(released.draws, sampling=sampling, sizes=self.slope_sizes)
 
     @property
     def slope_sizes(self) -> FloatArray:
@@ -302,8 +306,10 @@ class RegressionModel(Documented):
                 "them. They are larger than those of rows as they are, each by another factor, so "
                 "no interval is stated. To interpret coefficients, use --mechanism gaussian_fm"
             )
-        if not self.has_interval:
+        if self.fit.released is None:
             return "the error of these coefficients has no simple form, so no interval is stated"
+        if not self.has_interval:
+            return f"of more than {WIDEST} coefficients no interval is stated"
         return (
             f"each interval holds {self.target}, with 95 %: it counts the privacy noise and what "
             "the fit leaves out because of it, not which other rows there might have been. The "

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
+from dpfda.curves.band import PATHS
 from dpfda.curves.symmetric import floored
 from dpfda.noise.law import NoiseLaw
 from dpfda.noise.plausible import (
@@ -23,6 +24,10 @@ from dpfda.noise.plausible import (
     variances,
 )
 
+WIDEST = 256
+"""Columns of which intervals are computed: each draw of the noise is a system of so many."""
+_FEWEST_DRAWS = 200  # behind an interval: its probability is then right to 2 %
+_WORK = 5e8  # draws times columns³: seconds
 _MOST = 1.0  # squared length of a row in its clipping radius, the constant feature included
 
 
@@ -72,6 +77,11 @@ class Released:
     center_sigma: float = 0.0
     target_center_sigma: float = 0.0
     rows: int
+
+    @property
+    def draws(self) -> int:
+        """How many times noise is drawn again behind an interval: fewer for many columns."""
+        return max(_FEWEST_DRAWS, min(PATHS, int(_WORK / len(self.vector) ** 3)))
 
     def slopes(
         self, size: int, *, sampling: bool = False, sizes: FloatArray | None = None
