@@ -30,7 +30,8 @@ _SCATTER = 0.35  # how far a row that fills its ball lies from the mean
 _TARGET_SCATTER = 1 / 3  # of targets that fill their range
 _SIGNAL = 0.5  # of their variance that a line explains
 _LEAST_SPREAD = 0.01  # of mean squared distances, below which balls do not shrink
-_NEARLY = 1.1  # of the least error: as good for all purposes
+NEARLY = 1.1
+"""Of the least error: what is usual for many rows is then preferred, since the belief is rough."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,7 @@ def _best(cost: Cost, usual: Fraction, rows: int, features: int) -> Plan:
 
     tried = [plan(*one) for one in product((usual, *_SHARES), _WEIGHTS)]
     best = min(tried, key=lambda plan: plan.error)
-    return tried[0] if tried[0].error <= _NEARLY * best.error else best
+    return tried[0] if tried[0].error <= NEARLY * best.error else best
 
 
 def _error(cost: Cost, share: Fraction, weight: float, rows: int, features: int) -> float:

@@ -23,7 +23,7 @@ from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanis
 from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.regression.newton_look import NewtonLook, Slope
-from dpfda.regression.plan import TARGET_WEIGHT, Plan
+from dpfda.regression.plan import NEARLY, TARGET_WEIGHT, Plan
 from dpfda.regression.problem import Bounds
 from dpfda.regression.released import Released
 
@@ -94,7 +94,8 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
             return None
         plans = [Plan.of(one, usual=_SHARE[one.pure], rows=rows, features=features)
                  for one in costs]  # fmt: skip
-        return min(plans, key=lambda plan: plan.error)
+        best = min(plans, key=lambda plan: plan.error)
+        return plans[-1] if plans[-1].error <= NEARLY * best.error else best
 
     def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
         """The one of least expected error."""
