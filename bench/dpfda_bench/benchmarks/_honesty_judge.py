@@ -248,7 +248,9 @@ def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
 
 
 def _well(one: Trial) -> bool:
-    return one.error < _WELL * one.public and one.holds is not False
+    """Whether all that was asked for is right: also effects beside predictions, and slopes."""
+    right = one.error < _WELL * one.public and one.holds is not False
+    return right and all(error < _WELL for error in one.others)
 
 
 def _called_small(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.moments.estimator import PrivateMoments
 from dpfda.regression.estimators import PrivateLinearRegression
 from dpfda_bench import random_tables
-from dpfda_bench.benchmarks._honesty_task import LEVEL, Judged, Kind, Task, held
+from dpfda_bench.benchmarks._honesty_task import LEVEL, Judged, Kind, Task, held, lost
 from dpfda_bench.random_curves import Shape, Slack, problem
 
 _BINS = 32  # of a density's public range
@@ -85,8 +85,14 @@ def _function_on_scalar(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
         low, high = model.release_.interval(LEVEL, simultaneous=True)
         predicted = model.predict(one.rows[:_SEEN])
         half = (high - low)[-1] / (2 * curves.half_width)  # of the intercept
-        warnings = model.release_.warnings
-        return Judged(error(predicted), held(truth, low, high), float(np.mean(half)), warnings)
+        effects = lost(predicted - predicted.mean(0), fitted - fitted.mean(0))
+        return Judged(
+            error(predicted),
+            held(truth, low, high),
+            float(np.mean(half)),
+            model.release_.warnings,
+            (effects,),
+        )
 
     return Task(release=release, public=error(curves.center))
 
@@ -111,13 +117,16 @@ def _slope(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
             target_range=one.target_range,
             random_state=seed,
         ).fit(curves.curves, one.targets, grid_points=t)
-        missed = error(model.predict(unseen, grid_points=t))
-        warnings = model.model_.fit.warnings
+        predicted = model.predict(unseen, grid_points=t)
+        missed, warnings = error(predicted), model.model_.fit.warnings
+        # Beside one number for everybody.
+        others: tuple[float, ...] = (missed / error(expected.mean()),)
         if not model.model_.has_band:
-            return Judged(missed, warnings=warnings)
-        _, bottom, top = model.slope(LEVEL, points=t)
+            return Judged(missed, warnings=warnings, others=others)
+        slope, bottom, top = model.slope(LEVEL, points=t)
         width = float(np.mean(top - bottom)) / steepest
-        return Judged(missed, held(one.slope, bottom, top), width, warnings)
+        holds, others = held(one.slope, bottom, top), (*others, lost(slope, one.slope))
+        return Judged(missed, holds, width, warnings, others)
 
     return Task(release=release, public=error((low + high) / 2))
 
@@ -191,11 +200,12 @@ def _regression(mechanism: str | None) -> Kind:
             except InvalidParameter:
                 return None  # the mechanism needs a δ
             missed, fitted = error(model.predict(unseen)), model.model_
+            others = (missed / error(expected.mean()),)  # beside one number for everybody
             if not (fitted.has_interval and identified):
-                return Judged(missed, warnings=fitted.warnings)
+                return Judged(missed, warnings=fitted.warnings, others=others)
             ends = fitted.interval(LEVEL, simultaneous=True)
             width = float(np.mean((ends[1] - ends[0]) * widths)) / (high - low)
-            return Judged(missed, held(truth, *ends), width, fitted.warnings)
+            return Judged(missed, held(truth, *ends), width, fitted.warnings, others)
 
         def offered(epsilon: float, delta: float) -> dict[str, float]:
             if mechanism is not None:

@@ -16,12 +16,21 @@ LEVEL = 0.95
 
 
 class Judged(NamedTuple):
-    """What a fitted estimator released, beside the truth."""
+    """What a fitted estimator released, beside the truth.
+
+    Attributes:
+        error: of predictions, or of a curve.
+        holds: whether the band holds what it should.
+        width: of the band.
+        warnings: that came with it.
+        others: errors of what else a warning may be about (effects, slopes), over those of none.
+    """
 
     error: float
     holds: bool | None = None
     width: float | None = None
     warnings: tuple[str, ...] = ()
+    others: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +52,11 @@ class Task:
 
 Kind = Callable[[int, Shape, Slack, int], Task]
 """Makes a task of a seed, a shape, a slack and a number of people."""
+
+
+def lost(found: FloatArray, truth: FloatArray) -> float:
+    """Squared error over that of 0."""
+    return float(np.sum((found - truth) ** 2) / max(float(np.sum(truth**2)), 1e-300))
 
 
 def held(truth: FloatArray, low: FloatArray, high: FloatArray) -> bool:

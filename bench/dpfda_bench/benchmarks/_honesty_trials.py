@@ -43,6 +43,7 @@ class Trial(NamedTuple):
         width: mean width of the band, over the width of the public range.
         warned: whether there was a warning.
         called_small: whether a warning said that a range is too small.
+        others: errors of what else a warning may be about, over those of nothing.
         default: whether this is what the package does if nobody chooses a mechanism.
         crash: the error with which it ended, if any; the rest then says nothing.
     """
@@ -61,6 +62,7 @@ class Trial(NamedTuple):
     width: float | None
     warned: bool
     called_small: bool
+    others: tuple[float, ...] = ()
     default: bool = True
     crash: str = ""
 
@@ -132,6 +134,7 @@ def _of_one(
             width=judged.width,
             warned=bool(said),
             called_small=any(map(_TOO_SMALL.search, said)),
+            others=judged.others,
             default=task.default,
             crash=crash,
         )

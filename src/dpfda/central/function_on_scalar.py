@@ -12,19 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, checked_bound, reaches, too_small
+from dpfda.central.effects import Moments, believed
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
+from dpfda.central.plan import Plan
 from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.records import read_records
 from dpfda.central.release import Release
-from dpfda.central.shrinkage import monotone_shrinkage, stands_out
 from dpfda.central.solved import Solved
 from dpfda.curves.observations import own_grids, with_own_grids
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.curves.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
@@ -47,8 +49,11 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         basis: functions that curves are written in.
         gamma: γ.
         intercept: whether there is a constant covariate.
+        limit: public bound on the values of curves about their center; None: on norms alone.
         shift, unit_of: a covariate x is asked about as (x - shift)/unit_of; β is told for x.
         names: of the covariates.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "function-on-scalar coefficients"
@@ -58,14 +63,31 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
     basis: FunctionBasis
     gamma: float = 0.3
     intercept: bool = True
+    limit: float | None = None
     shift: FloatArray | None = None
     unit_of: FloatArray | None = None
     names: tuple[str, ...] = ()
+    either: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive("covariate_bound", checked_bound(self.covariate_bound))
         _validate.fraction("gamma", self.gamma)
+
+    @property
+    def whole(self) -> Cost:
+        """The budget: Gaussian, or pure ε where T2 has less noise with it."""
+        given = super().whole
+        if given.pure or not self.either:
+            return given
+        left, size = 1 - self.gamma, (self.covariates + self.intercept) * self.basis.size
+        # Squared deviations on each number of T2, in units of how far one person moves it.
+        pure, gaussian = (size + 1) / (left * self.epsilon) ** 2, 1 / (left * given.mu**2)
+        return Cost(epsilon=self.epsilon) if pure < gaussian else given
+
+    def among_sites(self) -> Self:
+        """With Gaussian noise where a δ is given."""
+        return replace(self, either=False)
 
     def questions(self) -> Questions[Release]:
         """Two looks."""
@@ -92,16 +114,28 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         solve = scale[:, None] * np.linalg.inv(gram)
         scaled = solve @ two.values.reshape(shape)
         noise = two.noise.variance.reshape(shape)
-        rows = zip(scaled, solve**2 @ noise, strict=True)
-        factors = [monotone_shrinkage(*pair) * stands_out(*pair) for pair in rows]
         told = self._own_units(pairs.width)
+        matrix = products.triangle.matrix(one.values)
+        matrix_variance = products.triangle.variance(one.noise.variance)
+        if self.intercept:  # the square of the constant, which is public
+            matrix[-1, -1], matrix_variance[-1, -1] = 1.0, 0.0
+        moments = Moments(
+            matrix,
+            matrix_variance,
+            two.values.reshape(shape),
+            noise,
+            self.intercept,
+        )
+        effects = believed(moments, reach=self.bound)
         solved = Solved(
-            matrix=products.triangle.matrix(one.values),
+            matrix=matrix,
             vectors=two.values.reshape(shape),
             combinations=told * scale,
             matrix_noise=one.noise,
             vector_noise=two.noise,
             bound=self.bound,
+            limit=self.limit,
+            steepest=self._steepest(told, told * scale),
             constant=self.intercept,
         )
         release = self.conclude(
@@ -109,7 +143,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
             told @ scaled,
             # To first order, with T1 taken as known; bands come from `solved`, which takes neither.
             NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
-            shrunk=told @ (np.stack(factors) * scaled),
+            shrunk=told @ (scale[:, None] * effects.mean),
             sensitivity=pairs.sensitivity,
             warnings=(
                 *self._crowded(two.values, two.noise.variance),
@@ -118,6 +152,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
             covariate_bound=self.covariate_bound,
             gamma=self.gamma,
             components=self.basis.size,
+            doubt=effects.doubt,
         )
         return replace(release, names=self._rows, solved=solved)
 
@@ -140,6 +175,14 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
             if self.intercept:
                 told[-1, : self.covariates] = -self.shift / self.unit_of
         return told
+
+    def _steepest(self, told: FloatArray, combinations: FloatArray) -> FloatArray:
+        """Largest values of the told functions, over those of lines in the covariates' bounds.
+
+        Of a line in covariates in [-1, 1], Σ|β| is bounded; of one in a ball, the length of β.
+        """
+        lengths = np.linalg.norm(combinations[:, : self.covariates], axis=1)
+        return np.asarray(np.maximum(lengths, np.abs(told).max(axis=1)))
 
     def _crowded(self, values: FloatArray, variance: FloatArray) -> tuple[str, ...]:
         """What is to be said where the mean of Y, last of T2's rows, is as long as the bound."""
@@ -181,6 +224,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
                 covariates=size,
                 basis=spline_basis(grid, size=size),
                 intercept=size == 1,
+                either=True,
             )
             for size in (1, 3)
         ]
@@ -280,7 +324,11 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
 
     def _conversation(self, read: HeldRecords, n: int) -> FunctionOnScalarRelease:
         covariates = read.rows[0].shape[1]
-        wanted = math.ceil((n * _validate.positive("epsilon", self.epsilon)) ** 0.4)
+        left = 1 - _validate.fraction("gamma", self.gamma)
+        given = {Cost(epsilon=self.epsilon, delta=delta).part(left) for delta in (0.0, self.delta)}
+        rows = covariates + bool(self.fit_intercept)
+        points = read.rows[1].shape[1]
+        plan = Plan.of_rows(tuple(given), n=n, most=points, rows=max(rows, 2))
         reach = math.sqrt(covariates)
         if self.feature_norm_bound is not None:
             reach = _validate.positive("feature_norm_bound", self.feature_norm_bound)
@@ -288,14 +336,16 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
             **self._budget,
             n=n,
             bound=norm_bound(read.bounds[0], read.grid),
+            limit=None if self.value_range is None else read.bounds[0],
             covariate_bound=reach,
             covariates=covariates,
-            basis=spline_basis(read.grid, size=min(read.rows[1].shape[1], wanted)),
+            basis=spline_basis(read.grid, size=plan.size),
             gamma=self.gamma,
             intercept=bool(self.fit_intercept),
             shift=self._shift,
             unit_of=self._unit_of,
             names=self.coef_names_,
+            either=True,
         )
 
     def _records(self, asked: FunctionOnScalarRelease, read: HeldRecords) -> Records:

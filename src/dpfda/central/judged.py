@@ -189,7 +189,12 @@ def public_span(parameters: Mapping[str, Any], row: int = 0) -> float | None:
 
 
 def _effects(release: Release) -> Verdict:
-    """Of each covariate: does its band hold 0 everywhere?"""
+    """Are predictions told from the public center? Of each covariate: does its band hold 0?"""
+    doubt = float(release.parameters["doubt"])
+    if doubt > DOUBTED:
+        kind: Kind = "center" if doubt > MOSTLY else "noise"
+        what = _told("the expected curves", "the public center", hidden=kind == "center")
+        return Verdict(kind=kind, sentences=(f"{what}. {remedy(release.warnings)}",))
     low, high = (np.atleast_2d(side) for side in release.interval(simultaneous=True))
     hidden = np.all((low <= 0) & (high >= 0), axis=1).tolist()
     effects = [(release.name_of(row + 1), found) for row, found in enumerate(hidden)]

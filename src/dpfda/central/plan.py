@@ -80,26 +80,46 @@ class Plan:
         """
         return _best(costs, n, most, single)
 
+    @classmethod
+    def of_rows(cls, costs: tuple[Cost, ...], *, n: int, most: int, rows: int) -> Plan:
+        """The best of one query about several functions together, such as a coefficient each.
+
+        Args:
+            costs: which may be spent, each by itself.
+            n: curves.
+            most: coefficients there are.
+            rows: functions.
+        """
+        tried = [plan for cost in costs for plan in _one_query(cost, n, most, rows)]
+        return _fewest(tried)
+
 
 @lru_cache(maxsize=256)
 def _best(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> Plan:
-    """The fewest coefficients with which the expected error is nearly the least.
-
-    More of them would hardly lower the error and widen bands.
-    """
     tried: list[Plan] = []
     for cost in costs:
         tried += _one_query(cost, n, most) if single else []
         tried += _two_queries(cost, n, most)
+    return _fewest(tried)
+
+
+def _fewest(tried: list[Plan]) -> Plan:
+    """The fewest coefficients with which the expected error is nearly the least.
+
+    More of them would hardly lower the error and widen bands.
+    """
     least = min(plan.error for plan in tried)
     good = [plan for plan in tried if plan.error <= _NEARLY * least]
     return min(good, key=lambda plan: (plan.size, plan.error))
 
 
-def _one_query(cost: Cost, n: int, most: int) -> list[Plan]:
+def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[Plan]:
     prior, plans = _prior(most), []
     for size in _sizes(most):
-        noise = _noise(cost, n, size + (size < most))
+        if rows > 1:  # covariates and a constant: a person moves √2 times as much
+            noise = 2 * _noise(cost, n, rows * size)
+        else:
+            noise = _noise(cost, n, size + (size < most))
         error = _error(prior[:, :size], noise) + prior[:, size:].sum(axis=1)
         plans.append(Plan(cost=cost, size=size, error=float(error.mean())))
     return plans

@@ -58,6 +58,8 @@ class SolvedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     matrix_noise: NoiseBody
     vector_noise: NoiseBody
     bound: float
+    limit: float | None
+    steepest: list[float]
     constant: bool
 
 
@@ -72,7 +74,10 @@ class Solved:
         matrix_noise: law of the noise on T1, its triangle as a vector (`Triangle`).
         vector_noise: law of the noise on T2, row by row.
         bound: on the norm of the curves; a public bound on how far the functions reach.
-        constant: whether the last row of T1 is of a constant.
+        limit: public bound on the values of curves about their center, where there is one.
+        steepest: how large the values of each told function are at most, over those of curves, if
+            lines stay within the public range of curves for all covariates in theirs.
+        constant: whether the last row of T1 is of a constant, whose square is known to be 1.
     """
 
     matrix: FloatArray
@@ -81,12 +86,17 @@ class Solved:
     matrix_noise: NoiseLaw
     vector_noise: NoiseLaw
     bound: float
+    limit: float | None
+    steepest: FloatArray
     constant: bool
 
     def interval(
         self, level: float, functions: FloatArray, *, simultaneous: bool, size: int
     ) -> tuple[FloatArray, FloatArray]:
         """Ends (rows, points) of a band about the functions (J, points): see `noise.plausible`.
+
+        Where noise hides how covariates vary, the band ends at what is believed to be possible:
+        lines that stay within the public range of curves for all covariates in theirs.
 
         Args:
             level: probability of the band.
@@ -96,6 +106,8 @@ class Solved:
         """
         generator, size = np.random.default_rng(0), min(size, PATHS)
         errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
+        if self.constant:
+            errors[:, -1, -1] = 0.0
         most = 1.0 + self.constant  # covariates are in the unit ball
         systems = drawn_systems(self.matrix, errors, most=most)
         varies = variances(systems, most=most, constant=self.constant)
@@ -113,7 +125,12 @@ class Solved:
         )
         paths = self.combinations @ found @ functions
         band = between(paths, level=level, simultaneous=simultaneous)
-        return band.low, band.high
+        # Of a function in the span with that norm; and of one with these values.
+        highest = self.bound * np.sqrt((functions**2).sum(axis=0))
+        if self.limit is not None:
+            highest = np.minimum(highest, self.limit)
+        most_of_all = np.outer(self.steepest, highest)
+        return np.maximum(band.low, -most_of_all), np.minimum(band.high, most_of_all)
 
     def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Columns whose variation noise hides."""
@@ -121,7 +138,10 @@ class Solved:
 
     @property
     def _variance(self) -> FloatArray:
-        return self._triangle.variance(self.matrix_noise.variance)
+        found = self._triangle.variance(self.matrix_noise.variance)
+        if self.constant:
+            found[-1, -1] = 0.0
+        return found
 
     @property
     def _triangle(self) -> Triangle:
@@ -130,7 +150,7 @@ class Solved:
     def document(self) -> dict[str, Any]:
         """As it is written."""
         laws = {name: NoiseBody.of(getattr(self, name)) for name in _LAWS}
-        named = (*_ARRAYS, "bound", "constant")
+        named = (*_ARRAYS, "bound", "limit", "constant")
         return {name: plain(getattr(self, name)) for name in named} | laws
 
     @classmethod
@@ -138,8 +158,9 @@ class Solved:
         """From a document."""
         arrays: dict[str, Any] = {name: np.array(getattr(body, name)) for name in _ARRAYS}
         laws = {name: getattr(body, name).read() for name in _LAWS}
-        return cls(**arrays, **laws, bound=body.bound, constant=body.constant)
+        known = {name: getattr(body, name) for name in ("bound", "limit", "constant")}
+        return cls(**arrays, **laws, **known)
 
 
-_ARRAYS = ("matrix", "vectors", "combinations")
+_ARRAYS = ("matrix", "vectors", "combinations", "steepest")
 _LAWS = ("matrix_noise", "vector_noise")

@@ -70,6 +70,17 @@ for _name, _owner in (
         _held(conversations.check_price, _name),
     )
 plant(
+    "pure_noise_doubled: function_on_scalar",
+    "the noise chosen for coefficient functions spends twice the ε that was announced",
+    lambda: [
+        patch(
+            "dpfda.central.function_on_scalar.FunctionOnScalarRelease.whole",
+            property(lambda asked: Cost(epsilon=2 * asked.epsilon)),
+        )
+    ],
+    _held(conversations.check_price, "function_on_scalar"),
+)
+plant(
     "rest_not_reduced",
     "a label's share is not taken off the curve's: ε + ε/2 instead of ε (C22)",
     lambda: [patch.object(Cost, "rest", lambda cost, *parts: cost)],

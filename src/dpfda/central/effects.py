@@ -1,0 +1,154 @@
+"""Coefficient functions under one belief: what noisy moments say of T1 β = T2, and no more."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import floored
+from dpfda.noise.mixture import LEVEL_ODDS, LEVELS
+
+_SCALES = 4.0 ** -np.arange(0.5, 7)  # of the bound: of the first wave of the intercept
+_EVEN = np.full(len(_SCALES), 1 / len(_SCALES))
+_DECAYS = np.array([0.3, 1.0, 2.0])  # b: wave j is as large as j^-b
+_EFFECTS = np.array([0.0, 1 / 64, 1 / 16, 1 / 4])
+"""Of the bound: the effect of a covariate that goes from the middle of its range to an end."""
+_ALONE = np.array([0.0, 1 / 64, 1 / 8, 1.0])  # the same where there is no intercept
+_MIDDLE = 0.5  # of its range: how far the mean of a covariate is from the middle
+_SQUARE = 1 / 3  # mean square of a covariate that fills its range, and how uncertain that is
+
+
+class Effects(NamedTuple):
+    """Coefficients (p, J) of functions, and what predictions are worth.
+
+    Attributes:
+        mean: of the coefficients, given what was released.
+        error: expected squared norm of the error of a prediction.
+        size: mean squared norm of a prediction, about the public center.
+    """
+
+    mean: FloatArray
+    error: float
+    size: float
+
+    @property
+    def doubt(self) -> float:
+        """Expected squared error of predictions, over that of the public center."""
+        return self.error / max(self.error + self.size, 1e-300)
+
+
+class Moments(NamedTuple):
+    """Released T1 and T2 with the variances of their noise; covariates are in the unit ball."""
+
+    matrix: FloatArray
+    matrix_variance: FloatArray
+    vectors: FloatArray
+    vector_variance: FloatArray
+    constant: bool
+
+
+def believed(moments: Moments, *, reach: float) -> Effects:
+    """Mean of β in T1 β = T2 under a belief about functions in their public bound.
+
+    The intercept is believed to be like a mean curve (`shrinkage.posterior`); covariates have no
+    effect, or one that is a part of the bound. Hypotheses are weighed by how probable they make T2,
+    so that where there is nothing but noise 0 is left. Noise of T1 times β is noise of T2.
+
+    Args:
+        moments: what was released.
+        reach: public bound on the norm of the curves.
+
+    Examples:
+        >>> moments = Moments(
+        ...     np.diag([0.3, 1.0]), np.zeros((2, 2)), np.array([[0.0], [0.5]]),
+        ...     np.full((2, 1), 1e-6), True,
+        ... )
+        >>> believed(moments, reach=1.0).mean.round(2).ravel().tolist()
+        [0.0, 0.5]
+    """
+    matrix, unsure = _likely(moments)
+    size = moments.vectors.shape[1]
+    most = math.sqrt(len(matrix) - moments.constant)
+    effects = _EFFECTS if moments.constant else _ALONE
+    found = []
+    for effect, decay in product(reach * most * effects, _DECAYS):
+        shape = np.append(1.0, np.arange(1, size) ** -decay)
+        prior = np.tile((effect * shape[:, None]) ** 2, len(matrix))  # (J, p)
+        parts = [(slice(0, 1), LEVELS, LEVEL_ODDS), (slice(1, None), _SCALES, _EVEN)]
+        means, error, log = [], 0.0, 0.0
+        for place, scales, odds in parts[: 1 + (size > 1)]:
+            tried = np.tile(prior[place], (len(scales), 1, 1))
+            if moments.constant:
+                tried[..., -1] = (reach * scales[:, None] * shape[place]) ** 2
+            noisy, noise = (part.T[place] for part in moments[2:4])
+            one = _mixed(_solved(noisy, noise, matrix, unsure, tried), np.log(odds), matrix)
+            means.append(one.mean)
+            error, log = error + one.error, log + one.log
+        found.append(_Part(np.vstack(means), error, log))
+    rows = [np.stack([getattr(one, name) for one in found]) for name in _Part._fields]
+    whole = _mixed(_Part(*rows), np.zeros(len(found)), matrix)
+    predicted = float(np.einsum("jp,pq,jq->", whole.mean, matrix, whole.mean))
+    return Effects(whole.mean.T, float(whole.error), predicted)
+
+
+class _Part(NamedTuple):
+    """Of some coefficients j, under one hypothesis or several (first axis).
+
+    Attributes:
+        mean: (J, p).
+        error: expected square of the error of predictions.
+        log: logarithm of how probable the released numbers are.
+    """
+
+    mean: FloatArray
+    error: Any
+    log: Any
+
+
+def _likely(moments: Moments) -> tuple[FloatArray, FloatArray]:
+    """T1 as it is believed to be, and the variances that are left of its entries.
+
+    Of p covariates in the unit ball each is within 1/√p; where noise is larger than that, it says
+    nothing. The square of a constant is known.
+    """
+    size = len(moments.matrix)
+    most = 1 / math.sqrt(size - moments.constant)  # of a covariate
+    square, spread = np.full(size, _SQUARE * most**2), np.full((size, size), _SQUARE * most**2)
+    if moments.constant:
+        spread[-1] = spread[:, -1] = _MIDDLE * most
+        square[-1], spread[-1, -1] = 1.0, 0.0
+    kept = spread**2 / np.maximum(spread**2 + moments.matrix_variance, 1e-300)
+    middle = np.diag(square)
+    matrix = floored(middle + kept * (moments.matrix - middle))
+    return matrix, kept * moments.matrix_variance
+
+
+def _solved(
+    noisy: FloatArray, noise: FloatArray, matrix: FloatArray, unsure: FloatArray, prior: FloatArray
+) -> _Part:
+    """Normal posteriors of the rows of (J, p), for priors (H, J, p)."""
+    weighted = prior[..., None] * matrix
+    errors = noise + prior @ unsure.T
+    inner = matrix @ weighted + errors[..., None] * np.eye(len(matrix))
+    gain = np.swapaxes(np.linalg.solve(inner, np.swapaxes(weighted, -1, -2)), -1, -2)
+    mean = (gain @ noisy[..., None])[..., 0]
+    left = prior[..., None] * np.eye(len(matrix)) - gain @ np.swapaxes(weighted, -1, -2)
+    logs = np.einsum("...p,...p->...", noisy, np.linalg.solve(inner, noisy[..., None])[..., 0])
+    logs = -0.5 * (logs + np.linalg.slogdet(inner)[1])
+    return _Part(mean, np.einsum("hjpq,pq->h", left, matrix), logs.sum(axis=1))
+
+
+def _mixed(parts: _Part, odds: FloatArray, matrix: FloatArray) -> _Part:
+    """Of all hypotheses together."""
+    logs = parts.log + odds - logsumexp(odds)
+    log = logsumexp(logs)
+    weights = np.exp(logs - log)
+    mean = np.tensordot(weights, parts.mean, 1)
+    off = parts.mean - mean
+    apart = np.einsum("hjp,pq,hjq->h", off, matrix, off)
+    return _Part(mean, weights @ (parts.error + apart), log)
