@@ -78,7 +78,8 @@ def test_a_command_reports_what_it_spent(door: str, file: Path, tmp_path: Path) 
     released = json.loads(out.read_text(encoding="utf-8"))["guarantee"]
     assert (released["epsilon"], released["delta"]) == (0.8, delta)
     spent = ledger.spent
-    assert (spent.epsilon, spent.delta) == pytest.approx((0.8, delta))
+    assert spent.epsilon == pytest.approx(0.8)
+    assert spent.delta in (0.0, pytest.approx(delta))  # noise may be pure where that is smaller
     assert f"(1, with this one) have spent {ledger.spent} of {ledger.limit}" in seen.words
     assert found["deployment"]["data"] == MARKUP
     assert SIMULATED not in seen.words

@@ -29,6 +29,7 @@ _FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range rows may fill
 _SCATTER = 0.35  # how far a row that fills its ball lies from the mean
 _TARGET_SCATTER = 1 / 3  # of targets that fill their range
 _SIGNAL = 0.5  # of their variance that a line explains
+_CLIPPED = 0.1  # of what a line explains: lost where rows are shortened, whatever the noise
 _LEAST_SPREAD = 0.01  # of mean squared distances, below which balls do not shrink
 NEARLY = 1.1
 """Of the least error: what is usual for many rows is then preferred, since the belief is rough."""
@@ -94,15 +95,16 @@ def _error(cost: Cost, share: Fraction, weight: float, rows: int, features: int)
     found = []
     for fills, target_fills in product(_FILLINGS, _FILLINGS):
         scatter, variance = (_SCATTER * fills) ** 2, (_TARGET_SCATTER * target_fills) ** 2
-        ball = max(scatter + away + math.sqrt(row_noise), _LEAST_SPREAD)
-        targets = min(variance + off + math.sqrt(target_noise), 1.0)
+        # Squares are released with noise: it counts where it is larger than what they are of.
+        ball = max(math.hypot(scatter + away, math.sqrt(row_noise)), _LEAST_SPREAD)
+        targets = min(math.hypot(variance + off, math.sqrt(target_noise)), 1.0)
         signal = _SIGNAL * variance / features  # along each direction
         spread = scatter / ball / np.arange(1, features + 1)
         spread *= scatter / ball / spread.sum()
         known = spread * signal / targets
         left = signal * moment_noise / (known + moment_noise)
-        sampling = variance * (features + 1) / rows
-        found.append(off + float(left.sum()) + sampling)
+        always = variance * (features + 1) / rows + _CLIPPED * _SIGNAL * variance
+        found.append(off + float(left.sum()) + always)
     return float(np.mean(found))
 
 
