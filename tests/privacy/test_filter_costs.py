@@ -290,3 +290,14 @@ def test_the_gaussian_way_agrees_with_the_exact_curve():
     mu = brentq(lambda mu: gaussian_delta(epsilon=1.0, multiplier=1 / mu) - 1e-5, 0.1, 0.5)
     assert rule.allows("gaussian", rule.charge(compose([gaussian(mu * (1 - 1e-8))])))
     assert not rule.allows("gaussian", rule.charge(compose([gaussian(mu * (1 + 1e-8))])))
+
+
+def test_what_is_spent_is_stated_within_the_limit():
+    """The δ of releases of which only (ε, δ) is known comes out of that of the limit."""
+    ledger = Ledger(3.0, limit_delta=1e-4)
+    for event in (ApproximateEvent(epsilon=0.5, delta=4e-6), GaussianEvent(multiplier=4.0)):
+        ledger.spend(event, label="x")
+    assert 0.5 < ledger.spent.epsilon < 3
+    assert ledger.spent.delta <= 1e-4
+    alone = total(compose([GaussianEvent(multiplier=4.0)]), delta=1e-4 - 4e-6)
+    assert ledger.spent.epsilon == pytest.approx(0.5 + alone.epsilon, rel=1e-9)
