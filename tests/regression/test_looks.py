@@ -207,11 +207,11 @@ def test_minimizers_are_of_rows_in_the_unit_ball(link, intercept):
 N, SIGMA = 200, 20.0  # noise of 0.1 on each mean
 
 
-def location(means, *, intercept=True):
+def location(means, *, intercept=True, sigma=SIGMA):
     """Of (z, 1.6|z|², ½v, 0.8v²), with the public balls of BOUNDS."""
     problem = Problem(link="linear", bounds=BOUNDS, fit_intercept=intercept)
     look = LocationLook(cost=GAUSSIAN, problem=problem)
-    return look.read(answer(N * np.array(means), sigma=SIGMA, n=N))
+    return look.read(answer(N * np.array(means), sigma=sigma, n=N))
 
 
 def test_exact_location_sums():
@@ -260,6 +260,14 @@ def test_answers_beyond_what_rows_can_be_are_cut():
     assert low.bounds.radius == pytest.approx(0.7 * 0.1 * 4)
     assert (low.bounds.target_center, low.bounds.target_radius) == (
         5.0, pytest.approx(5 * 2.5 * math.sqrt(0.003)))  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", [1.0, 10.0, 100.0])
+def test_no_ball_is_larger_than_what_rows_can_fill(noise):
+    """Noise far above everything: a ball of its size would say that slopes are next to nothing."""
+    found = location([3 * noise, -noise, 0.0, 0.0, 0.0], sigma=noise * N)
+    center = np.linalg.norm(found.bounds.center - [1.0, 2.0]) / 4
+    assert found.bounds.radius <= 0.7 * (1 + center) * 4 * (1 + 1e-12)
 
 
 def test_a_line_through_the_public_center_is_not_moved():

@@ -128,7 +128,8 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         # E|z - c|², with the noise that z and c share taken out of their product
         shared = float(z @ shift) - kept * dimension * noise**2
         spread = square - 2 * shared + float(shift @ shift)
-        reach = math.sqrt(max(spread, _LEAST_SPREAD))
+        furthest = 1 + float(np.linalg.norm(shift))  # no row of the public ball is further from c
+        reach = math.sqrt(min(max(spread, _LEAST_SPREAD), furthest**2))
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         doubt = 2 * target_noise / LOCATION_WEIGHT
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
