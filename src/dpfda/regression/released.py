@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -94,6 +95,9 @@ class Released:
             sizes: belief that slopes have these relative sizes and explain the targets together;
                 otherwise each may be large by itself.
         """
+        return _drawn(self, size, sampling, None if sizes is None else tuple(sizes.tolist()))
+
+    def _slopes(self, size: int, *, sampling: bool, sizes: FloatArray | None) -> FloatArray:
         generator, width = np.random.default_rng(0), len(self.vector)
         covariance = self.vector_sigma**2 * np.eye(width)
         if sampling and self.residual_variance is not None:
@@ -145,3 +149,14 @@ class Released:
         given = msgspec.structs.asdict(body)
         arrays = {name: np.array(one) for name, one in given.items() if isinstance(one, list)}
         return cls(**(given | arrays))
+
+
+@lru_cache(maxsize=8)
+def _drawn(
+    released: Released, size: int, sampling: bool, sizes: tuple[float, ...] | None
+) -> FloatArray:
+    """Slopes, computed once: a verdict, warnings and bands of one fit all ask for them."""
+    given = None if sizes is None else np.array(sizes)
+    found = released._slopes(size, sampling=sampling, sizes=given)
+    found.flags.writeable = False
+    return found
