@@ -21,6 +21,10 @@ def plans() -> dict[str, StudyPlan]:
     spline = CurveEncoder("bspline", n_basis=4, scale=2.0)
     two: Any = {"classes": ("no", "yes")}
     return {
+        "answers": StudyPlan(
+            epsilon=2.0, n_people=3000, encoder=waves, design={"name": "answers",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "class_share": 0.3},
+            title="Puls über den Tag", **two),
         "questions": StudyPlan(
             epsilon=2.0, n_people=3000, encoder=waves, design={"name": "questions",
             "evaluation_share": 0.1, "temperature_share": 0.1, "range_is_loose": True},

@@ -20,7 +20,7 @@ def asked(plan: StudyPlan) -> Iterator[Task]:
     """One task of every kind of phase, of a study in which nobody answers."""
     server, seen = Server(plan), set()
     while not server.finished:
-        task = server.progress.tasks(0, 1)
+        task = server.run.tasks(0, 1)
         fixed = {name for name, value in task.to_dict().items() if isinstance(value, (str, bool))}
         kind = (task.name, *(str(getattr(task, name, "")) for name in sorted(fixed)))
         kind += (str(len(getattr(task, "folds", ()))),)

@@ -164,7 +164,18 @@ function reports(plan: Plan): Record<string, Terms> {
   return { vector: { dimension, mechanism_name: mechanism, label_share, protects: plan.protects, ...half(plan) } };
 }
 
+/** The label, and one question about each feature at most. */
+function answers(plan: Plan): Record<string, Terms> {
+  const d = plan.design.n_features ?? size(plan.encoder.basis);
+  return {
+    stump: { k: range(Math.min(d + 1, 30) + 1, 1), coordinates: range(d), positive: positives(plan), uses_label: oneOf(false, true) },
+    evaluation: { dimension: d, clipped: true, m: 1 },
+    ...confidence(plan, d, 0),
+  };
+}
+
 const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
+  answers,
   questions,
   linear,
   local_regression: regression,

@@ -115,6 +115,7 @@ const REPORTED: Rules = {
 
 /** Parameters of each design that this client takes part in. */
 const DESIGNS: Record<string, Rules> = {
+  answers: { ...KEPT, ordered: maybe(flag), center_known: flag, n_features: maybe(whole(1)), class_share: maybe(fraction) },
   questions: { ...KEPT, ...FEATURES, scales: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
   linear: { ...KEPT, ...FEATURES, reaches: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
   local_regression: { ...FEATURES, reaches: maybe(list(above)) },
@@ -141,7 +142,7 @@ function checkDesign(plan: Plan): void {
     && (given.class_share == null || k === 2)
     && (!loose || ordered(basis) || name === "linear")
     && (name !== "noisy_labels" || plan.protects === "labels")
-    && (!["exchange", "mrma_stream"].includes(name) || k === 2)
+    && (!["answers", "exchange", "mrma_stream"].includes(name) || k === 2)
     && (name !== "mrma_stream" || (given.new_classifiers ?? 10) <= (given.n_classifiers ?? 50))
     && (name !== "exchange" || candidates(given, d))
     && (name === "local_regression") === (plan.target_range !== null);

@@ -32,7 +32,13 @@ entries lie in, or a tuple of possible values."""
 class Design(
     Registered,
     family="design",
-    homes=("dpfda.questions", "dpfda.linear", "dpfda.mrma", "dpfda.boosting"),
+    homes=(
+        "dpfda.local.study.design",
+        "dpfda.questions",
+        "dpfda.linear",
+        "dpfda.mrma",
+        "dpfda.boosting",
+    ),
 ):
     """The public parameters of a way to learn: MRMA, moments, questions, ..."""
 

@@ -32,7 +32,7 @@ def public_uniforms(*, seed: int, phase: int, start: int, people: int, width: in
     generator.advance(start * steps)
     words = generator.random_raw(people * steps * _WORDS_A_STEP)
     uniforms = (words >> np.uint64(11)) * 2.0**-53
-    return np.asarray(uniforms.reshape(people, -1)[:, :width])
+    return np.asarray(uniforms.reshape(people, steps * _WORDS_A_STEP)[:, :width])
 
 
 def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) -> IntArray:

@@ -32,7 +32,7 @@ from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
-_HOMES = ("dpfda.mrma.study", "dpfda.boosting")
+_HOMES = ("dpfda.local.study.study", "dpfda.mrma.study", "dpfda.boosting")
 """Modules that register studies; one is imported when a study is not known yet."""
 _HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside the last one
 _HASHED_BITS = 30  # of numbers: another machine may round the last bits of a product otherwise
@@ -168,8 +168,22 @@ class Run:
         self.plan, self.phase = plan, 0
         self._steps: list[Step] = []
         self._passed: list[dict[str, Any]] = []
-        self._study = (make or _named(design.name))(design, plan)
+        self._make, self._study = make, (make or _named(design.name))(design, plan)
         self._go_on(None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A generator cannot be copied: a study that is not finished is replayed where it goes."""
+        if self.finished:
+            return {**self.__dict__, "_study": None}
+        return {"plan": self.plan, "make": self._make, "state": self.state()}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Go on from there."""
+        if "state" not in kept:
+            self.__dict__.update(kept)
+            return
+        Run.__init__(self, kept["plan"], kept["make"])
+        self.restore(kept["state"])
 
     @property
     def finished(self) -> bool:

@@ -1,0 +1,125 @@
+"""The classifier that follows: of all linear rules, the best one for people as they are believed.
+
+People are drawn from the posterior, each with a share, places and differences of their own, and a
+logistic regression is fitted to them. So the rule leans on a feature as far as it is known, the
+larger class wins where nothing is, and probabilities allow for what is not known.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import expit
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.local.study.posterior import Posterior
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.findings import Findings
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.study import Result
+
+_DRAWN = 2048  # draws, of four people each
+_NEWTON = 8  # steps; the loss is nearly quadratic after the first
+_RIDGE = 1.0  # people's worth of doubt in each coefficient
+_REACH = 4.0  # standard deviations from where on a feature says nothing more
+
+
+def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
+    """Classifier and findings after so many people answered."""
+    drawn, labels, weights = _people(posterior)
+    centers = weights @ drawn / weights.sum()
+    scales = _REACH * np.sqrt(weights @ (drawn - centers) ** 2 / weights.sum())
+    inside = np.clip((drawn - centers) / scales, -1, 1)
+    rule = _logistic(inside, labels, weights)
+    model = CurveModel(
+        intercept=rule[:1],
+        coefficients=rule[None, 1:],
+        centers=centers[None],
+        scales=scales[None],
+        clipped=True,
+        variances=np.zeros((1, len(rule))),  # probabilities allow for them already
+        **plan.stamp,
+    )
+    return Result(model, _findings(posterior, plan, scales, heard=heard, rule=rule))
+
+
+def _findings(
+    posterior: Posterior, plan: StudyPlan, scales: FloatArray, *, heard: int, rule: FloatArray
+) -> Findings:
+    """Differences and middles with what is not known of them; how frequent labels are."""
+    cloud = posterior.cloud
+    middle, log_width, d = np.moveaxis(cloud.points, 2, 0)
+    slopes = 2 * d / np.exp(log_width)
+    share, doubt = posterior.share
+    score = np.clip(np.sum(np.abs(rule[1:])), 0, None)
+    return Findings(
+        classes=plan.classes,
+        learnt="difference",
+        title="how far apart are the classes? (half, in standard deviations)",
+        features=[_estimates(cloud.mean(d), cloud.variance(d), heard)],
+        centers=_estimates(cloud.mean(middle), cloud.variance(middle), heard),
+        intercepts=[Estimate(posterior.log_odds[0], posterior.log_odds[1], heard)],
+        guessing=Estimate(min(share, 1 - share), doubt**0.5, heard) if heard else None,
+        covariances=[np.diag(cloud.variance(slopes) * scales**2)],
+        evidence=posterior.evidence if heard else None,
+        constant=bool(heard and abs(rule[0]) >= score),
+    )
+
+
+def _estimates(means: FloatArray, variances: FloatArray, heard: int) -> list[Estimate]:
+    return [
+        Estimate(float(mean), float(variance**0.5), heard)
+        for mean, variance in zip(means, variances, strict=True)
+    ]
+
+
+@lru_cache(maxsize=4)
+def _public(features: int) -> tuple[FloatArray, FloatArray]:
+    """The same random numbers for every study: nothing about anybody."""
+    generator = np.random.default_rng(0)
+    return generator.random((_DRAWN, features + 1)), generator.normal(size=(_DRAWN, features))
+
+
+def _people(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Features, labels ±1 and weights of people as the posterior has them.
+
+    Each draw stands for four: with both labels, as likely as they are, and with both signs of what
+    is normal, so that drawing itself says nothing of the labels.
+    """
+    cloud = posterior.cloud
+    chances, normals = _public(len(cloud.points))
+    share = posterior.shares[_chosen(posterior.share_weights, chances[:, 0])]
+    places = [
+        points[_chosen(weights, chances[:, 1 + feature])]
+        for feature, (points, weights) in enumerate(zip(*cloud, strict=True))
+    ]
+    middle, log_width, d = np.moveaxis(np.stack(places, axis=1), 2, 0)
+    drawn, labels, weights = [], [], []
+    for label, chance in ((1.0, share), (-1.0, 1 - share)):
+        for sign in (1.0, -1.0):
+            drawn.append(middle + np.exp(log_width) * (label * d + sign * normals))
+            labels.append(np.full(_DRAWN, label))
+            weights.append(chance / 2)
+    return np.concatenate(drawn), np.concatenate(labels), np.concatenate(weights)
+
+
+def _chosen(weights: FloatArray, chances: FloatArray) -> IntArray:
+    """Places of a weighted list, from uniform numbers."""
+    rising = np.cumsum(weights)
+    places = np.searchsorted(rising, chances * rising[-1])
+    return np.asarray(np.minimum(places, len(weights) - 1))
+
+
+def _logistic(inside: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatArray:
+    """Intercept and coefficients of a logistic regression, by Newton's method."""
+    rows = np.column_stack([np.ones(len(inside)), inside])
+    ridge = _RIDGE * np.var(rows, axis=0)
+    rule, ones = np.zeros(rows.shape[1]), (labels + 1) / 2
+    for _ in range(_NEWTON):
+        chance = expit(rows @ rule)
+        curvature = (rows.T * (weights * chance * (1 - chance))) @ rows + np.diag(ridge)
+        slope = rows.T @ (weights * (ones - chance)) - ridge * rule
+        rule = rule + np.linalg.solve(curvature, slope)
+    return np.asarray(rule)

@@ -1,0 +1,29 @@
+"""Answers of many people to questions about one feature."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfda.local.study.answers import above, label_answers, one_kind
+from dpfda.local.study.posterior import Posterior
+
+
+def answered(posterior: Posterior, truth: tuple[float, float, float], share: float) -> None:
+    """Means as expected of 600 answers of each kind at three thresholds, and of 600 labels."""
+    m, s, d = truth
+    threshold = np.array([m - s, m, m + s])
+    ones, others = above(threshold, np.array(m), np.array(s), np.array(d))
+    feature, asked, alpha = np.zeros(3, np.int64), np.full(3, 600.0), 0.5
+    for joined, mean in (
+        (False, share * ones + (1 - share) * others),
+        (True, share * ones - (1 - share) * others),
+    ):
+        told = one_kind(
+            feature, threshold, alpha * 600 * mean, asked,
+            alpha=alpha, expected=np.zeros(3), joined=joined,
+        )  # fmt: skip
+        posterior.told(told, [])
+    total = alpha * 600 * (2 * share - 1)
+    none = one_kind(*(np.zeros(0, np.int64), *[np.zeros(0)] * 3), alpha=alpha,
+                    expected=np.zeros(0), joined=True)  # fmt: skip
+    posterior.told(none, [label_answers(total, 600, alpha=alpha, expected=0.0)])

@@ -1,0 +1,91 @@
+"""The posterior: against brute force, and what it does with much and with little."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from answered import answered
+from scipy.special import expit
+
+from dpfda.local.study import beliefs as prior
+from dpfda.local.study.answers import above, label_answers
+from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.posterior import Posterior
+
+ONE = Beliefs(turns=(0,), levels=(True,))
+
+
+def test_before_anybody_answers_it_is_the_prior() -> None:
+    posterior = Posterior(Beliefs(turns=tuple(range(6)), levels=(True, *[False] * 5)))
+    np.testing.assert_allclose(posterior.hypotheses, posterior.beliefs.hypothesis_odds, atol=1e-9)
+    expected = posterior.beliefs.hypothesis_odds @ posterior.beliefs.included
+    np.testing.assert_allclose(posterior.says, expected, atol=1e-6)
+    assert posterior.evidence == pytest.approx(0.5)
+    assert posterior.share[0] == pytest.approx(0.5)
+
+
+def test_it_is_that_of_bayes() -> None:
+    """One feature, against 200 000 draws from the prior, weighted."""
+    posterior = Posterior(ONE)
+    answered(posterior, (0.1, 0.2, 0.5), 0.35)
+    rng = np.random.default_rng(0)
+    n = 200_000
+    places = ONE.places(0, rng.normal(size=(n, 3)))
+    d = prior.differences(rng.normal(size=n), rng.random(n))
+    says = rng.random(n) < ONE.hypothesis_odds @ ONE.included[:, 0]
+    d = np.where(says, d, 0.0)
+    odds = np.where(rng.random(n) < 0.5, 0.15, 1.4) * rng.normal(size=n)
+    share = expit(odds)
+    told = posterior.answers
+    logs = np.zeros(n)
+    for k in range(len(told.feature)):
+        ones, others = above(told.threshold[k], places[:, 0], np.exp(places[:, 1]), d)
+        plain = told.plain[k] - told.alpha[k] * (share * ones + (1 - share) * others)
+        joined = told.joined[k] - told.alpha[k] * (share * ones - (1 - share) * others)
+        own, _, label = told.weights[k]
+        logs -= 0.5 * (own * plain**2 + label * joined**2)
+    logs += label_answers(0.5 * 600 * -0.3, 600, alpha=0.5, expected=0.0).log_likelihood(share)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    size = 1 / (weights**2).sum()
+    cloud = posterior.cloud
+    for column, values in enumerate((places[:, 0], places[:, 1], d)):
+        mean = float(weights @ values)
+        spread = float(np.sqrt(weights @ (values - mean) ** 2))
+        found = float(cloud.mean(cloud.points[..., column])[0])
+        assert abs(found - mean) < 0.15 * spread + 4 * spread / np.sqrt(size)
+        deviation = float(np.sqrt(cloud.variance(cloud.points[..., column])[0]))
+        assert 0.8 < deviation / spread < 1.25
+    assert abs(posterior.share[0] - weights @ share) < 0.02
+
+
+@pytest.mark.parametrize("truth", [(0.1, 0.2, 0.5), (-0.6, 0.02, -1.2), (0.0, 0.1, 0.0)])
+def test_much_is_learnt_from_much(truth: tuple[float, float, float]) -> None:
+    posterior = Posterior(ONE)
+    for _ in range(8):
+        answered(posterior, truth, 0.3)
+    cloud = posterior.cloud
+    middle, width = cloud.mean(cloud.points[..., 0])[0], cloud.mean(cloud.points[..., 1])[0]
+    assert abs(middle - truth[0]) < 0.2 * truth[1]
+    assert abs(width - np.log(truth[1])) < 0.2
+    assert abs(cloud.mean(cloud.points[..., 2])[0] - truth[2]) < 0.15
+    assert (posterior.evidence > 0.99) is (truth[2] != 0)
+    assert abs(posterior.share[0] - 0.3) < 0.03
+
+
+def test_answers_about_one_feature_say_something_of_the_others() -> None:
+    beliefs = Beliefs(turns=(0, 1, 2, 3), levels=(True, False, False, False))
+    posterior = Posterior(beliefs)
+    cloud = posterior.cloud
+    before = cloud.mean(cloud.points[..., 1])
+    for _ in range(4):
+        answered(posterior, (0.1, 0.005, 0.0), 0.5)  # a range that is far too wide
+    cloud = posterior.cloud
+    assert np.all(cloud.mean(cloud.points[..., 1])[1:] < before[1:] - 0.5)
+
+
+def test_a_share_that_is_public_stays() -> None:
+    posterior = Posterior(Beliefs(turns=(0,), levels=(True,), class_share=0.2))
+    answered(posterior, (0.1, 0.2, 0.5), 0.4)
+    assert posterior.share[0] == pytest.approx(0.2)
+    assert posterior.share[1] == pytest.approx(0.0)
