@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
+from dpfda.curves.waved import smooth_curves
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.linear.design import LinearDesign
 from dpfda.linear.regression_design import RegressionDesign
@@ -128,7 +129,7 @@ def plan_study(
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
-        encoder = _smooth_curves(value_range, domain_range)
+        encoder = smooth_curves(value_range, domain_range, features=_MOST_FEATURES)
     known: dict[str, Any] = {
         "ordered": ordered or encoder.basis.ordered,
         "center_known": center_known,
@@ -199,24 +200,6 @@ def _in_order(classes: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(sorted(classes))
     except TypeError:
         raise InvalidParameter("classes", "all of them words, or all numbers", classes) from None
-
-
-def _smooth_curves(value_range: Any, domain_range: Any) -> CurveEncoder:
-    if len(value_range) and all(isinstance(one, Sized) for one in value_range):
-        channels = [_smooth_curves(one, domain_range) for one in value_range]
-        return channels[0] if len(channels) == 1 else CurveEncoder.side_by_side(channels)
-    low, high = _validate.interval("value_range", value_range)
-    start, end = _validate.interval("domain_range", domain_range)
-    # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
-    stretch = math.sqrt(end - start)
-    return CurveEncoder(
-        "cosine",
-        n_basis=_MOST_FEATURES,
-        domain_range=(start, end),
-        rescale="clip",
-        center=[(low + high) / 2 * stretch] + [0.0] * (_MOST_FEATURES - 1),
-        scale=(high - low) / 2 * stretch,
-    )
 
 
 _FACTS: Any = msgspec.defstruct(

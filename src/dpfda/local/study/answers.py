@@ -14,6 +14,7 @@ likelihood of a feature's place and difference is a polynomial of degree two in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,9 +52,10 @@ class Answers(NamedTuple):
         nothing = np.zeros(0)
         return cls(np.zeros(0, np.int64), nothing, nothing, nothing, nothing, np.zeros((0, 3)))
 
-    def joined_by(self, others: Answers) -> Answers:
-        """These and others."""
-        return Answers(*(np.concatenate(both) for both in zip(self, others, strict=True)))
+    @classmethod
+    def all_of(cls, several: Sequence[Answers]) -> Answers:
+        """Several of them together."""
+        return cls(*(np.concatenate(parts) for parts in zip(*several, strict=True)))
 
     def of(self, feature: int) -> Answers:
         """Those about one feature."""

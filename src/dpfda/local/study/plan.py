@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from dpfda import _validate
 from dpfda.curves import CurveEncoder
+from dpfda.curves.waved import smooth_curves
 from dpfda.local.study.design import AnswersDesign
 from dpfda.protocol.plan import Label, StudyPlan
 
@@ -19,7 +18,7 @@ def plan_answers(
     epsilon: float,
     *,
     classes: tuple[Label, Label],
-    value_range: tuple[float, float] | None = None,
+    value_range: Any = None,
     feature_ranges: Any = None,
     domain_range: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
@@ -32,7 +31,8 @@ def plan_answers(
         n_people: how many take part.
         epsilon: what each of them spends, once.
         classes: both labels.
-        value_range: of curves, the public (low, high) of x(t). It may be far too wide.
+        value_range: of curves, the public (low, high) of x(t), or one pair a channel; it may
+            be far too wide.
         feature_ranges: of a table instead, as `CurveEncoder` takes them.
         domain_range: public (start, end) of t.
         seed: of the study's public randomness.
@@ -47,18 +47,7 @@ def plan_answers(
     if value_range is None:
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
-        low, high = _validate.interval("value_range", value_range)
-        start, end = _validate.interval("domain_range", domain_range)
-        # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
-        stretch = math.sqrt(end - start)
-        encoder = CurveEncoder(
-            "cosine",
-            n_basis=_FEATURES,
-            domain_range=(start, end),
-            rescale="clip",
-            center=[(low + high) / 2 * stretch] + [0.0] * (_FEATURES - 1),
-            scale=(high - low) / 2 * stretch,
-        )
+        encoder = smooth_curves(value_range, domain_range, features=_FEATURES)
     return StudyPlan(
         epsilon=epsilon,
         n_people=n_people,

@@ -29,6 +29,7 @@ _KEPT = 5  # every fifth point stays as the beliefs drew it, whatever answers sa
 _WIDER = 1.2  # than the weighted points: the variance that new ones are drawn with
 _STUDENT = 6.0  # degrees of freedom of their law
 _SHARES, _REACH = 9, 3.0  # values of logit π, and how many deviations they reach
+_WIDEST = 30.0  # |log s|: beyond that numbers are not normal, and no belief is there
 _CLOSER = 0.35  # of the distance of two values: the least deviation that is seen between them
 _FEW_SHARES, _AT_AN_END = (
     3.0,
@@ -88,6 +89,7 @@ class _Half:
         chances = np.clip(ndtr(self._normals[:, -1]), 1e-6, 1 - 1e-6)
         stretched = np.sqrt(_STUDENT / 2 / gammaincinv(_STUDENT / 2, chances))
         new = center + (self._normals[:, :dims] * stretched[:, None]) @ root.T
+        new[:, 1] = np.clip(new[:, 1], -_WIDEST, _WIDEST)
         new[:kept] = self._first[feature, :kept, :dims]
         self.points[feature, :, :dims] = new
         near = _log_student(np.linalg.solve(root, (new - center).T).T) - np.log(np.diag(root)).sum()
@@ -131,7 +133,7 @@ class Posterior:
 
     def told(self, answers: Answers, labels: list[Labels]) -> None:
         """Take in answers."""
-        self.answers = self.answers.joined_by(answers)
+        self.answers = Answers.all_of([self.answers, answers])
         self._labels += labels
         for half in self._halves:
             half.hear(answers)

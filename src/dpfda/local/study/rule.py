@@ -1,7 +1,7 @@
 """The classifier that follows: of all linear rules, the best one for people as they are believed.
 
-People are drawn from the posterior, each with a share, places and differences of their own, and a
-logistic regression is fitted to them. So the rule leans on a feature as far as it is known, the
+People are drawn as they are believed to be, feature by feature, and a logistic regression is fitted
+to them. So the rule leans on a feature as far as it is known, the
 larger class wins where nothing is, and probabilities allow for what is not known.
 """
 
@@ -53,18 +53,16 @@ def _findings(
     middle, log_width, d = np.moveaxis(cloud.points, 2, 0)
     slopes = 2 * d / np.exp(log_width)
     share, doubt = posterior.share
-    score = np.clip(np.sum(np.abs(rule[1:])), 0, None)
     return Findings(
         classes=plan.classes,
         learnt="difference",
         title="how far apart are the classes? (half, in standard deviations)",
         features=[_estimates(cloud.mean(d), cloud.variance(d), heard)],
         centers=_estimates(cloud.mean(middle), cloud.variance(middle), heard),
-        intercepts=[Estimate(posterior.log_odds[0], posterior.log_odds[1], heard)],
         guessing=Estimate(min(share, 1 - share), doubt**0.5, heard) if heard else None,
         covariances=[np.diag(cloud.variance(slopes) * scales**2)],
         evidence=posterior.evidence if heard else None,
-        constant=bool(heard and abs(rule[0]) >= score),
+        constant=bool(heard and abs(rule[0]) >= np.abs(rule[1:]).sum()),
     )
 
 

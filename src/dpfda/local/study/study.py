@@ -60,6 +60,7 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
         batch = best_batch(posterior, people, left=left - people, epsilon=plan.epsilon)
         about: list[Answers] = []
         labels: list[Labels] = []
+        came = 0
         for part in parts_of(batch, people):
             left -= part.people
             then = [Step("answers", left), *last]
@@ -67,11 +68,9 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
             some, label = part.heard(told, batch)
             about.append(some)
             labels += label
-            phase, heard = phase + 1, heard + part.people_of(told)
-        for some in about[1:]:
-            about[0] = about[0].joined_by(some)
-        posterior.told(about[0], labels)
-        done += people
+            phase, came = phase + 1, came + part.people_of(told)
+        posterior.told(Answers.all_of(about), labels)
+        done, heard = done + people, heard + came
     found = so_far()
     found = yield from _tempered(found, plan, tempered, phase, last[1:])
     return (yield from _evaluated(found, plan, evaluated))
@@ -135,9 +134,7 @@ class Part(NamedTuple):
         rising = np.cumsum(self.weight)
         size = len(self.feature)
         about = np.maximum(self.feature, 0)
-        each = np.bincount(about, self.weight).astype(
-            np.float64
-        )  # in rows every feature is asked about
+        each = np.bincount(about, self.weight).astype(np.float64)  # of every feature, in rows
         ends = np.append(0, np.cumsum(np.bincount(about)))
         width = len(each) + self.questions - 1 if rows else 1
 
