@@ -152,6 +152,17 @@ def test_targets_of_a_kernel_machine() -> None:
     assert told(plane, RNG.uniform(size=(40_000, 2)), 70 + noise)
 
 
+def test_curves_in_their_range_as_a_whole_are_not_cut() -> None:
+    """Points beyond a range count where the curve is no longer than the range allows."""
+    x = RNG.uniform(-1, 1, size=(4000, 1))
+    peaks = np.exp(-0.5 * ((T - 0.5) / 0.05) ** 2) * (3 + x)  # up to 4, of norm 1.2 at most
+    slopes = PrivateFunctionOnScalar(
+        10.0, value_range=(-2, 2), feature_ranges=(-1, 1), random_state=0
+    )
+    assert not told(slopes, x, peaks)
+    assert slopes.predict([[0.0]]).max() == pytest.approx(3, abs=0.2)  # and not 2
+
+
 def test_noise_is_no_evidence() -> None:
     limit = 2.0
     edge = np.array([0.96 * limit, 0.0])

@@ -42,8 +42,8 @@ FITS: dict[str, tuple[Fit, int, int]] = {
         lambda **kw: PrivateFunctionOnScalar(1.0, bound=1.5, feature_norm_bound=1.0, **kw).fit(
             X, CURVES
         ),
-        2,
-        2,
+        3,
+        3,
     ),
     "kernel machine": (
         lambda **kw: PrivateKernelMachine(1.0, **BOX, target_range=(-1, 1), **kw).fit(X, X[:, 0]),

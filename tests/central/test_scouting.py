@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from courses import course
+from scipy.stats import norm
 
 from dpfda import PrivateCovariance, PrivateMean, PrivateMoments
 from dpfda.central.adaptive import Adaptive
@@ -140,9 +141,9 @@ def test_a_count_may_be_wrong_by_what_its_noise_is(delta: float) -> None:
         noise = math.log(6 / 0.01) / each.epsilon_spent if each.pure else 4.0 / each.mu
         outside = max(0.02, noise / n)
         assert (outside > 0.02) is (n == 2000)
-        for share, norm in ((1 - outside + 1e-6, 4.0), (1 - outside - 1e-6, MAGNITUDES[-1])):
+        for share, found in ((1 - outside + 1e-6, 4.0), (1 - outside - 1e-6, MAGNITUDES[-1])):
             looks, _ = located_at(4.0, 0.5, n=n, delta=delta, inside=share)
-            assert looks[6].radius == (3 if outside > 0.25 else 2) * norm
+            assert looks[6].radius == (3 if outside > 0.25 else 2) * found
 
 
 def test_with_much_noise_there_is_more_room() -> None:
@@ -196,12 +197,13 @@ def test_noise_that_makes_the_radius_is_seen() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_curves_beyond_their_bound_are_counted(delta: float) -> None:
-    """A twentieth and five deviations of noise: some; four fifths: nearly all."""
+    """A twentieth and what noise exceeds twice in 1000 times: some; four fifths: nearly all."""
     known = asked(bound=1.0, delta=delta, n=4000)
     (check, *_), _ = course(known.questions(), [1e9], n=4000)
     assert isinstance(check, RadiusCount)
     assert check.radius == pytest.approx(1.0)
-    edge = 0.05 * 4000 + 5 * math.sqrt(float(check.noise.law.variance[0]))
+    scale = float(check.noise.law.scales[0])
+    edge = 0.05 * 4000 + scale * (norm.isf(0.002) if delta else math.log(250))
     for outside, word in (
         (edge - 1, ""),
         (edge + 1, "more than a few"),

@@ -6,20 +6,17 @@ import warnings
 from functools import lru_cache, partial
 from itertools import product
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.adaptive import WIDENED
 from dpfda.datasets import simulate_001
 from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.moments.estimator import PrivateMoments
-from dpfda.moments.mean_estimator import PrivateMean
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
-from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves
+from dpfda_bench.benchmarks._curve_families import FAMILIES, curves
 from dpfda_bench.benchmarks._local_regression import simulated
 from dpfda_bench.goals import Goal, at_least, at_most
 
@@ -33,10 +30,8 @@ GOALS: dict[str, Goal] = {
 _LEVELS = (0.0, 5.0)  # where the curves lie in their range: in the middle, and far from it
 _LOOSE = 100
 _SIZES = (1000, 5000)
-_MANY = 10_000  # people of means of skewed curves
 _REPLICATIONS, _FEW = 60, 5
 _LEARNERS = 20
-_SKEWED = ("lognormal", "gaussian")
 _EPSILON = 1.0
 Span = tuple[float, float] | None
 
@@ -64,15 +59,11 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     for task, learn in (("classifier", _classes), ("regression", _line)):
         told, found = np.array(sweep.run(learn, product(people))).mean(axis=0)
         figures[f"{task}_told"], figures[f"{task}_found"] = float(told), float(found)
-    for family in _SKEWED:
-        figures[f"widened_{family}"] = _widened(family, 2 if quick else _REPLICATIONS)
     notes = [
         f"{len(seeds)} replications a row, ε = {_EPSILON:g}. The right range about 0 holds "
         "99.9 % of all values; half the norm is half of √(average of X²) about 0.",
         "Costs are mean squared errors over those with the right range, averaged over the rows; "
         "warnings are the worst row's, with δ.",
-        f"widened: squared error of `PrivateMean` about the population's mean, n = {_MANY}, "
-        "δ = 1e-5, over that with a radius which is not widened for skewed curves.",
         f"classifier, regression: errors in %, and mean squared errors over the variance, of "
         f"{len(people)} simulated studies of 3000 people, range told and found, ε = {_EPSILON:g}.",
         "Constants of the search were chosen on the Gaussian and exponential curves of this file.",
@@ -132,19 +123,6 @@ def _released(rows: FloatArray, span: Span, delta: float, seed: int) -> tuple[fl
         model.fit(rows)
     told = any("too small" in text for text in model.moments_.warnings)
     return float(np.mean((model.means_[0] - rows.mean(axis=0)) ** 2)), float(told)
-
-
-def _widened(family: str, replications: int) -> float:
-    """Squared error of a mean over that with a narrower radius."""
-    found = []
-    for factor in (WIDENED, 1.0):
-        with patch("dpfda.central.adaptive.WIDENED", factor):
-            for seed in range(replications):
-                model = PrivateMean(_EPSILON, value_range=RANGE, delta=1e-5, random_state=seed)
-                model.fit(curves(family, _MANY, seed))
-                found.append(np.mean((model.mean_ - MEAN) ** 2))
-    wide, narrow = np.reshape(found, (2, replications)).mean(axis=1)
-    return float(wide / narrow)
 
 
 def _row(cell: tuple[str, float, int, float], found: list[list[float]]) -> dict[str, Any]:

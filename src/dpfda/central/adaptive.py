@@ -24,7 +24,6 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
-WIDENED = 1.0  # of a radius that was found: clipping moves the mean of skewed curves
 DOUBTED = 0.3
 """A mean whose expected squared error is more than that part of the public center's is doubted."""
 FINER = (
@@ -86,9 +85,9 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         """Coefficients, and how much is left out."""
         return self.layout(mean).rows(records)
 
-    def at_the_bound(self, mean: MeanRelease, release: Release) -> bool:
+    def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
         """Only where the curves beyond the bound were not counted, which tells more (`beyond`)."""
-        return release.parameters["stages"] == 1 and super().at_the_bound(mean, release)
+        return super().at_the_bound(mean, release) if release.parameters["stages"] == 1 else ()
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """One query, or two and a search between them."""
@@ -107,8 +106,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
             axes=layout.axes(TILT), first=plan.first, search=plan.search, coarse=plan.coarse
         )
         found = yield from scouting.questions(mean)
-        radius = found.radius * WIDENED
-        second = yield BallMean(cost=found.left, **found.place, radius=radius)
+        second = yield BallMean(cost=found.left, **found.place, radius=found.radius)
         fine = found.place["center"] + second.values
         noisy, laws = combined((fine, second.noise), found.coarse)
         return concluded(
@@ -117,7 +115,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
             noisy,
             laws,
             stages=2,
-            radius=radius,
+            radius=found.radius,
             clipped=clipped_away(found.radius, found.outside, mean.n),
             warnings=found.warnings,
         )

@@ -33,6 +33,11 @@ BEYOND = (
     "more than a few curves reach beyond their public bound: it is probably too small, and then "
     "the result is wrong whatever its band says"
 )
+AT_THE_EDGE = (
+    "the mean lies at the edge of its public bound, as far as noise tells: if curves reach beyond "
+    "the bound, the result is wrong whatever its band says. Check that the public range holds the "
+    "curves"
+)
 OUTSIDE = (
     "more than a few curves lie outside their public range: it is probably too small, and what is "
     "outside was pulled into it"

@@ -150,6 +150,7 @@ class CuratedCurveEstimator(CentralEstimator):
 
     reads: ClassVar[tuple[str, ...]] = ()  # besides curves of one channel
     _finds_range = False  # whether it can do without a range, as its conversation can
+    _counts_outside = False  # whether its conversation counts curves outside and pulls them in
 
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
     domain_range: tuple[float, float] | None = None
@@ -214,7 +215,7 @@ class CuratedCurveEstimator(CentralEstimator):
         )
         if value_range is not None:
             low, high = _validate.interval("value_range", value_range)
-            room = _ROOM * (high - low) * self._finds_range
+            room = _ROOM * (high - low) * (self._finds_range or self._counts_outside)
             records = np.clip(records, low - room, high + room)
         middle_curve = as_function(center, records.shape[1])
         return HeldRecords((records - middle_curve,), grid, (bound,), middle_curve)

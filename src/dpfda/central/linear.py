@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import EDGE, far_apart
+from dpfda.central.conversation import EDGE, far_apart, too_small
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.mean import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
@@ -175,13 +175,14 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         thresholds = self._thresholds(kept, chosen["psi"])
         return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
 
-    def at_the_bound(self, mean: MeanRelease, release: Release) -> bool:
+    def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
         """By how long the mean is at least: a coefficient that is not 0 was past its threshold."""
         (law,) = release.noise
         blur = math.log(law.scales.size / _FALSE_ALARMS) * law.scales  # of Laplace noise
         least = np.maximum(np.abs(release.noisy) - blur, 0.0)
         least += (least > 0) * self.look(mean).thresholds
-        return float(least @ least) >= (EDGE * mean.bound) ** 2
+        long = float(least @ least) >= (EDGE * mean.bound) ** 2
+        return (too_small("their public bound"),) * long
 
     def _thresholds(self, eigenvalues: FloatArray, psi: float) -> FloatArray:
         return np.asarray(psi / (2 * eigenvalues ** (self.eta / 2)))

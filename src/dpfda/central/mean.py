@@ -13,7 +13,13 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import CurveConversation, reaches, too_small
+from dpfda.central.conversation import (
+    AT_THE_EDGE,
+    EDGE,
+    CurveConversation,
+    reaches,
+    too_small,
+)
 from dpfda.central.quadrature import Grid, as_grid
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
@@ -60,13 +66,21 @@ class FunctionMechanism(
     def examples(cls) -> list[Self]:
         """A few instances for checks and audits."""
 
-    def at_the_bound(self, mean: MeanRelease, release: Release) -> bool:
-        """Whether what was released shows that nearly all curves were pulled back to the bound."""
+    def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
+        """What is to be said where nearly all curves were, or may have been, pulled to the bound.
+
+        A mean that is shorter than the bound by less than one deviation of its noise does not tell.
+        """
         weights = release.basis.weights
         limit = mean.bound * math.sqrt(weights.sum() if self.bounds_largest else 1.0)
-        values = release.noisy @ release.basis.functions * np.sqrt(weights)
-        variance = release.variance_along(release.basis.functions) * weights
-        return reaches(values, variance, limit)
+        functions = release.basis.functions * np.sqrt(weights)
+        values, variance = release.noisy @ functions, release.variance_along(functions)
+        if reaches(values, variance, limit):
+            return (too_small("their public bound"),)
+        length = math.sqrt(max(float(values @ values - variance.sum()), 0.0))
+        along = functions @ values / max(float(np.linalg.norm(values)), 1e-300)
+        blur = math.sqrt(float(release.variance_along(along[:, None])[0]))
+        return (AT_THE_EDGE,) * (length > 0 and length + blur >= EDGE * limit and blur < limit / 2)
 
     def budget(self, mean: MeanRelease) -> Cost:
         """What it spends of (ε, δ): all of it, as Gaussian noise where δ > 0."""
@@ -139,7 +153,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """A mean as long as the bound."""
-        return (too_small("their public bound"),) * self.mechanism.at_the_bound(self, release)
+        return self.mechanism.at_the_bound(self, release)
 
     def among_sites(self) -> Self:
         """With Gaussian noise where a δ is given."""

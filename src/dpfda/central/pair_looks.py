@@ -9,8 +9,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.central.looks import Body, MeanLook
+from dpfda.central.radius import RadiusCount
 from dpfda.central.records import clip_rows
 from dpfda.curves.symmetric import Triangle
 from dpfda.privacy.cost import Cost
@@ -120,3 +121,32 @@ class CrossProducts(PairLook, name="cross_products"):
         x = self.scaled(records[0])
         y = clip_rows(records[1][:, : self.coefficients], self.bound)
         return np.asarray((x[:, :, None] * y[:, None, :]).reshape(len(x), -1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairRadiusCount(RadiusCount, name="pair_radius_count"):
+    """How many curves lie within a public radius, whatever their covariates.
+
+    Privacy:
+        That of `RadiusCount`.
+
+    Attributes:
+        covariates: numbers in a vector x, which are not looked at.
+    """
+
+    covariates: int = whole(most=1 << 12)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Vectors and coefficients."""
+        return self.covariates, len(self.center)
+
+    def block(self, records: Records) -> IntArray:
+        """The count."""
+        return super().block(records[1:])
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two covariates, pure."""
+        cost, center = Cost(epsilon=1.0), np.zeros(2)
+        return [cls(cost=cost, n=5, center=center, axes=np.ones(2), radius=1.0, covariates=2)]

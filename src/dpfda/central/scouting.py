@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
@@ -21,6 +22,7 @@ from dpfda.central.radius import Place, RadiusCount, find_radius, halved, left_o
 from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 
 MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
@@ -37,7 +39,7 @@ _MISLED = 0.01  # and with pure ε, the probability that some count of a search 
 _SPARE = 2.0  # by how much a radius that was found is widened: some curves were left outside
 _TOLD = 0.1  # of the curves: what the noise of the count of curves beyond their bound may be
 _FEW = 0.05  # of the curves: so many may be longer than their bound
-_SURE = 5.0  # deviations of noise that a warning needs besides: Laplace noise has long tails
+_BY_CHANCE = 0.002  # probability of a warning that noise alone makes
 _MOST = 0.8  # of the curves: so many are nearly all
 _ROUNDED = 1e-9  # of a bound: curves that lie on it are not beyond
 _GUESSED = 2  # coefficients of the guess: level and slope
@@ -144,16 +146,36 @@ def beyond(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
     are there as well.
     """
     budget, size = region.budget, len(region.center)
-    needed = _TOLD * asked.n * (budget.epsilon_spent / math.sqrt(2) if budget.pure else budget.mu)
-    share = min(0.05, max(0.01, 1 / needed if budget.pure else 1 / needed**2))
-    check = budget.part(share)
+    check = price_of_a_count(budget, asked.n)
     place = asked.place(np.zeros(size), np.ones(size))
-    inside = yield RadiusCount(cost=check, **place, radius=region.bound * (1 + _ROUNDED))
-    outside = asked.n - float(inside.values[0])
-    told: tuple[str, ...] = ()
-    if outside > _FEW * asked.n + _SURE * inside.sigma:
-        told = (too_small("their public bound") if outside > _MOST * asked.n else BEYOND,)
-    return region._replace(budget=budget.rest(check), warnings=told)
+    inside = yield RadiusCount(cost=check, **place, radius=bound_of_a_count(region.bound))
+    return region._replace(budget=budget.rest(check), warnings=counted(inside, asked.n))
+
+
+def price_of_a_count(budget: Cost, n: int) -> Cost:
+    """What the count of those within a public bound costs: from 1 % to 5 % of a budget."""
+    needed = _TOLD * n * (budget.epsilon_spent / math.sqrt(2) if budget.pure else budget.mu)
+    return budget.part(min(0.05, max(0.01, 1 / needed if budget.pure else 1 / needed**2)))
+
+
+def bound_of_a_count(bound: float) -> float:
+    """The bound, and a hair more: who lies on it is within."""
+    return bound * (1 + _ROUNDED)
+
+
+def counted(inside: Answer, n: int) -> tuple[str, ...]:
+    """What is to be said of a public bound that holds so many of n curves, by a noisy count."""
+    outside = n - float(inside.values[0])
+    if outside <= _FEW * n + _by_chance(inside.noise):
+        return ()
+    return (too_small("their public bound") if outside > _MOST * n else BEYOND,)
+
+
+def _by_chance(law: NoiseLaw) -> float:
+    """What the noise of a count exceeds twice in a thousand times."""
+    if law.law == "gaussian":
+        return float(norm.isf(_BY_CHANCE) * law.scales[0])
+    return math.log(1 / (2 * _BY_CHANCE)) * float(law.scales[0])  # Laplace; spherical in 1 number
 
 
 def located(asked: CurveConversation[Any], region: Region) -> Questions[Region]:

@@ -33,7 +33,7 @@ for _module, _kind, _names in (
     ("central.looks", "l2_noise", ("covariate_products", "cross_products")),
     ("central.looks", "l1_noise", ("cell_counts", "nearest_mean")),
     ("central.looks", "l2_noise", ("cell_counts", "nearest_mean")),
-    ("central.looks", "l2_noise", ("radius_count",)),
+    ("central.looks", "l2_noise", ("radius_count", "pair_radius_count")),
     ("central.looks", "l2_noise", ("joint_moments",)),
     ("central.looks", "l2_noise", ("sparse_mean", "sparse_times", "sparse_moments")),
     ("central.looks", "l1_noise", ("shrunk_mean",)),

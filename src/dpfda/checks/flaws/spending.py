@@ -74,7 +74,7 @@ plant(
     "the noise chosen for coefficient functions spends twice the ε that was announced",
     lambda: [
         patch(
-            "dpfda.central.function_on_scalar.FunctionOnScalarRelease.whole",
+            "dpfda.central.effects_asked.FunctionOnScalarRelease.whole",
             property(lambda asked: Cost(epsilon=2 * asked.epsilon)),
         )
     ],
