@@ -258,13 +258,15 @@ def test_the_command_reads_its_options(tmp_path: Path, monkeypatch: pytest.Monke
     ("mean", 40, 1.0),
     ("mean with inference", 10, 10.0),
     ("function-on-scalar", 1500, 10.0),
+    ("regression", 3000, 10.0),
+    ("coefficients (gaussian_fm)", 3000, 10.0),
 ])  # fmt: skip
 def test_wrong_ranges_are_told(kind: str, n: int, epsilon: float) -> None:
     """Of releases that fail nearly all have a warning; right ranges are not called too small."""
-    price = ((epsilon, 0.0),)
+    price = ((epsilon, 1e-6),)
     wrong = trials(kind, n, range(40), price, wrong=True)
-    failed = [one for one in wrong if one.error > one.public / 2 or not one.holds]
-    assert len(failed) >= 15
+    failed = [one for one in wrong if one.error > one.public / 2 or one.holds is False]
+    assert len(failed) >= 8
     assert sum(not one.warned for one in failed) <= 0.05 * 40
     right = [
         one for one in trials(kind, n, range(45), price, compare=False) if one.slack == "right"

@@ -29,6 +29,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.methods import RegressionMechanism
+from dpfda.regression.outside_look import OUTSIDE
 
 T = np.linspace(0, 1, 40)
 RNG = np.random.default_rng(0)
@@ -240,8 +241,47 @@ def test_their_targets_show(name: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = model.fit(*many).fit_.warnings
+        if ends == (0, 62) and RegressionMechanism.named(name).additive:  # a tenth of them outside
+            assert found == (OUTSIDE,)
+            continue
         assert len(found) == said, (ends, found)
         assert all("nearly all targets are at one end" in text for text in found)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_people_outside_their_ranges_are_counted(delta: float, intercept: bool) -> None:
+    """Also those below the range of a line through 0, and not those at an end."""
+    whole = np.round(AGE / 10)[:, None]  # from 2 to 9
+    right: dict[str, Any] = {"feature_ranges": (2, 9), "target_range": (-100, 100)}
+    for more, outside in (
+        ({}, False),
+        ({"feature_ranges": (2, 6)}, True),
+        ({"feature_ranges": (5, 9)}, True),
+        ({"target_range": (-1, 5)}, True),
+    ):
+        model = PrivateLinearRegression(
+            4.0, delta=delta, fit_intercept=intercept, random_state=0, **(right | more)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = model.fit(whole, whole[:, 0]).model_.warnings
+        assert (OUTSIDE in found) is outside, more
+
+
+def test_values_outside_count_as_the_end_of_their_range() -> None:
+    """But for a hair, by which they are counted."""
+    far = np.where(AGE > 60, 1000.0, AGE)[:, None]
+    cut = np.minimum(far, 60.0)
+    known: dict[str, Any] = {
+        "mechanism": "gaussian_fm", "feature_ranges": (20, 60), "target_range": (20, 90)
+    }  # fmt: skip
+    slopes = []
+    for rows in (far, cut):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            slopes.append(PrivateLinearRegression(2.0, random_state=0, **known).fit(rows, AGE))
+    assert slopes[0].coef_ == pytest.approx(slopes[1].coef_, rel=1e-6)
 
 
 @pytest.mark.parametrize("low", [0.0, 90.0])

@@ -134,8 +134,9 @@ def test_coefficients_are_told_in_the_units_of_the_table():
     assert model.predict(patients) == pytest.approx(np.clip(line, 0, 50))
     # The ranges of the other scale give the same noise, hence the same line.
     scaled = (patients - [55, 1]) / [35, 1]
-    same = linear(1.0, mechanism="gaussian_fm", feature_norm_bound=np.sqrt(2), random_state=0,
-                  target_range=(0, 50)).fit(scaled, dose)  # fmt: skip
+    same = PrivateLinearRegression(
+        1.0, mechanism="gaussian_fm", feature_ranges=(-1, 1), target_range=(0, 50), random_state=0
+    ).fit(scaled, dose)
     assert model.coef_ == pytest.approx(same.coef_ / [35, 1], abs=1e-4)
 
 

@@ -16,12 +16,13 @@ from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts, PairRadiusCount
 from dpfda.central.quadrature import as_grid
 from dpfda.central.release import Release
-from dpfda.central.scouting import bound_of_a_count, counted, price_of_a_count
+from dpfda.central.scouting import bound_of_a_count, counted
 from dpfda.central.solved import Solved
 from dpfda.curves.symmetric import floored
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.outside import price_of_a_count
 from dpfda.protocol.query import Records
 
 _END = 0.99  # of a range: fewer than one in two hundred are at its other end

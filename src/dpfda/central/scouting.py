@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
@@ -24,6 +23,7 @@ from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.outside import more_than_a_few, price_of_a_count
 
 MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
 """Norms that are tried where nothing is known: public and fixed, whatever the data."""
@@ -37,9 +37,6 @@ _NEAR = 2.0 ** (np.arange(-29, 3) / 2)  # of a norm: how far curves may lie from
 _CERTAIN = 4.0  # deviations of noise that a count must be wrong by to mislead a search
 _MISLED = 0.01  # and with pure ε, the probability that some count of a search does
 _SPARE = 2.0  # by how much a radius that was found is widened: some curves were left outside
-_TOLD = 0.1  # of the curves: what the noise of the count of curves beyond their bound may be
-_FEW = 0.05  # of the curves: so many may be longer than their bound
-_BY_CHANCE = 0.002  # probability of a warning that noise alone makes
 _MOST = 0.8  # of the curves: so many are nearly all
 _ROUNDED = 1e-9  # of a bound: curves that lie on it are not beyond
 _GUESSED = 2  # coefficients of the guess: level and slope
@@ -152,12 +149,6 @@ def beyond(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
     return region._replace(budget=budget.rest(check), warnings=counted(inside, asked.n))
 
 
-def price_of_a_count(budget: Cost, n: int) -> Cost:
-    """What the count of those within a public bound costs: from 1 % to 5 % of a budget."""
-    needed = _TOLD * n * (budget.epsilon_spent / math.sqrt(2) if budget.pure else budget.mu)
-    return budget.part(min(0.05, max(0.01, 1 / needed if budget.pure else 1 / needed**2)))
-
-
 def bound_of_a_count(bound: float) -> float:
     """The bound, and a hair more: who lies on it is within."""
     return bound * (1 + _ROUNDED)
@@ -166,16 +157,9 @@ def bound_of_a_count(bound: float) -> float:
 def counted(inside: Answer, n: int) -> tuple[str, ...]:
     """What is to be said of a public bound that holds so many of n curves, by a noisy count."""
     outside = n - float(inside.values[0])
-    if outside <= _FEW * n + _by_chance(inside.noise):
+    if not more_than_a_few(outside, n, inside.noise):
         return ()
     return (too_small("their public bound") if outside > _MOST * n else BEYOND,)
-
-
-def _by_chance(law: NoiseLaw) -> float:
-    """What the noise of a count exceeds twice in a thousand times."""
-    if law.law == "gaussian":
-        return float(norm.isf(_BY_CHANCE) * law.scales[0])
-    return math.log(1 / (2 * _BY_CHANCE)) * float(law.scales[0])  # Laplace; spherical in 1 number
 
 
 def located(asked: CurveConversation[Any], region: Region) -> Questions[Region]:

@@ -38,9 +38,10 @@ class Column(Portable):
         """Of the numbers it becomes."""
         return [f"{self.key}={category}" for category in self.categories] or [str(self.key)]
 
-    def numbers(self, values: Any, *, strict: bool = True) -> FloatArray:
+    def numbers(self, values: Any, *, strict: bool = True, margin: float = 0.0) -> FloatArray:
         """Private values as numbers inside the range, shape (n, 1) or (n, categories).
 
+        What is outside is moved to the nearest end, and beyond it by `margin` widths of the range.
         An unknown category is none of them. `strict` refuses what is missing or not a number, as a
         rule about the column; otherwise it is NaN, because refusing would reveal something.
         """
@@ -56,7 +57,8 @@ class Column(Portable):
             numbers = np.array([_number(cell) for cell in values])
         if strict and np.isnan(numbers).any():
             raise InvalidData(f"X[{self.key!r}]", "without missing values (NaN)")
-        return np.clip(numbers, self.low, self.high)[:, None]
+        room = margin * (self.high - self.low)
+        return np.clip(numbers, self.low - room, self.high + room)[:, None]
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,11 @@ class PublicColumns(Portable):
         shift = self.center if centered else np.zeros(len(self.names))
         return shift, np.maximum(self.high - shift, shift - self.low)
 
-    def read(self, X: Any, *, strict: bool = True) -> FloatArray:
+    def read(self, X: Any, *, strict: bool = True, margin: float = 0.0) -> FloatArray:
         """Private rows as numbers inside their ranges, shape (n, len(names)).
 
         `strict` refuses what is missing or no number; otherwise it is NaN, or no category.
+        What is outside is moved to the nearest end, and beyond it by `margin` widths of the range.
         """
         numbers = self._numbers(X)
         if numbers is not None:  # the common case, at once
@@ -155,11 +158,13 @@ class PublicColumns(Portable):
             if strict and gaps.any():
                 key = self.names[int(gaps.argmax())]
                 raise InvalidData(f"X[{key!r}]", "without missing values (NaN)")
-            return np.clip(numbers, self.low, self.high)
+            room = margin * (self.high - self.low)
+            return np.clip(numbers, self.low - room, self.high + room)
         if strict:
             self.check(X)
         read = zip(self.columns, self._cells(X), strict=True)
-        return np.concatenate([one.numbers(cells, strict=strict) for one, cells in read], axis=1)
+        numbers_of = [one.numbers(cells, strict=strict, margin=margin) for one, cells in read]
+        return np.concatenate(numbers_of, axis=1)
 
     def _numbers(self, X: Any) -> FloatArray | None:
         """Rows that are numbers already, in the order of `names`, as `read` gives them."""

@@ -25,6 +25,8 @@ from dpfda.regression.problem import Link
 class CuratedRegression(PrivateRegression, Carried):
     """A regression of one curator's rows, at once or in chunks. Not for use by itself."""
 
+    _counts_outside: ClassVar[bool] = True
+
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Fit privately: one pass over the rows for each question of the mechanism.
 

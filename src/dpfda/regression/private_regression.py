@@ -28,6 +28,7 @@ from dpfda.regression.body import ModelLink
 from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Regression, RegressionMechanism
 from dpfda.regression.model import RegressionModel
+from dpfda.regression.outside_look import MARGIN, OUTSIDE, OutsideCount
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe
 
@@ -46,6 +47,7 @@ class PrivateRegression(LabelsOrNumbers):
     _link: ClassVar[Any]  # what is predicted: a `Link`
     _ways: ClassVar[tuple[str, ...]] = ("feature_ranges", "feature_norm_bound")
     _only_with: ClassVar[dict[str, str]] = {"feature_center": "feature_norm_bound"}
+    _counts_outside: ClassVar[bool] = False  # whether rows outside their ranges are counted first
 
     delta: float = 1e-5
     mechanism: str | RegressionMechanism = "moments"
@@ -105,7 +107,8 @@ class PrivateRegression(LabelsOrNumbers):
 
     def _read(self, X: Any, y: Any, grid_points: Any) -> Records:
         """Features of checked rows, and their targets or labels."""
-        rows = self._recipe.features(X, grid_points, strict=self._is_simulation)
+        margin = MARGIN if self._counts_outside else 0.0
+        rows = self._recipe.features(X, grid_points, strict=self._is_simulation, margin=margin)
         return rows, self._values(y, len(rows))
 
     def _targets(self, values: npt.NDArray[Any]) -> FloatArray:
@@ -167,6 +170,7 @@ class PrivateRegression(LabelsOrNumbers):
             mechanism=self._method(),
             found_classes=self._classifies and not self._classes_given,
             either=True,
+            ends=self._recipe.ends if self._counts_outside else None,
         )
 
     def _method(self) -> RegressionMechanism:
@@ -213,12 +217,14 @@ class PrivateRegression(LabelsOrNumbers):
         shape = self._recipe.shape
         first = self._telling(transcript)
         seen = doubts(first, fitted, problem=regression.problem, shape=shape)
-        fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
+        # They say more than that some are outside.
+        told = tuple(text for text in fitted.warnings if not (seen and text == OUTSIDE))
+        fitted = replace(fitted, warnings=(*told, *seen))
         return self._keep(fitted, self._link, regression.mechanism.name, transcript, guarantee)
 
     def _telling(self, transcript: Sequence[Exchange]) -> Exchange:
         """The first answer that shows where rows and targets lie in their public ranges."""
-        return transcript[0]
+        return next(one for one in transcript if not isinstance(one.query, OutsideCount))
 
     def _keep(
         self,

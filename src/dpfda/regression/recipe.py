@@ -79,6 +79,14 @@ class Recipe(Portable):
         return "curves" if self.encoder is not None else "box" if self.table is not None else "ball"
 
     @property
+    def ends(self) -> tuple[FloatArray, FloatArray] | None:
+        """Least and largest features of a table; None where there is none."""
+        if self.table is None:
+            return None
+        low, high = (ends[list(self.kept)] for ends in (self.table.low, self.table.high))
+        return (low - self.shift) / self.scale, (high - self.shift) / self.scale
+
+    @property
     def stated(self) -> dict[str, Any]:
         """Public ranges, by the names that they are given under."""
         if self.table is not None:
@@ -89,13 +97,18 @@ class Recipe(Portable):
         found = value_range_of(self.encoder)
         return {"value_range": "found privately" if found == ANY_VALUE else found}
 
-    def features(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
-        """Features (n, D) of private rows, tables or curves; `strict` as in `CurveEncoder`."""
+    def features(
+        self, X: Any, grid_points: Any = None, *, strict: bool = True, margin: float = 0.0
+    ) -> FloatArray:
+        """Features (n, D) of private rows, tables or curves.
+
+        `strict` as in `CurveEncoder`, `margin` as in `PublicColumns`.
+        """
         if self.encoder is not None:
             points = self.grid_points if grid_points is None else grid_points
             return self.encoder.encode(X, points, strict=strict)
         if self.table is not None:
-            found = self.table.read(X)[:, list(self.kept)]
+            found = self.table.read(X, margin=margin)[:, list(self.kept)]
             found -= self.shift
             found /= self.scale
             return found

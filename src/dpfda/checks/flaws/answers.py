@@ -43,6 +43,8 @@ for _module, _kind, _names in (
     ("regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
     ("regression.look", "l2_noise", ("regression_location", "regression_moments")),
     ("regression.look", "l2_noise", ("regression_gradient",)),
+    ("regression.look", "l2_noise", ("regression_outside",)),
+    ("regression.look", "l1_noise", ("regression_outside",)),
     ("regression.look", "l2_noise", ("regression_newton",)),
 ):
     plant(

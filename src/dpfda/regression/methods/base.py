@@ -20,8 +20,10 @@ from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.fields import Declared
+from dpfda.protocol.outside import more_than_a_few, price_of_a_count
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import clip_to_ball
+from dpfda.regression.outside_look import MARGIN, OUTSIDE, OutsideCount
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.released import Released
 
@@ -107,6 +109,8 @@ class Regression(Conversation[Fitted], name="regression"):
         share: of the budget; the rest is for what was asked before.
         either: whether noise may be pure although a δ is given, where that is smaller: for one
             curator; sites that add up their noise need Gaussian noise.
+        ends: least and largest features: rows outside them, or outside the bounds of targets, are
+            counted first, for a small part of the budget. None: nobody is counted.
 
     Examples:
         >>> from dpfda.curate import curate
@@ -125,6 +129,7 @@ class Regression(Conversation[Fitted], name="regression"):
     found_classes: bool = False
     share: Fraction = Fraction(1)
     either: bool = False
+    ends: tuple[FloatArray, FloatArray] | None = None
 
     def __post_init__(self) -> None:
         if self.mechanism.pure:
@@ -148,8 +153,26 @@ class Regression(Conversation[Fitted], name="regression"):
         return replace(self, either=False)
 
     def questions(self) -> Questions[Fitted]:
-        """Those of the method."""
-        return self.mechanism.questions(self)
+        """A count of rows outside their ranges, where it is asked for; those of the method."""
+        if self.ends is None or self.problem.rows is None or not self.mechanism.additive:
+            return (yield from self.mechanism.questions(self))
+        whole, (low, high), bounds = self.whole, self.ends, self.problem.bounds
+        check = price_of_a_count(whole, self.problem.rows)
+        reach = bounds.target_radius * (1 + MARGIN)
+        outside = yield OutsideCount(
+            cost=check,
+            unit=self.unit,
+            low=low,
+            high=high,
+            target_low=bounds.target_center - reach,
+            target_high=bounds.target_center + reach,
+        )
+        # What is left is spent as all would have been: the kind of noise stays.
+        delta = 0.0 if whole.pure else self.delta
+        left = replace(self, share=whole.rest(check).share, delta=delta, either=False, ends=None)
+        fitted = yield from self.mechanism.questions(left)
+        few = not more_than_a_few(float(outside.values[0]), outside.n, outside.noise)
+        return fitted if few else replace(fitted, warnings=(*fitted.warnings, OUTSIDE))
 
     def clarity(self, rows: int) -> float:
         """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
@@ -191,11 +214,19 @@ class Regression(Conversation[Fitted], name="regression"):
         ]  # fmt: skip
         found = [(problem, method) for method in methods for problem in (line, classes)]
         moments = RegressionMechanism.named("moments")()
+        counted = cls(
+            epsilon=epsilon,
+            delta=delta,
+            problem=replace(line, rows=n),
+            mechanism=moments,
+            either=True,
+            ends=(-np.ones(2), np.ones(2)),
+        )
         found += [(replace(problem, rows=n), moments) for problem in (line, classes)]
         if delta:
             steep = RegressionMechanism.from_dict({"name": "moments", "newton_steps": 2})
             found.append((replace(classes, fit_intercept=False), steep))
-        return [
+        return [counted] + [
             cls(epsilon=epsilon, delta=delta, problem=problem, mechanism=method, either=True)
             for problem, method in found
         ]
