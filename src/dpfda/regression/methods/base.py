@@ -149,8 +149,8 @@ class Regression(Conversation[Fitted], name="regression"):
         return self.mechanism.budget(self, [pure, given])
 
     def among_sites(self) -> Self:
-        """With Gaussian noise where a δ is given."""
-        return replace(self, either=False)
+        """With Gaussian noise where a δ is given, and without the count: a round for itself."""
+        return replace(self, either=False, ends=None)
 
     def questions(self) -> Questions[Fitted]:
         """A count of rows outside their ranges, where it is asked for; those of the method."""
