@@ -240,7 +240,14 @@ def _silent(one: Trial) -> bool:
 
 
 def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
-    """Runs with a right range in which all is well, and yet there is a warning."""
+    """Share of the runs with a right range that end well and yet have a warning.
+
+    Every warning counts, whatever it says. A run ends well (`_well`) if the released curve, or its
+    predictions, have less than a tenth of the squared error of the public center, if its band
+    holds, and if what else a warning may be about (effects, slopes, coefficients, predictions
+    beside one number for everybody) has less than a tenth of the error of none. Runs with other
+    ranges, and runs that do not end well, are no alarms.
+    """
     for cell, runs in holding.items():
         right = [one for one in runs if one.slack == "right"]
         if right:
@@ -248,7 +255,7 @@ def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
 
 
 def _well(one: Trial) -> bool:
-    """Whether all that was asked for is right: also effects beside predictions, and slopes."""
+    """Whether all that was asked for is right: effects, slopes and coefficients, too."""
     right = one.error < _WELL * one.public and one.holds is not False
     return right and all(error < _WELL for error in one.others)
 

@@ -200,9 +200,12 @@ def _regression(mechanism: str | None) -> Kind:
             except InvalidParameter:
                 return None  # the mechanism needs a δ
             missed, fitted = error(model.predict(unseen)), model.model_
-            others = (missed / error(expected.mean()),)  # beside one number for everybody
+            # Beside one number for everybody.
+            others: tuple[float, ...] = (missed / error(expected.mean()),)
             if not (fitted.has_interval and identified):
                 return Judged(missed, warnings=fitted.warnings, others=others)
+            if mechanism is not None:  # coefficients are the question
+                others = (*others, lost(model.coef_ * widths, truth * widths))
             ends = fitted.interval(LEVEL, simultaneous=True)
             width = float(np.mean((ends[1] - ends[0]) * widths)) / (high - low)
             return Judged(missed, held(truth, *ends), width, fitted.warnings, others)

@@ -152,7 +152,9 @@ class PrivateLinearRegression(CuratedRegression):
     Privacy:
         (ε, δ)-DP (pure ε for δ = 0, where the mechanism allows it) for replacing one row, or with
         `groups` all rows of one person. All ranges are public arguments; none is taken from the
-        data, and what lies outside is moved to the nearest end. Each mechanism states its own proof
+        data, and what lies outside is moved to the nearest end. People outside their ranges are
+        counted, for 1 % to 5 % of the budget, by mechanisms that add up over rows; a warning says
+        if they are more than a few. Each mechanism states its own proof
         (`dpfda.regression.methods`).
 
     Args:
