@@ -21,16 +21,20 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.linear.design import LinearDesign
 from dpfda.linear.regression_design import RegressionDesign
 from dpfda.linear.reports import effective_people
-from dpfda.mechanisms.question_response import QuestionResponse, information
+from dpfda.local.study.design import AnswersDesign
+from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.questions.design import QuestionDesign
 
 _MOST_FEATURES = 8
+_FEATURES = 12
+"""Of curves of two classes: answers find out which of them matter."""
 _LINEAR_FROM = {"table": 400.0, "center known": 800.0, "classes": 300.0, "curve classes": 400.0}
 """Effective people from which a linear study errs less than a question study: two classes on a
 table, also where its middle is known, several classes on a table, and on curves. Questions about
 two classes of curves know what to expect of smooth ones; no linear study was better so far.
+(Two classes are asked for yes-or-no answers by `local.study` below these numbers.)
 
 The choice is made before anybody is asked; `dpfda bench local_choice` prints what it loses. It was
 made on populations of the planner's family of tables (4 to 32 columns, 150 to 1200 effective
@@ -98,7 +102,7 @@ def plan_study(
             disease's prevalence; otherwise some people are asked for it.
         range_is_loose: the public ranges were chosen so wide that curves, or columns, may lie
             anywhere in them: the first people say where, so that fewer are left where the ranges
-            were right after all.
+            were right after all. Studies of yes-or-no answers of two classes find that out anyway.
         spread_differs: classes may differ in how far people are from the middle of a feature, not
             only in where they are: then distances are asked for beside features, which costs up to
             five points at small ε where means say everything.
@@ -110,9 +114,9 @@ def plan_study(
     Examples:
         >>> plan = plan_study(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
         >>> plan.design["name"], plan.classes, plan.encoder.n_features
-        ('questions', ('no', 'yes'), 8)
+        ('answers', ('no', 'yes'), 12)
         >>> [(row["phase"], row["people"]) for row in in_words(plan)[0]]
-        [('center', 600), ('direction', 1800), ('intercept', 600)]
+        [('answers', 3000)]
     """
     if (classes is None) == (target_range is None):
         raise InvalidParameter("classes", "given, or else target_range for a number", classes)
@@ -129,7 +133,9 @@ def plan_study(
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
-        encoder = smooth_curves(value_range, domain_range, features=_MOST_FEATURES)
+        answered = classes is not None and len(classes) == 2 and not spread_differs
+        features = _FEATURES if answered and protects != "labels" else _MOST_FEATURES
+        encoder = smooth_curves(value_range, domain_range, features=features)
     known: dict[str, Any] = {
         "ordered": ordered or encoder.basis.ordered,
         "center_known": center_known,
@@ -139,8 +145,9 @@ def plan_study(
         "temperature_share": _validate.non_negative("temperature_share", temperature_share),
         "spread_differs": spread_differs,
     }
-    kind: type[QuestionDesign | LinearDesign | RegressionDesign] = QuestionDesign
+    kind: type[AnswersDesign | QuestionDesign | LinearDesign | RegressionDesign] = QuestionDesign
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
+    least = _linear_from(encoder, n_classes=len(classes or ()), center_known=center_known)
     if classes is None:
         kind = RegressionDesign
         known["range_is_loose"] = range_is_loose
@@ -152,10 +159,13 @@ def plan_study(
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
         if effective < _REGRESSION_FROM and not force:
             raise InvalidParameter("n_people", _too_few(n_people, effective), n_people)
+    elif len(classes) == 2 and not spread_differs and effective < least:
+        kind = AnswersDesign  # which find out whether a range is loose
+        del known["spread_differs"]
     elif range_is_loose:  # questions know how curves lie, but not columns, each with its own scale
         known["range_is_loose"] = True
         kind = QuestionDesign if encoder.basis.functional else LinearDesign
-    elif effective >= _linear_from(encoder, n_classes=len(classes), center_known=center_known):
+    elif effective >= least:
         kind = LinearDesign
     if protects == "labels":
         for name in filter(known.get, known):
@@ -231,6 +241,10 @@ def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
 
 
 _ASKED = {
+    "answers": (
+        "stump",
+        "is this feature of yours above this value, alone or beside your label? or: your label?",
+    ),
     "reach": ("reach", "are your curve's ups and downs larger than this? (without the label)"),
     "level": ("stump", "is the level of your curve above this value? (without the label)"),
     "center": ("stump", "is this feature of yours above this value? (without the label)"),
@@ -286,6 +300,12 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
             clear = min(effective_people(1, plan.epsilon), plan.encoder.n_features)
             worth += people[kind] * clear
             rows.append(row | {"answers": 1, "true": "–"})
+            continue
+        if kind == "answers":  # how many a person is asked follows from earlier answers
+            most = QuestionResponse(epsilon=plan.epsilon, questions=1).truth_probability
+            k = best_questions(plan.epsilon, most=plan.encoder.n_features)
+            worth += people[kind] * information(plan.epsilon, questions=k)
+            rows.append(row | {"answers": "1 or more", "true": f"≤ {(1 + most) / 2:.3f}"})
             continue
         k = 1 if kind == "rate" else plan.asks[task].get("k", 1)
         k = k if isinstance(k, int) else max(k)

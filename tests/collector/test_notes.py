@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -36,7 +37,7 @@ def shown(plan: StudyPlan, found: Conclusion, **summary: Any) -> str:
 
 def test_the_dashboard_says_that_a_model_is_no_better_than_guessing() -> None:
     rng = np.random.default_rng(0)
-    z, y = rng.normal(0, 0.2, (1500, 8)), (rng.random(1500) < 0.2).astype(np.int64)
+    z, y = rng.normal(0, 0.2, (1500, 12)), (rng.random(1500) < 0.2).astype(np.int64)
     plan = plan_study(1500, 0.5, value_range=(-1, 1), classes=(0, 1), class_share=0.2)
     server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
     found = _describe(server, people=1500)
@@ -96,7 +97,7 @@ def test_how_frequent_labels_are_is_told_with_its_doubt() -> None:
     """Shrunken beliefs would call one of ten four of ten: the interval holds the truth."""
     rng = np.random.default_rng(0)
     y = (rng.random(1200) < 0.15).astype(np.int64)
-    z = np.clip(rng.normal(0, 0.25, (1200, 8)) + 0.3 * (2 * y - 1)[:, None], -1, 1)
+    z = np.clip(rng.normal(0, 0.25, (1200, 12)) + 0.3 * (2 * y - 1)[:, None], -1, 1)
     plan = plan_study(1200, 1.0, value_range=(-1, 1), classes=("no", "yes"))
     server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
     told = server.findings.guessing
@@ -110,21 +111,20 @@ def test_how_frequent_labels_are_is_told_with_its_doubt() -> None:
     assert server.findings.guessing.interval() == pytest.approx((0.15, 0.15))
 
 
-@pytest.mark.parametrize("selected", [8, 3])
+@pytest.mark.parametrize("known", [12, 3])
 def test_a_band_is_as_wide_as_its_coefficients_are_unsure(
-    selected: int, monkeypatch: pytest.MonkeyPatch
+    known: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And where features were not selected there is none: it would be of width 0 somewhere."""
+    """And where nothing is known of some there is none: it would be of width 0 somewhere."""
     rng = np.random.default_rng(0)
-    z, y = rng.uniform(-1, 1, (400, 8)), rng.integers(0, 2, 400)
-    plan = plan_study(
-        400, 2.0, value_range=(-1, 1), classes=(0, 1), domain_range=(0, 4), n_features=8
-    )
+    z, y = rng.uniform(-1, 1, (400, 12)), rng.integers(0, 2, 400)
+    plan = plan_study(400, 2.0, value_range=(-1, 1), classes=(0, 1), domain_range=(0, 4))
     server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
-    progress: Any = server.progress
-    progress.slope_variance = np.where(np.arange(8) < selected, 0.2, 0.0)[None]
+    (covariance,) = server.findings.covariances
+    found = replace(server.findings, covariances=[covariance * (np.arange(12) < known)])
+    monkeypatch.setattr(Server, "findings", found)
     (slope,) = summarize(server)["slope"]
-    if selected < 8:
+    if known < 12:
         assert slope["error"] is None
         found = _describe(server, people=400)
         assert "There is no band: not every feature was selected" in shown(plan, found)
@@ -132,10 +132,8 @@ def test_a_band_is_as_wide_as_its_coefficients_are_unsure(
     assert min(slope["error"]) > 0
     model, points = server.model, np.array(slope["t"])
     assert (points[0], points[-1]) == (0, 4)
-    unit = model.encoder.slope(np.eye(8), points)
-    (variances,) = model.variances[:, 1:]
-    own = unit[: len(variances)] / model.scales[0][:, None]
-    assert np.allclose(slope["error"], np.sqrt(variances @ own**2))
+    own = model.encoder.slope(np.eye(12), points) / model.scales[0][:, None]
+    assert np.allclose(slope["error"], np.sqrt(np.diag(covariance) @ own**2))
     assert np.allclose(slope["beta"], model.slope(points)[0])
 
 

@@ -151,7 +151,7 @@ def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path:
     plan = StudyPlan.from_dict(json.loads(path.read_text()))
     assert plan.hash == estimator.plan_.hash
     assert plan.hash in told.stdout
-    for words in ("center", "direction", "evaluation", "ε = 2, local", "e^ε = 7.39"):
+    for words in ("answers", "evaluation", "ε = 2, local", "e^ε = 7.39"):
         assert words in told.stdout
 
 
@@ -245,10 +245,11 @@ def test_every_door_can_say_that_the_ranges_of_a_regression_are_loose(tmp_path: 
     ("fact", "asked"), [("range_is_loose", "ups and downs"), ("spread_differs", "farther from")]
 )
 def test_the_form_says_more_of_the_curves(fact: str, asked: str) -> None:
-    assert fact not in facts_of(PRESETS)
-    assert asked not in text(views.new_page(PRESETS, csrf=""))
-    form = PRESETS | {fact: "yes"}
-    assert facts_of(form) == facts_of(PRESETS) | {fact: True}
+    before = PRESETS | {"classes-0": "a, b, c", "n_people-0": "500"}
+    assert fact not in facts_of(before)
+    assert asked not in text(views.new_page(before, csrf=""))
+    form = before | {fact: "yes"}
+    assert facts_of(form) == facts_of(before) | {fact: True}
     page = text(views.new_page(form, csrf=""))
     assert f'name="{fact}" value="yes" checked' in page
     assert asked in page

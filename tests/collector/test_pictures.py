@@ -36,8 +36,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     begun = plan_study(600, 2.0, **FACTS, title="Steps of a day, anybody may take part")
     other = FACTS | {"classes": None, "target_range": (0, 50)}
     number = plan_study(1200, 4.0, **other, title="Grip force")
-    people = curves(1500, 8, signal=0.3)
-    targets = curves(1200, 8, signal=0.0, seed=1)
+    people = curves(1500, 12, signal=0.3)
+    targets = curves(1200, 12, signal=0.0, seed=1)
 
     def numbers(start: int, stop: int) -> Any:
         features, labels = targets(start, stop)
@@ -50,7 +50,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "list": "/",
         "number": "/study/" + hold(database, number, numbers, people_who_answer=1200),
         "null": "/study/"
-        + hold(database, null, curves(1500, 8, signal=0.0), people_who_answer=1500, **UNITS),
+        + hold(database, null, curves(1500, 12, signal=0.0), people_who_answer=1500, **UNITS),
         "running": "/study/"
         + hold(database, begun, people, people_who_answer=340, open=True, deadline=9e8, **UNITS),
         "finished": "/study/" + hold(database, good, people, people_who_answer=1500, **UNITS),
@@ -151,7 +151,6 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
         shown.goto(studies[name])
         texts[name] = shown.inner_text("main")
     assert "better than guessing: starting from 50:50" in texts["null"]
-    assert "There is no band: not every feature was selected" in texts["null"]
     assert "The replies have not shown a signal: this curve may be noise alone." in texts["null"]
     assert "may be noise" not in texts["finished"]
     assert "This model is better than guessing." in texts["finished"]

@@ -63,7 +63,7 @@ def test_result_has_intervals_majority_and_non_private():
     classifier.fit(TRAIN.X, TRAIN.y)
     rows = {row["quantity"]: row for row in classifier.evaluate(TEST.X, TEST.y).table()}
     assert {"error, private", "error, majority class", "error, non-private"} <= set(rows)
-    assert {"agreement 1", "intercept", "error, estimated by people"} <= set(rows)
+    assert {"difference 1", "center 1", "error, estimated by people"} <= set(rows)
     assert all(row["low"] <= row["value"] <= row["high"] for row in rows.values())
     assert classifier.error_estimate_.people == 600
     assert len(classifier.plot().axes) == 3
@@ -149,7 +149,7 @@ def test_one_class_needs_the_public_label_set():
             {"evaluation_share": 2.0},
             "evaluation_share must be 0, or strictly between 0 and 1, got 2.0",
         ),
-        ({"n_features": 99}, "n_features must be an integer from 1 to 8, got 99"),
+        ({"n_features": 99}, "n_features must be an integer from 1 to 12, got 99"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):

@@ -482,6 +482,24 @@ def test_a_second_look_corrects_the_means() -> None:
     assert_allclose(after.doubt, 4 * 0.125 * (1 - kept), rtol=1e-3)
 
 
+def test_no_other_shares_of_answers_leave_less_unknown() -> None:
+    rng = np.random.default_rng(0)
+    variances, answers = rng.exponential(size=7) ** 2 + 0.01, 12.0
+
+    def left(shares: FloatArray) -> float:
+        return float((1 / (1 / variances + answers * shares)).sum())
+
+    best = two_classes.poured(variances, answers)
+    assert best.min() == 0
+    assert best.sum() == pytest.approx(1)
+    others = [*rng.dirichlet(np.ones(7), 500), *np.eye(7), *rng.dirichlet(1e3 * best + 0.1, 500)]
+    assert left(best) <= min(map(left, others)) + 1e-12
+
+
+def test_where_nothing_is_unknown_answers_are_about_all() -> None:
+    assert two_classes.poured(np.full(4, 1e-30), 1.0) == pytest.approx(0.25)
+
+
 def test_shares_are_shrunk_towards_equal_ones() -> None:
     told = np.array([0.7, 0.1, 0.2])
     assert_allclose(many_classes.shares_of(told, 1e-12, fewest=0.1), told, atol=1e-6)

@@ -10,11 +10,14 @@ import pytest
 
 from dpfda import CurveEncoder, SimulationSource
 from dpfda.errors import InvalidParameter
-from dpfda.local.study.plan import plan_answers
+from dpfda.local.study import rule
+from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.study import batch_sizes
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 
 T = np.linspace(0, 1, 40)
@@ -32,7 +35,7 @@ def people(n: int, seed: int, *, apart: Any = (0.0, 1.0, 0.0), share: float = 0.
 
 def studied(X: Any, y: Any, epsilon: float, seed: int, **facts: Any) -> Server:
     """A finished study of these people."""
-    plan = plan_answers(len(y), epsilon, classes=(0, 1), seed=seed, **facts)
+    plan = plan_study(len(y), epsilon, classes=(0, 1), seed=seed, **facts)
     return simulate(plan, people_from(plan, X, y), source=SimulationSource(seed))
 
 
@@ -69,7 +72,7 @@ def test_more_people_err_less() -> None:
 
 def test_phases_hold_everybody_and_nobody_twice() -> None:
     for n in (1, 7, 40, 3001):
-        plan = plan_answers(
+        plan = plan_study(
             n, 1.0, value_range=(-1, 1), classes=("a", "b"), evaluation_share=0.1,
             temperature_share=0.1,
         )  # fmt: skip
@@ -83,7 +86,7 @@ def test_phases_hold_everybody_and_nobody_twice() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_a_study_goes_on_from_any_phase_to_the_same_bits(epsilon: float) -> None:
-    plan = plan_answers(600, epsilon, value_range=(40, 200), classes=(0, 1), evaluation_share=0.1)
+    plan = plan_study(600, epsilon, value_range=(40, 200), classes=(0, 1), evaluation_share=0.1)
 
     def finished(*, restarts: bool) -> str:
         rng, server = np.random.default_rng(0), Server(plan)
@@ -101,7 +104,7 @@ def test_people_who_all_say_the_same_leave_a_rule() -> None:
     """Whatever liars say, and however large ε is, numbers stay finite."""
     for told in (1.0, -1.0):
         for epsilon in (0.01, 6.0, 60.0):
-            server = Server(plan_answers(900, epsilon, value_range=(-1, 1), classes=(0, 1)))
+            server = Server(plan_study(900, epsilon, value_range=(-1, 1), classes=(0, 1)))
             while not server.finished:
                 task = server.issue(server.wanted)
                 server.receive(np.full((task.people, task.width), told), start=0)
@@ -157,8 +160,8 @@ def test_verdicts_tell_nothing_from_something() -> None:
 
 def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="n_features must be an integer from 1 to 12"):
-        Server(plan_answers(100, 1.0, value_range=(0, 1), classes=(0, 1), n_features=13))
-    plan = plan_answers(100, 1.0, value_range=(0, 1), classes=(0, 1), n_features=2)
+        Server(plan_study(100, 1.0, value_range=(0, 1), classes=(0, 1), n_features=13))
+    plan = plan_study(100, 1.0, value_range=(0, 1), classes=(0, 1), n_features=2)
     task = Server(plan).issue(5)
     assert isinstance(task, StumpTask)
     assert task.coordinates.max() <= 1
@@ -201,9 +204,21 @@ def test_many_answers_are_believed_as_far_as_they_go(n: int, epsilon: float, sha
 
 
 def test_rows_are_about_different_features() -> None:
-    server = Server(plan_answers(400, 8.0, value_range=(0, 1), classes=(0, 1)))
+    server = Server(plan_study(400, 8.0, value_range=(0, 1), classes=(0, 1)))
     task = server.issue(30)
     assert isinstance(task, StumpTask)
     assert task.width > 2
     for row in task.coordinates[:, 1:]:
         assert len(set(row.tolist())) == len(row)
+
+
+def test_slopes_have_intervals_where_widths_are_hardly_known() -> None:
+    """A deviation would be that of the few points whose width is next to nothing."""
+    posterior = Posterior(Beliefs(turns=(0, 1), levels=(True, False)))
+    cloud = posterior.cloud
+    slopes = 2 * cloud.points[..., 2] / np.exp(cloud.points[..., 1])
+    half = rule._half(cloud, slopes)
+    assert np.all(half < cloud.variance(slopes) ** 0.5)
+    for feature in range(2):
+        inside = np.abs(slopes[feature]) <= half[feature]
+        assert cloud.weights[feature, inside].sum() == pytest.approx(0.95, abs=0.03)

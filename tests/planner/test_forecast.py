@@ -183,8 +183,10 @@ def test_populations_are_as_far_apart_as_was_said(family: str, shares: tuple[flo
         assert np.allclose(fewer, features[:50])  # common random numbers
 
 
-def _world(facts: dict[str, object], typical: object = None) -> tuple[StudyPlan, World]:
-    plan = plan_study(900, 1.0, classes=("no", "yes"), **facts)  # type: ignore[arg-type]
+def _world(
+    facts: dict[str, object], typical: object = None, people: int = 900
+) -> tuple[StudyPlan, World]:
+    plan = plan_study(people, 1.0, classes=("no", "yes"), **facts)  # type: ignore[arg-type]
     return plan, made_up(plan, None, shares=None, non_private_error=0.1, typical=typical)
 
 
@@ -222,7 +224,8 @@ def test_what_is_known_of_the_middle_is_believed() -> None:
 
 def test_a_loose_range_is_filled_by_nobody() -> None:
     def spread(loose: bool) -> tuple[float, float]:
-        _, place = _world({"value_range": (-6, 6), "range_is_loose": loose})
+        known = {"range_is_loose": loose, "spread_differs": True}
+        _, place = _world({"value_range": (-6, 6), **known})
         people = [one.people(300, 1)[0][:, 0] for one in place.populations(20, 0.1)]
         return float(np.std([x.mean() for x in people])), float(np.mean([x.std() for x in people]))
 
@@ -233,7 +236,8 @@ def test_a_loose_range_is_filled_by_nobody() -> None:
 
 def test_columns_of_loose_ranges_are_narrow_and_anywhere() -> None:
     def shown(loose: bool) -> FloatArray:
-        _, place = _world({"feature_ranges": [(-6, 6)] * 9, "range_is_loose": loose})
+        known = {"feature_ranges": [(-6, 6)] * 9, "range_is_loose": loose}
+        _, place = _world(known, people=9000)
         return np.stack([one.people(300, 1)[0] for one in place.populations(6, 0.1)])
 
     fits, loose = shown(False), shown(True)

@@ -148,7 +148,7 @@ def test_the_effective_people_of_the_rest_are_fewer() -> None:
         sum(phase.people for phase in begin(study).steps if phase.kind == "center")
         for study in (few, many)
     ]
-    assert sizes == [0, 30]
+    assert sizes == [0, 60]
 
 
 @pytest.mark.parametrize("name", ["questions", "linear"])

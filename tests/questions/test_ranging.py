@@ -23,11 +23,12 @@ from dpfda.questions.ranging import Ranging, channels
 from dpfda.simulate import people_from, simulate
 
 LOOSE = (-30.0, 90.0)  # ten times as wide as the curves' (-6, 6), and shifted
+CURVES: dict[str, Any] = {"value_range": LOOSE, "classes": (-1, 1), "spread_differs": True}
 
 
 def studied(epsilon: float, **facts: Any) -> tuple[float, Server]:
     people, others = simulate_001(3000, 0), simulate_001(3000, 1)
-    plan = plan_study(3000, epsilon, value_range=LOOSE, classes=(-1, 1), **facts)
+    plan = plan_study(3000, epsilon, **CURVES, **facts)
     server = simulate(plan, people_from(plan, people.X, people.y), source=SimulationSource(0))
     return float(np.mean(server.model.predict(others.X) != others.y)), server
 
@@ -45,7 +46,7 @@ def test_a_loose_range_ruins_a_study_that_is_not_told() -> None:
 
 
 def test_labels_are_not_asked_for_and_phases_add_up() -> None:
-    plan = plan_study(3000, 0.5, value_range=LOOSE, classes=(-1, 1), range_is_loose=True)
+    plan = plan_study(3000, 0.5, **CURVES, range_is_loose=True)
     server = Server(plan)
     phases = server.progress.phases
     located = int(sizes.range_share(effective_answers(3000, 0.5)) * 3000)
@@ -161,8 +162,7 @@ def test_only_levels_of_loose_ranges_are_located(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(estimation, "shift_center", noted)
     people = simulate_001(2000, 0)
     for loose in (True, False):
-        facts: Any = {"value_range": LOOSE, "range_is_loose": loose}
-        plan = plan_study(2000, 1.0, classes=(-1, 1), **facts)
+        plan = plan_study(2000, 1.0, **CURVES, range_is_loose=loose)
         simulate(plan, people_from(plan, people.X, people.y), source=SimulationSource(0))
     assert [any(one) for one in seen] == [True, True, False, False]
     assert seen[0] == [True] + [False] * (len(seen[0]) - 1)
@@ -174,9 +174,8 @@ def test_curves_of_several_channels_are_looked_for() -> None:
     def both(X: Any) -> Any:
         return np.stack([np.full_like(X, 7.0), X], axis=-1)
 
-    plan = plan_study(
-        3000, 2.0, value_range=[(-100, 50), LOOSE], classes=(-1, 1), range_is_loose=True
-    )
+    facts = CURVES | {"value_range": [(-100, 50), LOOSE]}
+    plan = plan_study(3000, 2.0, **facts, range_is_loose=True)
     server = simulate(plan, people_from(plan, both(people.X), people.y), source=SimulationSource(0))
     assert np.mean(server.model.predict(both(others.X)) != others.y) < 0.15
 
@@ -215,7 +214,7 @@ def columns(n: int, seed: int) -> tuple[Any, Any]:
 def test_columns_of_a_table_are_looked_for_too() -> None:
     """Ranges of ±100 around columns of width 1 to 5 at 40, with few people."""
     (X, y), (others, truth) = columns(1500, 0), columns(2000, 1)
-    facts: Any = {"feature_ranges": [(-100, 100)] * 3, "classes": (0, 1)}
+    facts: Any = {"feature_ranges": [(-100, 100)] * 3, "classes": (0, 1), "spread_differs": True}
 
     def error(**more: Any) -> tuple[StudyPlan, float]:
         plan = plan_study(1500, 1.0, **facts, **more)
@@ -254,8 +253,7 @@ def test_no_column_of_a_loose_table_is_likelier_in_the_middle() -> None:
 
 def test_people_refuse_other_questions_about_waves() -> None:
     """Nobody who was told of no such question answers it, nor one of another shape."""
-    facts: Any = {"value_range": LOOSE, "classes": (-1, 1)}
-    loose, fits = (plan_study(300, 1.0, **facts, range_is_loose=told) for told in (True, False))
+    loose, fits = (plan_study(300, 1.0, **CURVES, range_is_loose=told) for told in (True, False))
     good = {"epsilon": 1.0, "people": 1, "coordinates": [[[*range(1, 8)]]], "thresholds": [[0.1]]}
 
     def ask(plan: StudyPlan, **changed: Any) -> Any:

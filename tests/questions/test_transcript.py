@@ -29,7 +29,7 @@ def plan_at(epsilon: float, **design: Any) -> StudyPlan:
         n_people=6000,  # enough for every phase at the smallest ε
         encoder=IDENTITY,
         classes=(0, 1),
-        design={"name": "questions", "scales": (0.3, 0.3, 0.2)} | design,
+        design={"name": "questions", "scales": (0.3, 0.3, 0.2), "spread_differs": True} | design,
     )
 
 
@@ -57,7 +57,7 @@ def test_every_phase_keeps_epsilon(epsilon: float) -> None:
         z = rng.uniform(-1, 1, (task.people, 3))
         reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
         server.receive(reply.values, start=start)
-    assert seen == {"center", "direction", "intercept", "evaluation"}
+    assert seen == {"center", "width", "direction", "intercept", "evaluation"}
 
 
 def test_the_audit_is_not_blind() -> None:

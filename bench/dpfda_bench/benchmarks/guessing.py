@@ -5,8 +5,8 @@ is over studies and over shares of the smaller class from 10 to 50 %. The share 
 knows it before people are asked. With signal, how many studies say by mistake that they found none:
 that they are no better than guessing, not that they cannot tell.
 
-Priors of question studies and the words of all were chosen at ε = 1; rows at ε = 2 were looked at
-once, afterwards, and have figures of their own.
+The words were chosen at ε = 1; rows at ε = 2 were looked at once, afterwards, and have figures of
+their own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TUNED = 1.0
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 _REPLICATIONS, _FEW = 100, 2
 _OTHERS = 2000
-_FEATURES = 8
+_FEATURES = 12
 _CLEAR = 3.0  # distance of the classes, in standard deviations, where there is a signal
 _BETTER = 5.0  # points below guessing
 _FLATLY = 2  # a study says that it is no better than guessing; 1: that it cannot tell; 0: better

@@ -1,7 +1,8 @@
 """How far the recipe's choice of a design is from the better of both, on the tasks of `local`.
 
-Questions and linear studies are simulated on the same people with the same seeds. A regret is the
-mean error of the design that `plan_study` chooses less that of the better one, in points.
+Studies of yes-or-no answers and linear ones are simulated on the same people with the same seeds. A
+regret is the mean error of the design that `plan_study` chooses less that of the better one, in
+points.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.linear.design import LinearDesign
 from dpfda.noise import SimulationSource
+from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.design import QuestionDesign
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.outcome import Outcome
@@ -28,10 +28,6 @@ from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"mean_regret": at_most(1.0)}
 _REPLICATIONS, _FEW = 10, 2
-_DESIGNS: dict[str, type[QuestionDesign | LinearDesign]] = {
-    "questions": QuestionDesign,
-    "linear": LinearDesign,
-}
 
 
 def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE) -> Outcome:
@@ -54,9 +50,10 @@ def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE
 def _row(problem: Problem, epsilon: float, sweep: Sweep, replications: int) -> dict[str, Any]:
     found = sweep.run(partial(errors, problem, epsilon), product(range(replications)))
     chosen = found[0][0]
-    both = {name: np.array([one[name] for _, one in found]) for name in _DESIGNS}
+    names = list(found[0][1])
+    both = {name: np.array([one[name] for _, one in found]) for name in names}
     means = {name: float(values.mean()) for name, values in both.items()}
-    apart = both["linear"] - both["questions"]
+    apart = both[names[1]] - both[names[0]]
     return {
         "task": problem.name,
         "epsilon": epsilon,
@@ -75,7 +72,7 @@ def errors(problem: Problem, epsilon: float, seed: int) -> tuple[str, dict[str, 
     plan = plan_study(len(y), epsilon, classes=classes, seed=seed, **problem.facts)
     features = plan.encoder.encode(others)
     found = {}
-    for name in _DESIGNS:
+    for name in designs(problem):
         own = with_design(plan, name)
         model = simulate(own, people_from(own, X, y), source=SimulationSource(seed)).model
         found[name] = 100 * float(np.mean(model.decide(features) != truth))
@@ -86,7 +83,14 @@ def with_design(plan: StudyPlan, name: str) -> StudyPlan:
     """The same study with the other design, told the same facts."""
     if plan.design["name"] == name:
         return plan
+    kind = Design.named(name)
     facts = ["ordered", "center_known", "evaluation_share", "n_features", "class_share"]
-    facts.append("spread_differs")
+    facts += ["spread_differs"] * (name != "answers")
     told = {fact: plan.design[fact] for fact in facts if plan.design.get(fact) is not None}
-    return replace(plan, design=_DESIGNS[name](**told).settled(plan.encoder).to_dict())
+    return replace(plan, design=kind(**told).settled(plan.encoder).to_dict())  # type: ignore[attr-defined]
+
+
+def designs(problem: Problem) -> tuple[str, str]:
+    """Names of the two that are compared."""
+    answered = problem.n_classes == 2 and not problem.facts.get("spread_differs")
+    return ("answers" if answered else "questions"), "linear"

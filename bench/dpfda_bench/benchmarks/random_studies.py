@@ -16,8 +16,8 @@ import numpy as np
 
 import dpfda.local.study
 from dpfda._validate import FloatArray
-from dpfda.local.study.plan import plan_answers
 from dpfda.noise import SimulationSource
+from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
@@ -112,7 +112,7 @@ def studies(seed: int, *, signal: bool) -> list[dict[str, Any]]:
     limit: float | None = None
     for n, epsilon in CELLS:
         curves, labels = drawn(n)
-        plan = plan_answers(n, epsilon, classes=(0, 1), value_range=problem.value_range, seed=seed)
+        plan = plan_study(n, epsilon, classes=(0, 1), value_range=problem.value_range, seed=seed)
         study = simulate(plan, people_from(plan, curves, labels), source=SimulationSource(seed))
         encoder = plan.encoder
         features = encoder.encode(public)

@@ -62,9 +62,9 @@ def standing(record: StudyRecord, answered: int, history: Sequence[ModelRecord])
 
 
 def _learnt(server: Server) -> bool:
-    """Whether there is a model: before the first conclusion a rule is the same for everybody."""
+    """Whether there is a model: nobody told anything before the first conclusion."""
     if isinstance(server.model, RuleModel):
-        return bool(np.any(server.model.coefficients))
+        return server.phase > 0 and bool(np.any(server.model.coefficients))
     return server.phase > 0
 
 

@@ -14,9 +14,9 @@ from dpfda.recipe import plan_study
 class LocalCurveClassifier(StudyClassifier):
     """Classify curves that never leave their owners: everybody answers one question, once.
 
-    What they are asked follows from the number of people, ε and public ranges alone, by the recipe
-    `plan_study`: k yes/no questions (where the middle of a feature is, which stumps are right,
-    where to cut the score), or with enough people, on tables and for several classes, a vector.
+    What they are asked follows from the number of people, ε, public ranges and earlier people's
+    answers, by the recipe `plan_study`: yes-or-no questions about features and label, or with
+    enough people, on tables and for several classes, a vector.
 
     Args:
         epsilon: what each person spends.
@@ -35,7 +35,7 @@ class LocalCurveClassifier(StudyClassifier):
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
         range_is_loose: the public ranges are so wide that curves, or columns of a table, may lie
-            anywhere in them: the first people say where.
+            anywhere in them: the first people say where. Two classes need not be told.
         spread_differs: classes may differ in how far people are from the middle of a feature, not
             only in where they are: distances are asked for, too.
         class_share: of two classes, the public share of ``classes_[1]``, if it is known.

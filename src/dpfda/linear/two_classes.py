@@ -16,7 +16,6 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.linear.shrinkage import believed
 from dpfda.linear.spread import normal_rows, passed, with_one
-from dpfda.questions.attention import poured
 
 RADIUS = 0.8
 """Vectors are cut at this share of their root mean square length."""
@@ -246,6 +245,25 @@ def _attentive(unknown: FloatArray, at_first: FloatArray, answers: float) -> Flo
     share = poured(np.maximum(unknown, _LEAST_DOUBT), answers)
     square = (1 - _EVEN) * share + _EVEN * at_first**2 / (at_first @ at_first)
     return np.asarray(np.sqrt(square / square.max()))
+
+
+def poured(variances: FloatArray, answers: float) -> FloatArray:
+    """The shares of so many answers that leave least unknown of all numbers together.
+
+    Each answer adds 1 to the precision of its number, and the least precise is worth it most, so
+    precisions are filled up to a common level.
+
+    Examples:
+        >>> poured(np.array([1.0, 0.5, 0.01]), 3.0)
+        array([0.66666667, 0.33333333, 0.        ])
+    """
+    precision = 1 / variances
+    above = precision - precision.min()  # a few answers would be lost beside a large number
+    steps = np.sort(above)
+    levels = (answers + np.cumsum(steps)) / np.arange(1, len(steps) + 1)
+    level = levels[np.flatnonzero(levels > steps)[-1]]
+    added = np.maximum(level - above, 0)
+    return np.asarray(added / added.sum())
 
 
 def update(

@@ -198,6 +198,12 @@ def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
             "  Your device sends one of many random directions. Each of those that are near your "
             f"answer is {times}."
         ]
+    if row["phase"] == "answers":
+        times = f"{math.exp(min(plan.epsilon, 700)):.4g} times as likely"
+        return [
+            "  You are asked one such question or several at once, as it turns out by then. Your "
+            f"device sends your true answers, or others: the true ones are {times} as any others."
+        ]
     k = int(row["answers"])
     truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
     other = (1 - truth) / 2**k

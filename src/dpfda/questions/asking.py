@@ -18,7 +18,7 @@ from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
-from dpfda.questions import attention, parting, sizes
+from dpfda.questions import sizes
 from dpfda.questions.balance import one_against_the_rest
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
 from dpfda.questions.ranging import RANGING, Ranging, channels
@@ -29,13 +29,8 @@ from dpfda.questions.widths import Widths
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump, or
 _MORE_BATCHES = 5  # whether the last are asked for nothing but their label
-_PARTING_QUESTIONS = 2  # of people who answer more, products of answers tell more than thresholds
-_PARTING_BATCHES = 10  # where each batch says at which thresholds to ask the next
-_CENTER, _CENTER_OF_FEW = 0.2, 0.1  # of people: asked without their label before
-_LABELS_OF_FEW = 0.15  # of the others, at least: asked for their label alone
 _INTERCEPT_BATCHES = 4
 _REACH = 2.5  # half-width of a distance, in units of its median
-_SPAN = 0.32  # of thresholds around a center, in units of h, where nothing is known yet
 _BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
 
 
@@ -68,24 +63,12 @@ class AskedProgress(ScoredProgress):
         self.guessing: Estimate | None = None
         effective = effective_answers(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
-        known = design.center_known or design.spread_differs or design.range_is_loose
         rest = effective * (1 - design.temperature_share)
-        few = sizes.parts_alone(rest, features=self.own)
-        self.parts = two_unknown and few and not known and self.k <= _PARTING_QUESTIONS
         self._constant = sizes.constant_shares(rest) if two_unknown else (0.0, 0.0)
-        if self.parts:
-            self._constant = max(self._constant[0], _LABELS_OF_FEW), self._constant[1]
         self.constant_share: FloatArray = np.array(self._constant[0])
         ordered = bool(self.design.ordered)
-        wanted = sizes.labels_wanted(rest, show_themselves=ordered and not self.parts)
-        self._labels_wanted = wanted if two_unknown else 0.0
-        # That all people could tell:
-        labels = (1 - design.temperature_share) * plan.n_people * self._alpha(self.k) ** 2
-        self._caution = sizes.caution(labels, ordered=ordered, parts=self.parts)
-        self.asking: FloatArray = self._at_first
-        self.spans: FloatArray = self.scales * _SPAN
-        self.heard = parting.nothing_heard(self.d if self.parts else 0)
-        self.balance: FloatArray = np.zeros(())
+        self._labels_wanted = sizes.labels_wanted(rest, ordered=ordered) if two_unknown else 0.0
+        self._caution = sizes.CAUTION[ordered]
         self._sums: dict[str, FloatArray] = {}
         self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
         super().__init__(plan, self._phases(plan, effective))
@@ -103,7 +86,6 @@ class AskedProgress(ScoredProgress):
             effective * (1 - design.width_share(plan)),
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
-            center_share=_CENTER_OF_FEW if self.parts else _CENTER,
         )
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
@@ -119,10 +101,6 @@ class AskedProgress(ScoredProgress):
     @property
     def _looks(self) -> int:
         """How many batches of people are asked about directions."""
-        if self.parts:
-            return _PARTING_BATCHES
-        if self._attentive:
-            return _DIRECTION_BATCHES * attention.PARTS
         several = _MORE_BATCHES if self._labels_wanted else _DIRECTION_BATCHES
         return several if any(self._constant) else 1
 
@@ -165,7 +143,7 @@ class AskedProgress(ScoredProgress):
             "stump",
             people,
             coordinates=chosen,
-            thresholds=self._thresholds(chosen, self._center_width[chosen] * dither),
+            thresholds=self.centers[chosen] + self._center_width[chosen] * dither,
             positive=np.ones(people, dtype=np.int64),
             uses_label=False,
         )
@@ -191,40 +169,27 @@ class AskedProgress(ScoredProgress):
         return chosen, np.take_along_axis(uniforms[:, d:], chosen, axis=1)
 
     def _direction_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, (self.d + 1) * (2 if self.parts else 1))
-        uniforms, others = uniforms[:, : self.d + 1], uniforms[:, self.d + 1 :]
-        weights = np.append(self.asking, self._constant_weight)
+        uniforms = self._public(start, people, self.d + 1)
+        weights = np.append(self._weights, self._constant_weight)
         if not weights[-1]:
-            uniforms, weights = uniforms[:, : self.d], self.asking
+            uniforms, weights = uniforms[:, : self.d], self._weights
         chosen = public_subsets(uniforms, choose=self.k, weights=weights)
         constant = chosen == self.d
         coordinates = np.where(constant, 0, chosen)
-        offsets: FloatArray = np.zeros(())
-        if self.parts:
-            dither = 2 * np.take_along_axis(others, chosen, axis=1) - 1
-            offsets = self.spans[coordinates] * dither
         return self._ask(
             "stump",
             people,
             coordinates=coordinates,
-            thresholds=np.where(constant, _BELOW, self._thresholds(coordinates, offsets)),
+            thresholds=np.where(constant, _BELOW, self.centers[coordinates]),
             positive=self._positive(start, people),
             uses_label=True,
             folds=self.folds,
         )
 
-    def _thresholds(self, features: IntArray, offsets: FloatArray) -> FloatArray:
-        """So far from the centers of features; on a grid where all answers count together."""
-        asked = self.centers[features] + offsets
-        if not self.parts:
-            return np.asarray(asked)
-        unit = self.scales[features]
-        return np.asarray(unit * parting.on_grid(np.clip(asked, -1, 1) / unit))
-
     @property
     def _constant_weight(self) -> float:
         """Of the constant stump beside the others: where people answer several, most of them do."""
-        share, others = float(self.constant_share), self._at_first
+        share, others = float(self.constant_share), self._weights
         weight = float(((1 - share) ** (-1 / self.k) - 1) * others.sum())
         return max(weight, 2.0 * float(others.max())) if self.k > 1 and share else weight
 
@@ -256,17 +221,8 @@ class AskedProgress(ScoredProgress):
         )
 
     @property
-    def _attentive(self) -> bool:
-        """Whether what stumps are asked about depends on what was answered before."""
-        few = effective_answers(self.plan.n_people, self.plan.epsilon) < attention.FROM
-        if self.parts or few:
-            return False
-        only_features = self.own == self.d  # distances may go together: few of them are not all
-        return only_features and not self.design.ordered and self.plan.n_scores == 1
-
-    @property
-    def _at_first(self) -> FloatArray:
-        """How often each stump is asked about where nothing is known of it."""
+    def _weights(self) -> FloatArray:
+        """How often each stump is asked about, relative to the others."""
         own = sizes.asking_weights(self.own, ordered=bool(self.design.ordered))
         return np.tile(own, self.d // self.own)
 
@@ -307,9 +263,7 @@ class AskedProgress(ScoredProgress):
             own = [score == m for m in range(self.n_scores)]
             self._add("total", np.stack([told[rows].sum(axis=0) for rows in own]))
             self._add("asked", np.stack([asked[rows].sum(axis=0) for rows in own]))
-            if self.parts:
-                self._hear(task, reply)
-            elif task.uses_label and task.width > 1:
+            if task.uses_label and task.width > 1:
                 self._add("pair_total", np.stack([told[rows].T @ told[rows] for rows in own]))
                 self._add("pair_asked", np.stack([asked[rows].T @ asked[rows] for rows in own]))
         elif isinstance(task, CalibrationTask):
@@ -320,14 +274,6 @@ class AskedProgress(ScoredProgress):
         else:
             self._add("total", np.array([reply.sum()]))
             self._add("people", np.array([float(len(reply))]))
-
-    def _hear(self, task: StumpTask, reply: FloatArray) -> None:
-        """Count answers about features by their threshold."""
-        about = task.thresholds != _BELOW
-        feature, threshold = task.coordinates[about], task.thresholds[about]
-        place = parting.cells(threshold / self.scales[feature])
-        told = (reply[about] > 0).astype(np.int64)
-        np.add.at(self.heard[int(task.uses_label)], (feature, place, told), 1.0)
 
     def _add(self, name: str, amount: FloatArray) -> None:
         self._sums[name] = self._sums.get(name, np.zeros_like(amount)) + amount

@@ -78,12 +78,6 @@ def balance_of(share: float | None, *, answer: float = 0.0, precision: float = 0
     return replace(told, means=np.clip(told.means, -_MOST, _MOST))
 
 
-def prior_density(balance: FloatArray) -> FloatArray:
-    """Of r₀ before anybody was asked, up to a constant."""
-    chances, variances = np.array([_BALANCED, 1 - _BALANCED]), np.array(_VARIANCES)
-    return np.asarray(np.exp(-0.5 * balance[:, None] ** 2 / variances) @ (chances / variances**0.5))
-
-
 def intercept_of(balance: Belief, slopes: FloatArray, *, doubt: float) -> Belief:
     """The intercept of slopes θ that makes as many people of class 1 as r₀ says.
 

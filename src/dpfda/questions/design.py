@@ -22,7 +22,7 @@ INTERCEPT_QUESTIONS = 4
 class QuestionDesign(Design, name="questions"):
     """Find the middle of each feature, then which stumps are right, then the intercept.
 
-    Small studies of two classes find all of it at once, see `parting`.
+    Of two classes whose spread does not differ, the design `answers` finds all of it at once.
 
     Attributes:
         scales: h_j, the public typical half-width of each feature of the encoder in units of z*,

@@ -11,7 +11,7 @@ from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.temperature import Temperature
-from dpfda.questions import attention, estimation, parting, sizes
+from dpfda.questions import estimation, sizes
 from dpfda.questions.asking import AskedProgress
 from dpfda.questions.balance import (
     Belief,
@@ -19,14 +19,10 @@ from dpfda.questions.balance import (
     balance_of,
     cautious,
     intercept_of,
-    mixed,
     one_against_the_rest,
     sensitivity,
 )
 from dpfda.questions.ranging import RANGING
-
-_EVEN = 0.3  # of the answers: about every feature as often as at first
-_NARROW = 0.7  # thresholds of balanced classes: so near to where they part, in units of s
 
 
 class QuestionProgress(AskedProgress, name="questions"):
@@ -42,11 +38,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         "evidence",
         "damping",
         "constant_share",
-        "asking",
         "temper",
-        "spans",
-        "heard",
-        "balance",
     )
 
     @property
@@ -91,9 +83,6 @@ class QuestionProgress(AskedProgress, name="questions"):
             self._place(*(part[: self.own] for part in found))
 
     def _learn_center(self) -> None:
-        if self.parts:
-            self._parted()
-            return
         own = slice(self.own)
         centers, doubt = estimation.shift_center(
             self.centers[own],
@@ -112,49 +101,7 @@ class QuestionProgress(AskedProgress, name="questions"):
             own = slice(self.own)
             self._place(self.centers[own], self.scales[own], self.center_variance[own])
 
-    def _parted(self) -> parting.Parting:
-        """Where classes part, as far as all answers so far say, and where to ask from now on."""
-        alpha = self._alpha(self.k)
-        total, asked = (float(self._sum(name, 1, self.d + 1)[0, -1]) for name in ("total", "asked"))
-        labels = np.array([asked - total, asked + total]) / 2
-        found = parting.found(self.heard, labels, alpha=alpha, ordered=bool(self.design.ordered))
-        self._place(
-            self.scales * found.middles,
-            self.scales,
-            self.scales**2 * found.unsure,
-        )
-        # Far from where classes part, a stump's answer tells how frequent they are.
-        self.spans = self.scales * found.widths * min(1.0, _NARROW + found.unbalanced)
-        return found
-
-    def _learn_parting(self) -> None:
-        found = self._parted()
-        total, asked = (self._sum(name, 1, self.d + 1)[0] for name in ("total", "asked"))
-        alpha = self._alpha(self.k)
-        self.slopes[0], self.slope_variance[0] = found.slopes, found.slope_doubt
-        self.evidence[0], self.balance = found.evidence, np.array(found.balance)
-        doubt = found.intercept_doubt + float(found.slopes**2 @ found.unsure)
-        self.intercepts[0] = Belief(
-            np.array([0.0, 1.0]), np.full(2, found.intercept), np.full(2, doubt)
-        )
-        self.guessing = self._less_frequent(total[-1], int(asked[-1]), alpha)
-        self.correlations = [
-            [
-                Estimate(float(r), float(v**0.5), int(n))
-                for r, v, n in zip(found.right, found.doubt, asked, strict=False)
-            ]
-        ]
-        heard = float(asked[-1]) * alpha**2
-        self.constant_share = np.array(self._label_share(found.unbalanced, heard, alpha))
-        # A stump that may be right is asked about more often, for it is what shows a signal.
-        size = np.sqrt(found.right**2 + found.doubt)
-        share = self._at_first * size / (self._at_first @ size)
-        self.asking = _EVEN * self._at_first + (1 - _EVEN) * self._at_first.sum() * share
-
     def _learn_direction(self) -> None:
-        if self.parts:
-            self._learn_parting()
-            return
         m, d = self.n_scores, self.d
         alpha = self._alpha(self.k)
         total, asked = self._sum("total", m, d + 1), self._sum("asked", m, d + 1)
@@ -187,14 +134,8 @@ class QuestionProgress(AskedProgress, name="questions"):
                 if m == 1
                 else one_against_the_rest(doubt=doubt)
             )
-        if self._attentive:
-            self.asking = self._asking_next(total[0, :d], asked[0, :d], balance, alpha)
-        left = sum(phase.kind == "direction" for phase in self.phases[self.phase + 1 :])
-        if self._labels_wanted or not self._attentive or left % attention.PARTS == 0:
-            heard = float(asked[0, d]) * alpha**2
-            self.constant_share = np.array(
-                self._label_share(float(balance.weights[1]), heard, alpha)
-            )
+        heard = float(asked[0, d]) * alpha**2
+        self.constant_share = np.array(self._label_share(float(balance.weights[1]), heard, alpha))
 
     def _label_share(self, unbalanced: float, heard: float, alpha: float) -> float:
         """Of the next people asked about directions, who are asked for their label instead."""
@@ -202,7 +143,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         usual = float(calm + (alarmed - calm) * unbalanced)
         later = [phase for phase in self.phases[self.phase + 1 :] if phase.kind == "direction"]
         batches = sum(phase.kind == "direction" for phase in self.phases)
-        if not self._labels_wanted or len(later) > self._caution.late * batches:
+        if not self._labels_wanted or len(later) > sizes.LATE * batches:
             return usual
         late = sizes.late_share(
             self._labels_wanted - heard,
@@ -212,27 +153,9 @@ class QuestionProgress(AskedProgress, name="questions"):
         )
         return max(usual, late)
 
-    def _asking_next(
-        self, total: FloatArray, asked: FloatArray, balance: Belief, alpha: float
-    ) -> FloatArray:
-        """How often the next people are asked about each stump; as at first if nobody comes."""
-        later = self.phases[self.phase + 1 :]
-        people = sum(phase.people for phase in later if phase.kind == "direction")
-        if not people:
-            return self._at_first
-        return attention.asking(
-            total / np.maximum(asked, 1) / alpha,
-            np.maximum(asked, 0.5) * alpha**2,
-            self._at_first,
-            answers=people * self.k * alpha**2,
-            room=(1 - abs(balance.mean)) ** 2,
-        )
-
     @property
     def _shown(self) -> float:
         """How likely it is that any feature goes with the label, if it was as likely as not."""
-        if self.parts:
-            return float(self.evidence[0])
         return estimation.evidence_at_even_odds(
             float(self.evidence[0]), ordered=bool(self.design.ordered), whiten=self.k > 1
         )
@@ -284,16 +207,10 @@ class QuestionProgress(AskedProgress, name="questions"):
     # -- results --------------------------------------------------------------------------------
 
     def findings(self) -> Findings:
-        """Middles (the public one where nobody was asked), stumps, intercepts, error.
-
-        Of a small study's stumps: at the thresholds where classes part, if features say anything.
-        """
+        """Middles (the public one where nobody was asked), stumps, intercepts, error."""
         helped = dict.fromkeys((phase.kind for phase in self.phases), 0)
         for phase in self.phases:
             helped[phase.kind] += phase.people
-        settled = helped["intercept"]
-        if self.parts:  # all answers tell of everything
-            helped["center"] = settled = helped["center"] + helped["direction"]
         placed = [helped["center"]] * self.own + [helped.get("width", 0)] * len(self.folds)
         return Findings(
             classes=self.plan.classes,
@@ -306,7 +223,8 @@ class QuestionProgress(AskedProgress, name="questions"):
                 for c, v, people in zip(self.centers, self.center_variance, placed, strict=True)
             ],
             intercepts=[
-                Estimate(belief.mean, belief.variance**0.5, settled) for belief in self.intercepts
+                Estimate(belief.mean, belief.variance**0.5, helped["intercept"])
+                for belief in self.intercepts
             ],
             error=self.error_estimate,
             folded=len(self.folds),
@@ -333,7 +251,7 @@ class QuestionProgress(AskedProgress, name="questions"):
 
         Where few people would lose by them if they find nothing, less far than the evidence says.
         """
-        if self.k > 1 and not self.parts:
+        if self.k > 1:
             return 1.0
         told = float(evidence) * (self._caution.leaning if self._labels_wanted else 1.0)
         return told / (told + 1 - float(evidence))
@@ -343,9 +261,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         """The classifier as it is now."""
         shape = (self.n_scores, self.d)
         rules = [
-            mixed(belief.mean, balance=float(self.balance), evidence=self._leaning(evidence))
-            if self.parts
-            else cautious(belief, slopes, evidence=self._leaning(evidence))
+            cautious(belief, slopes, evidence=self._leaning(evidence))
             for belief, slopes, evidence in zip(
                 self.intercepts, self.slopes, self.evidence, strict=True
             )

@@ -30,7 +30,7 @@ def asking_weights(d: int, *, ordered: bool) -> FloatArray:
 
 
 _CALIBRATED_FROM = 300
-"""Below, the constant stump says four times as much about an intercept; all is learnt at once."""
+"""Below, the constant stump says four times as much about an intercept."""
 
 
 def constant_shares(effective: float) -> tuple[float, float]:
@@ -57,63 +57,36 @@ class Caution(NamedTuple):
         shown: how likely a signal may be at most for all of the last to be asked for labels, and
             from where on nobody is.
         leaning: what the odds of a signal are taken times before a rule goes by it.
-        late: of the people asked about directions, the last so many may be asked for labels.
     """
 
     shown: tuple[float, float]
     leaning: float
-    late: float = 0.4
 
 
 _LABELS, _MOST_LATE = 3.6, 0.95
 _LATE_FROM = 30  # with fewer, neither features nor labels say much
-_LATE_BELOW = 75  # from so many on, ordered features at one threshold show themselves or nothing
-_PARTING_CAUTION = {
-    True: {
-        40: Caution((0.6, 0.8), 0.1, 0.6),  # labels are all that so few can tell for sure
-        75: Caution((0.45, 0.65), 0.15),
-        math.inf: Caution((0.35, 0.55), 0.33),
-    },
-    False: {
-        50: Caution((0.5, 0.62), 0.5, 0.6),
-        math.inf: Caution((0.5, 0.62), 1.0),
-    },
-}
-"""By whether features are ordered, and by how many labels people could tell (below), where
-`parting` learns.
+_LATE_BELOW = 75  # from so many on, ordered features show themselves or say nothing
 
-Chosen on `dpfda bench guessing` at ε = 1 and other seeds, 30 to 120 effective people, and the third
-also on "sh" and "iy" of `dpfda bench local` at ε = 0.5: a leaning of 0.2 would cost these half a
-point, and lose a point less where there is no signal."""
-_CAUTION = {True: Caution((0.45, 0.65), 0.25), False: Caution((0.5, 0.62), 0.5)}
+CAUTION = {True: Caution((0.45, 0.65), 0.25), False: Caution((0.5, 0.62), 0.5)}
+"""By whether features are ordered."""
+
+LATE = 0.4
+"""Of the batches of people asked about directions, the last so many may be asked for labels."""
 
 
-def caution(labels: float, *, ordered: bool, parts: bool) -> Caution:
-    """How cautious a study is about its features.
-
-    Args:
-        labels: how many clear ones people could tell if everybody was asked for it.
-        ordered: whether the first features matter most.
-        parts: whether `parting` learns from all answers at once.
-    """
-    if not parts:
-        return _CAUTION[ordered]
-    return next(tier for below, tier in _PARTING_CAUTION[ordered].items() if labels < below)
-
-
-def labels_wanted(effective: float, *, show_themselves: bool = False) -> float:
+def labels_wanted(effective: float, *, ordered: bool) -> float:
     """How many clear answers about the label it takes to name the larger class, if nothing else.
 
     Of few people most of what they can say; none where features will most often show more than
-    labels, sooner where they `show_themselves` at one threshold each.
+    labels, sooner where they are ordered.
 
     Examples:
-        >>> [round(labels_wanted(n)) for n in (29, 30, 120, 400)]
+        >>> [round(labels_wanted(n, ordered=False)) for n in (29, 30, 120, 400)]
         [0, 20, 39, 0]
-        >>> [round(labels_wanted(n, show_themselves=True)) for n in (30, 120)]
+        >>> [round(labels_wanted(n, ordered=True)) for n in (30, 120)]
         [20, 0]
     """
-    below = _LATE_BELOW if show_themselves else _CALIBRATED_FROM
+    below = _LATE_BELOW if ordered else _CALIBRATED_FROM
     return _LABELS * math.sqrt(effective) if _LATE_FROM <= effective < below else 0.0
 
 
@@ -129,7 +102,7 @@ def late_share(missing: float, left: float, *, shown: float, caution: Caution) -
         caution: how likely it must be.
 
     Examples:
-        >>> few = caution(60, ordered=True, parts=True)
+        >>> few = CAUTION[True]
         >>> [round(late_share(8, 20, shown=w, caution=few), 2) for w in (0.3, 0.5, 0.7)]
         [0.4, 0.3, 0.0]
     """
@@ -166,22 +139,12 @@ def width_share(effective: float) -> float:
     return min(max(15 / max(effective, 1e-9), 0.04), 0.1)
 
 
-_PARTED_FROM = 15  # with fewer, public middles are believed
-_PARTED_MOST = 64  # features: all of them are on one grid
-
-
-def parts_alone(effective: float, *, features: int) -> bool:
-    """Whether people are so few that nobody is left for intercepts: `parting` finds all at once."""
-    return _PARTED_FROM <= effective < _CALIBRATED_FROM and features <= _PARTED_MOST
-
-
 def groups(
     n_people: int,
     effective: float,
     *,
     center_known: bool,
     evaluation_share: float,
-    center_share: float,
 ) -> tuple[int, int, int, int]:
     """How many of N people help with centers, directions, intercepts, and the error.
 
@@ -189,7 +152,7 @@ def groups(
     """
     evaluation = math.floor(evaluation_share * n_people)
     left = n_people - evaluation
-    center = 0 if center_known or effective < 60 else math.floor(center_share * left)
+    center = 0 if center_known or effective < 60 else math.floor(0.2 * left)
     wanted = effective / 500 if effective >= _CALIBRATED_FROM else 0.0
     intercept = math.floor(0.2 * left * min(1.0, wanted))
     return center, left - center - intercept, intercept, evaluation

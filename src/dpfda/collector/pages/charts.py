@@ -130,13 +130,23 @@ class _Scale:
 
     def frame(self, ends: tuple[str, str] | None = None) -> dict[str, Any]:
         """Size, axes, the ends of both ranges, and zero."""
-        first, last = ends or (f"{self._left:.2g}", f"{self._right:.2g}")
+        first, last = ends or (_short(self._left), _short(self._right))
         return {
             "width": _W, "height": _H, "left": _LEFT, "top": _TOP, "bottom": _H - _BOTTOM,
             "zero": self.y(min(max(0.0, self._low), self._high)),
-            "low": f"{self._low:.2g}", "high": f"{self._high:.2g}", "first": first, "last": last,
+            "low": _short(self._low), "high": _short(self._high), "first": first, "last": last,
         }  # fmt: skip
 
 
 def _cut(value: float) -> float:
     return min(max(value, 0.0), 1.0)
+
+
+def _short(value: float) -> str:
+    """Two digits, and no power of ten that a reader has to work out.
+
+    Examples:
+        >>> _short(0.1234), _short(-548.7), _short(1e7)
+        ('0.12', '-549', '1e+07')
+    """
+    return f"{value:.0f}" if 100 <= abs(value) < 1e5 else f"{value:.2g}"

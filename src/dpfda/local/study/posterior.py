@@ -63,14 +63,17 @@ class _Half:
 
     Attributes:
         points: shape (features, K, 3).
-        prior: prior over proposal at each, given each combination of common numbers.
+        prior: prior over proposal at each, given each combination of common numbers, beside its
+            peak.
+        peak: logarithm of the largest of them at each: a prior may be far below the least number.
         told: log likelihood of all answers, as coefficients of 1, π and π².
     """
 
     def __init__(self, beliefs: Beliefs, *, says: bool) -> None:
         self._beliefs, self._says = beliefs, says
         self._normals, self._first, first_prior = _first(beliefs, says)
-        self.points, self.prior = self._first.copy(), first_prior.copy()
+        self.points = self._first.copy()
+        self.peak, self.prior = _peaked(first_prior)
         self.told = np.zeros((*self.points.shape[:2], 3))
 
     def hear(self, answers: Answers) -> None:
@@ -97,7 +100,8 @@ class _Half:
         whole = logsumexp(believed + np.log(self._beliefs.common_odds), axis=1)
         share = kept / size
         drawn = np.logaddexp(near + np.log1p(-share), whole + np.log(share))
-        self.prior[feature] = np.exp(believed - drawn[:, None]) / size
+        believed -= drawn[:, None] + np.log(size)
+        self.peak[feature], self.prior[feature] = _peaked(believed)
         points = np.broadcast_to(self.points[feature], (len(answers.feature), size, 3))
         self.told[feature] = log_likelihoods(answers, points).sum(axis=0)
 
@@ -196,9 +200,9 @@ class Posterior:
         """Sum over hypotheses, shares and common numbers."""
         beliefs, shares = self.beliefs, self.shares
         powers = np.stack([np.ones_like(shares), shares, shares**2])
-        logs = [half.told @ powers for half in self._halves]
-        top = np.maximum(*(log.max(axis=(1, 2)) for log in logs))[:, None, None]
-        likely = [np.exp(log - top) for log in logs]  # (features, K, shares)
+        logs = [half.told @ powers + half.peak[..., None] for half in self._halves]
+        top = np.maximum(*(log.max(axis=1) for log in logs))  # (features, shares)
+        likely = [np.exp(log - top[:, None]) for log in logs]  # (features, K, shares)
         says, not_ = (
             np.swapaxes(one, 1, 2) @ half.prior
             for one, half in zip(likely, self._halves, strict=True)
@@ -207,6 +211,7 @@ class Posterior:
         mixed = included * says + (1 - included) * not_ + _LEAST
         of_labels = sum((one.log_likelihood(shares) for one in self._labels), np.zeros(len(shares)))
         of_share = np.log(beliefs.share_odds(self._log_odds) + _LEAST) + of_labels
+        of_share += top.sum(axis=0)
         logs_all = (
             np.log(mixed).sum(axis=1)
             + np.log(beliefs.hypothesis_odds)[:, None, None]
@@ -232,6 +237,12 @@ class Posterior:
         return float(some / (some + self.hypotheses[0] / before))
 
 
+def _peaked(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The largest of each row, and all as shares of it."""
+    peak = logs.max(axis=-1)
+    return peak, np.exp(logs - peak[..., None])
+
+
 def _flattened(weights: FloatArray) -> FloatArray:
     """A power of the weights that some points carry, with sum 1."""
     logs = np.log(np.maximum(weights / weights.max(), _LEAST))
@@ -255,7 +266,7 @@ def _log_student(rows: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _first(beliefs: Beliefs, says: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Public normals, the points that the beliefs draw with them, and prior over proposal there."""
+    """Public normals, the points that the beliefs draw with them, and log prior over proposal there."""
     size, columns = (_POINTS[0], 5) if says else (_POINTS[1], 4)
     chances = qmc.Sobol(columns, scramble=True, seed=1 + says).random_base2(10)[:size]
     normals = ndtri(np.clip(chances, 1e-9, 1 - 1e-9))
@@ -267,6 +278,6 @@ def _first(beliefs: Beliefs, says: bool) -> tuple[FloatArray, FloatArray, FloatA
             points[feature, :, 2] = prior.differences(normals[:, 3], chances[:, 4])
         believed = beliefs.log_places(feature, points[feature, :, :2])
         drawn = logsumexp(believed + np.log(beliefs.common_odds), axis=1)
-        ratio = np.exp(believed - drawn[:, None])
-        weights[feature] = ratio / ratio.sum(axis=0)  # whatever is common, all points are one whole
+        ratio = believed - drawn[:, None]
+        weights[feature] = ratio - logsumexp(ratio, axis=0)  # all points are one whole
     return normals, points, weights

@@ -34,6 +34,8 @@ _BATCHES = 12
 """Each is asked what the answers before it make worth most; later ones are larger."""
 _LEAST = 25
 """People in a batch, on average: fewer would wait for each other and say little."""
+_FEWEST = 5
+"""People of one kind of question, unless there are fewer in all: a phase of one waits for one."""
 _FIRST, _LAST = 0.4, 1.6  # sizes of the first and the last beside their mean
 _BELOW = (
     -2.0
@@ -270,10 +272,15 @@ def parts_of(batch: Batch, people: int) -> list[Part]:
     if batch.questions > 1:
         return [Part(people, True, batch.questions, *listed(batch.plain, 0.0))]
     without = round(people * float(batch.plain.sum()))
-    return [
+    if without < _FEWEST:
+        without = 0
+    elif people - without < _FEWEST:
+        without = people
+    both = [
         Part(without, False, 1, *listed(batch.plain, 0.0)),
         Part(people - without, True, 1, *listed(batch.joined, batch.label)),
     ]
+    return [part for part in both if part.people]
 
 
 def _rounded(thresholds: FloatArray) -> FloatArray:
