@@ -151,7 +151,7 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
         shown.goto(studies[name])
         texts[name] = shown.inner_text("main")
     assert "better than guessing: starting from 50:50" in texts["null"]
-    assert "The replies have not shown a signal: this curve may be noise alone." in texts["null"]
+    assert "The band holds 0 everywhere: this curve may be noise alone." in texts["null"]
     assert "may be noise" not in texts["finished"]
     assert "This model is better than guessing." in texts["finished"]
     assert "better than the mean alone" in texts["number"]
@@ -162,6 +162,6 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
     assert "t in hours from left to right" in texts["finished"]
     assert "root mean squared error" in texts["number"]
     assert "340 of 600 people have answered" in re.sub(r"\s+", " ", texts["running"])
-    assert "Which features go with the label" in texts["running"]
+    assert "What goes with the label, and where" in texts["running"]
     for words in ("direction", "stump", "null", "NaN", "None", "undefined"):
         assert words not in texts["running"].replace("direction of", ""), words

@@ -30,7 +30,7 @@ def verdict(found: Forecast) -> str:
         ...     non_private_error=0.4, studies=10, also=(),
         ... )
         >>> print(verdict(found))
-        This study cannot work: 9 effective people are too few to tell a useful model from chance.
+        This study cannot work: 9 effective people. Expect 49.4 % wrong, where guessing gives 50.0 %.
     """
     expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"

@@ -32,7 +32,7 @@ def sample_reply(plan: StudyPlan, value_range: tuple[float, float]) -> dict[str,
         >>> from dpfda import plan_study
         >>> plan = plan_study(2000, 1.0, value_range=(0, 10), classes=("no", "yes"))
         >>> sample_reply(plan, (0, 10))["sent"]
-        'no'
+        'no, no'
     """
     start, end = plan.encoder.basis.domain_range
     low, high = value_range

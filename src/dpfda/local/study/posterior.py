@@ -266,7 +266,7 @@ def _log_student(rows: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _first(beliefs: Beliefs, says: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Public normals, the points that the beliefs draw with them, and log prior over proposal there."""
+    """Public normals, points that the beliefs draw with them, log prior over proposal there."""
     size, columns = (_POINTS[0], 5) if says else (_POINTS[1], 4)
     chances = qmc.Sobol(columns, scramble=True, seed=1 + says).random_base2(10)[:size]
     normals = ndtri(np.clip(chances, 1e-9, 1 - 1e-9))

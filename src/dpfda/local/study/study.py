@@ -30,7 +30,7 @@ from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
 
-_BATCHES = 12
+_BATCHES = 8
 """Each is asked what the answers before it make worth most; later ones are larger."""
 _LEAST = 25
 """People in a batch, on average: fewer would wait for each other and say little."""
@@ -103,7 +103,7 @@ def batch_sizes(people: int) -> list[int]:
     Examples:
         >>> sizes = batch_sizes(1000)
         >>> sizes[0], sizes[-1], sum(sizes), sum(batch_sizes(7))
-        (33, 133, 1000, 7)
+        (50, 200, 1000, 7)
     """
     number = max(1, min(_BATCHES, people // _LEAST))
     rising = np.cumsum(np.linspace(_FIRST, _LAST, number))
