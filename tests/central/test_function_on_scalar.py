@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda import PrivateFunctionOnScalar
+from dpfda.central import effects
 from dpfda.central import release as release_module
 from dpfda.central.effects_asked import FunctionOnScalarRelease
 from dpfda.central.functions import spline_basis
@@ -191,3 +193,32 @@ def test_pure_noise_is_used_where_it_is_smaller() -> None:
     assert small.event == PureEvent(epsilon=1.0)
     assert not small.among_sites().pure
     assert not large.pure
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_many_covariates_and_long_grids_take_little_memory() -> None:
+    """40 covariates at 400 points took 1.4 GB; their bands are still those of all rows at once."""
+    rng = np.random.default_rng(0)
+    x, t = rng.uniform(-1, 1, size=(600, 40)), np.linspace(0, 1, 400)
+    curves = np.sin(3 * t) + 0.3 * x[:, :1] * t
+    model = PrivateFunctionOnScalar(
+        100.0, feature_ranges=(-1, 1), value_range=(-3, 3), random_state=0
+    )
+    tracemalloc.start()
+    low, high = model.fit(x, curves).release_.interval(0.95, simultaneous=True)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 600e6
+    assert low.shape == high.shape == (41, 400)
+
+
+def test_rows_are_solved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result does not depend on how many."""
+    rng = np.random.default_rng(0)
+    vectors, noise = rng.normal(size=(3, 20)), np.full((3, 20), 0.1)
+    moments = effects.Moments(np.diag([0.3, 0.3, 1.0]), np.zeros((3, 3)), vectors, noise, True)
+    whole = effects.believed(moments, reach=2.0)
+    monkeypatch.setattr(effects, "_MOST_NUMBERS", 200)
+    parts = effects.believed(moments, reach=2.0)
+    assert parts.mean == pytest.approx(whole.mean)
+    assert (parts.error, parts.size) == pytest.approx((whole.error, whole.size))

@@ -20,6 +20,7 @@ _EFFECTS = np.array([0.0, 1 / 64, 1 / 16, 1 / 4])
 """Of the bound: the effect of a covariate that goes from the middle of its range to an end."""
 _ALONE = np.array([0.0, 1 / 64, 1 / 8, 1.0])  # the same where there is no intercept
 _MIDDLE = 0.5  # of its range: how far the mean of a covariate is from the middle
+_MOST_NUMBERS = 1 << 22  # of an array that is worked on: 32 MB, however many covariates there are
 _SQUARE = 1 / 3  # mean square of a covariate that fills its range, and how uncertain that is
 
 
@@ -131,7 +132,15 @@ def _likely(moments: Moments) -> tuple[FloatArray, FloatArray]:
 def _solved(
     noisy: FloatArray, noise: FloatArray, matrix: FloatArray, unsure: FloatArray, prior: FloatArray
 ) -> _Part:
-    """Normal posteriors of the rows of (J, p), for priors (H, J, p)."""
+    """Normal posteriors of the rows of (J, p), for priors (H, J, p); a few rows at a time."""
+    size = max(1, _MOST_NUMBERS // (len(prior) * matrix.size))
+    if len(noisy) > size:
+        places = [slice(start, start + size) for start in range(0, len(noisy), size)]
+        parts = [
+            _solved(noisy[place], noise[place], matrix, unsure, prior[:, place]) for place in places
+        ]
+        means = np.concatenate([one.mean for one in parts], axis=1)
+        return _Part(means, sum(one.error for one in parts), sum(one.log for one in parts))
     weighted = prior[..., None] * matrix
     errors = noise + prior @ unsure.T
     inner = matrix @ weighted + errors[..., None] * np.eye(len(matrix))

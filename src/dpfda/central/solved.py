@@ -23,6 +23,9 @@ from dpfda.noise.plausible import (
     variances,
 )
 
+_MOST_NUMBERS = 1 << 23  # of all functions that are drawn: 64 MB, held a few times
+_FEWEST = 200  # draws of a band
+
 Numbers = list[float | list[float]]
 
 
@@ -102,9 +105,12 @@ class Solved:
             level: probability of the band.
             functions: the basis at the points.
             simultaneous: for all points and rows at once; otherwise for each by itself.
-            size: how many times noise is drawn again, at most.
+            size: how many times noise is drawn again, at most; fewer times for many functions of
+                many points, all of which are held at once.
         """
-        generator, size = np.random.default_rng(0), min(size, PATHS)
+        held = len(self.combinations) * max(functions.shape)
+        size = min(size, PATHS, max(_FEWEST, _MOST_NUMBERS // held))
+        generator = np.random.default_rng(0)
         errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
         if self.constant:
             errors[:, -1, -1] = 0.0
