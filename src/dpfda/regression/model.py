@@ -287,7 +287,9 @@ class RegressionModel(Documented):
         found = [self._reading()]
         if self.link == "discriminant":
             return found
-        if not RegressionMechanism.named(self.mechanism).shows_rows:
+        method = RegressionMechanism.named(self.mechanism)
+        counted = method.additive and self.recipe.table is not None  # people outside its ranges
+        if not (method.shows_rows or counted):
             found.append(
                 f"nothing that {self.mechanism} releases shows whether the public range of a "
                 "feature is far too small, as other mechanisms do"
