@@ -16,7 +16,7 @@ from dpfda.central.looks import BallMean, CountedLook
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid
-from dpfda.central.radius import RadiusChoice, candidates, find_radius
+from dpfda.central.radius import RadiusChoice, candidates, find_radius, left_outside
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
@@ -227,3 +227,20 @@ def test_weights_of_a_prior_are_whole_for_any_number_of_functions() -> None:
             assert prior.min() >= 1
             assert np.all(np.diff(prior) >= 0)
             assert prior[-1] > 2.0**20 * prior[0]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_clipping_falls_with_noise(delta: float) -> None:
+    """Of ten times as many curves a mean leaves a tenth as many outside; second moments 1 %."""
+    for some, ratio in ((False, 10.0), (True, 1.0)):
+        shares = [
+            left_outside(
+                Cost(epsilon=10.0, delta=delta).part(0.1),
+                {**place(), "n": n},
+                bound=1.0,
+                certain=2.0,
+                some=some,
+            )
+            for n in (10**5, 10**6)
+        ]
+        assert shares[0] / shares[1] == pytest.approx(ratio)

@@ -103,7 +103,11 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
         layout, plan = self.layout(mean), self.plan(mean)
         scouting = Scouting(
-            axes=layout.axes(TILT), first=plan.first, search=plan.search, coarse=plan.coarse
+            axes=layout.axes(TILT),
+            first=plan.first,
+            search=plan.search,
+            coarse=plan.coarse,
+            some=False,
         )
         found = yield from scouting.questions(mean)
         second = yield BallMean(cost=found.left, **found.place, radius=found.radius)

@@ -129,6 +129,7 @@ def find_radius(
     *,
     bound: float,
     certain: float,
+    some: bool = True,
     choice: type[RadiusChoice] = RadiusChoice,
     count: type[RadiusCount] = RadiusCount,
 ) -> Questions[float]:
@@ -144,11 +145,12 @@ def find_radius(
         bound: τ of the curves.
         certain: deviations of noise that curves outside are worth: many of them are left outside
             where a count says little.
+        some: whether a few are left outside also where counts could tell them.
         choice: the query of a choice, where records are not rows of coefficients.
         count: the query of a count.
     """
     radii = candidates(bound, place["axes"])
-    outside = left_outside(cost, place, bound=bound, certain=certain)
+    outside = left_outside(cost, place, bound=bound, certain=certain, some=some)
     wanted = (1 - outside) * place["n"]
     if not cost.pure:
         further = np.arange(len(radii), 1 << steps(radii))  # so that all halvings are asked for
@@ -167,12 +169,19 @@ def find_radius(
     return float(radii[int(chosen.values[0])])
 
 
-def left_outside(cost: Cost, place: Place, *, bound: float, certain: float) -> float:
-    """Share of the curves that a radius should leave outside; arguments as in `find_radius`."""
+def left_outside(
+    cost: Cost, place: Place, *, bound: float, certain: float, some: bool = True
+) -> float:
+    """Share of the curves that a radius should leave outside; arguments as in `find_radius`.
+
+    So many as noisy counts can tell from none. Where `some` are to be outside, one in a hundred at
+    least (two with a δ): noise on second moments grows with the square of the radius. Of a mean
+    that would be most of the error of many curves, because it does not fall with n and ε.
+    """
     if cost.pure:
-        return min(0.5, max(0.01, 10 / (cost.epsilon_spent * place["n"])))
-    radii = candidates(bound, place["axes"])
-    return min(0.5, max(0.02, certain * math.sqrt(steps(radii)) / (cost.mu * place["n"])))
+        return min(0.5, max(0.01 * some, 10 / (cost.epsilon_spent * place["n"])))
+    told = certain * math.sqrt(steps(candidates(bound, place["axes"]))) / (cost.mu * place["n"])
+    return min(0.5, max(0.02 * some, told))
 
 
 def _prior(octaves: FloatArray) -> IntArray:

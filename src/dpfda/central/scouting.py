@@ -90,6 +90,7 @@ class Scouting:
         coarse: coefficients of the mean.
         certain: deviations of noise that curves outside the radius are worth, with a δ.
         doubt: how many times its variance noise counts where a mean is shrunk into a center.
+        some: whether a few curves are left outside the radius in any case (`left_outside`).
     """
 
     axes: FloatArray
@@ -98,6 +99,7 @@ class Scouting:
     coarse: int
     certain: float = 2.0
     doubt: float = 1.0
+    some: bool = True
 
     def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
         """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
@@ -121,7 +123,8 @@ class Scouting:
         variance = look.noise.variance
         believed = posterior(look.values, self.doubt * variance, region.bound)
         place = asked.place(region.center + padded(believed.mean, size), self.axes)
-        radius = yield from find_radius(search, place, bound=region.bound, certain=self.certain)
+        wanted: Any = {"bound": region.bound, "certain": self.certain, "some": self.some}
+        radius = yield from find_radius(search, place, **wanted)
         noise = believed.variance / self.axes[: self.coarse] ** 2
         return Scouted(
             place=place,
@@ -129,7 +132,7 @@ class Scouting:
             coarse=(region.center[: self.coarse] + look.values, look.noise),
             budget=budget,
             left=budget.rest(first, search),
-            outside=left_outside(search, place, bound=region.bound, certain=self.certain),
+            outside=left_outside(search, place, **wanted),
             loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
             vague=padded(believed.variance, size),
             warnings=region.warnings,
