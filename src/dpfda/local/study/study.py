@@ -74,8 +74,8 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
         posterior.told(Answers.all_of(about), labels)
         done, heard = done + people, heard + came
     found = so_far()
-    found = yield from _tempered(found, plan, tempered, phase, last[1:])
-    return (yield from _evaluated(found, plan, evaluated))
+    found = yield from tempered(found, plan, tempered, phase, last[1:])
+    return (yield from evaluated(found, plan, evaluated))
 
 
 def beliefs_of(design: AnswersDesign, encoder: CurveEncoder) -> Beliefs:
@@ -288,7 +288,7 @@ def _rounded(thresholds: FloatArray) -> FloatArray:
     return np.asarray(np.round(np.clip(thresholds, -1, 1 - _GRID) / _GRID) * _GRID)
 
 
-def _tempered(
+def tempered(
     found: Result, plan: StudyPlan, people: int, phase: int, then: Sequence[Step]
 ) -> Study:
     """Some people say how sure the classifier may be, in a few batches."""
@@ -315,16 +315,16 @@ def _confidence(
         )
         return plan.ask("confidence", people, **asked(found.model, chances))
 
-    return Phase("temperature", people, tasks, _added_up, lambda: found, then=then)
+    return Phase("temperature", people, tasks, added_up, lambda: found, then=then)
 
 
-def _evaluated(found: Result, plan: StudyPlan, people: int) -> Study:
+def evaluated(found: Result, plan: StudyPlan, people: int) -> Study:
     """Others say whether the finished classifier is right about them."""
 
     def tasks(start: int, people: int) -> Task:
         return plan.ask("evaluation", people, **found.model.rows(people))
 
-    told = yield Phase("evaluation", people, tasks, _added_up, lambda: found)
+    told = yield Phase("evaluation", people, tasks, added_up, lambda: found)
     total, heard = float(told["total"][0]), int(told["people"][0])
     if not heard:
         return found
@@ -333,5 +333,5 @@ def _evaluated(found: Result, plan: StudyPlan, people: int) -> Study:
     return found._replace(findings=replace(found.findings, error=right.complement()))
 
 
-def _added_up(task: Task, reply: FloatArray) -> Summary:
+def added_up(task: Task, reply: FloatArray) -> Summary:
     return {"total": np.array([reply.sum()]), "people": np.array([float(len(reply))])}

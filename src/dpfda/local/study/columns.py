@@ -1,0 +1,213 @@
+"""Where each column lies and how wide it is, from yes-or-no answers about single columns.
+
+A column has one of a public list of shapes on its public range, called [0, 1] here; each says with
+which probability a person exceeds t:
+
+* hill: logistic around m with scale s, F((m - t)/s);
+* slope: some people lie exactly at an end, the others as far from it as an exponential law of scale
+  θ puts them (counts, amounts of money, grey values); at either end;
+* ends: everybody at one end or the other (yes/no columns).
+
+What is known of a column is a posterior over shapes. Columns of one table resemble each other, so
+each begins from a prior that is fitted to all of them (empirical Bayes). Nobody's label is used.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+
+_POWERS = 2.0 ** (-np.arange(2, 23) / 2)
+THRESHOLDS: FloatArray = np.unique(
+    np.round(np.concatenate([_POWERS, 1 - _POWERS, np.linspace(0.01, 0.99, 99)]), 6)
+)
+"""Where people may be asked whether they lie above: dense near the ends, as skewed columns are."""
+
+_LOCATIONS: FloatArray = np.r_[0.0, THRESHOLDS, 1.0]
+_SCALES: FloatArray = np.asarray(0.5 ** np.arange(2.0, 12.0))  # widest first
+_SHARES: FloatArray = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+_TAILS: FloatArray = np.asarray(0.5 ** np.arange(0.0, 11.0))
+_STEPS = np.array([-1.1, 0.0, 1.1])  # questions about a hill, in units of s around m
+_FRACTIONS = np.array([0.02, 0.5, 1.5])  # and about a slope, in units of θ from its end
+_TO_DEVIATION = 1.8  # a logistic law of scale s has standard deviation 1.81 s
+_FROM_ABSOLUTE = 1.25  # a normal law's standard deviation over its mean absolute deviation
+_FAR = 2.0**-5  # who states a range so much wider than θ has seen amounts of any size:
+_PRESENCE = 0.125  # whether somebody has any counts for more then than how much
+
+_HILLS, _SLOPES, _ENDS = 0.7, 0.15, 0.15
+"""How likely a column of a table is of each kind."""
+_NARROWER = 0.75  # of hills: how likely one of half the width is, beside one of this width
+_ELSEWHERE = 0.3
+"""How likely coefficients of curves are hills anywhere in their range. The others are hills in the
+middle of it, about a sixth of it wide, as those of curves that just fill their range."""
+_MIDDLE, _SIXTH = 0.12, np.array([0.1, 0.3, 0.35, 0.2, 0.05])
+_OUTLIERS = 0.04  # people anywhere
+_BETWEEN = (0.16, 0.5, 0.84)  # the median and one standard deviation to either side
+_PUBLIC_COLUMNS = 4.0  # the public prior counts as many columns as this among the pooled ones
+_POOLINGS = 25
+
+
+class Shapes(NamedTuple):
+    """All shapes, one entry each, the first of them hills.
+
+    Attributes:
+        mean: of a column.
+        width: like a standard deviation of it.
+        above: probability of exceeding each threshold, shape (shapes, T).
+        asked: three thresholds that tell most about it, shape (shapes, 3).
+    """
+
+    mean: FloatArray
+    width: FloatArray
+    above: FloatArray
+    asked: FloatArray
+
+
+@cache
+def shapes() -> Shapes:
+    """The public list."""
+    m, s = np.repeat(_LOCATIONS, len(_SCALES)), np.tile(_SCALES, len(_LOCATIONS))
+    hill = 1 / (1 + np.exp(-np.clip((m[:, None] - THRESHOLDS) / s[:, None], -40, 40)))
+    share, tail = np.repeat(_SHARES, len(_TAILS)), np.tile(_TAILS, len(_SHARES))
+    low = share[:, None] * np.exp(-THRESHOLDS / tail[:, None])
+    high = 1 - share[:, None] * np.exp(-(1 - THRESHOLDS) / tail[:, None])
+    amount = share * tail * -np.expm1(-1 / tail)  # the mean distance from the end
+    # Mean absolute deviation: twice the mean excess over the mean, ∫ P(x > t) from it to the end.
+    absolute = 2 * share * tail * (np.exp(-amount / tail) - np.exp(-1 / tail))
+    slope = _FROM_ABSOLUTE * absolute * np.where(tail <= _FAR, _PRESENCE, 1.0)
+    near = tail[:, None] * _FRACTIONS
+    ends = np.broadcast_to(_SHARES[:, None], (len(_SHARES), len(THRESHOLDS)))
+    between = np.broadcast_to([0.25, 0.5, 0.75], (len(_SHARES), 3))
+    return Shapes(
+        mean=np.concatenate([m, amount, 1 - amount, _SHARES]),
+        width=np.concatenate([_TO_DEVIATION * s, slope, slope, np.sqrt(_SHARES * (1 - _SHARES))]),
+        above=np.concatenate([hill, low, high, ends]),
+        asked=np.concatenate([m[:, None] + s[:, None] * _STEPS, near, 1 - near, between]),
+    )
+
+
+@cache
+def expected(*, curves: bool, center_known: bool = False) -> FloatArray:
+    """How likely each shape is before anybody is asked.
+
+    Ranges are wide: hills lie anywhere in them, or near an end, and are rather wide than narrow.
+    """
+    between = np.gradient(_LOCATIONS)
+    anywhere = 0.5 * between / between.sum() + 0.5 / len(_LOCATIONS)
+    widths = _NARROWER ** np.arange(len(_SCALES))
+    hills, kinds = np.outer(anywhere, widths / widths.sum()), (_HILLS, _SLOPES, _ENDS)
+    if curves:
+        middle = between * np.exp(-0.5 * ((_LOCATIONS - 0.5) / _MIDDLE) ** 2)
+        sixth = np.pad(_SIXTH, (0, len(_SCALES) - len(_SIXTH)))
+        central = np.outer(middle / middle.sum(), sixth)
+        hills, kinds = _ELSEWHERE * hills + (1 - _ELSEWHERE) * central, (1.0, 0.0, 0.0)
+    if center_known:
+        hills[np.abs(_LOCATIONS - 0.5) > 1e-9] = 0.0
+        hills, kinds = (hills + 1e-12) / (hills + 1e-12).sum(), (1.0, 0.0, 0.0)
+    slopes = 2 * len(_SHARES) * len(_TAILS)
+    # Where nearly everybody lies at one end, a slope is as likely, and to take it for wide worse.
+    mixed = (_SHARES * (1 - _SHARES)) ** 2
+    slope = np.full(slopes, kinds[1] / slopes)
+    return np.concatenate([kinds[0] * hills.ravel(), slope, kinds[2] * mixed / mixed.sum()])
+
+
+class Columns:
+    """The posterior of every column's shape, as answers come in.
+
+    Args:
+        prior: how likely shapes are, one row a column, or one row for all of them.
+        reach: half the width of what is looked at of each column, around 0.
+        alpha: truth probability of an answer.
+        alone: so many first columns have nothing in common with the others.
+    """
+
+    def __init__(self, prior: FloatArray, reach: FloatArray, *, alpha: float, alone: int) -> None:
+        d = len(reach)
+        self.reach, self.alpha, self._alone = reach, alpha, alone
+        self._public = np.broadcast_to(prior, (d, prior.shape[-1])).copy()
+        self._counts = np.zeros((d, len(THRESHOLDS), 2))  # of answers no and yes
+        self.posterior = self._public.copy()
+
+    def questions(self, columns: IntArray, uniforms: FloatArray) -> FloatArray:
+        """A threshold for each column that was chosen for each person.
+
+        A shape drawn from the posterior, and one of its three thresholds: the more is known of a
+        column, the closer the questions come to where the answer is not known yet.
+
+        Args:
+            columns: shape (n, k).
+            uniforms: public, shape (n, 2 k).
+        """
+        k, every, rising = columns.shape[1], shapes().asked, self.posterior.cumsum(axis=1)
+        shape = np.empty(columns.shape, dtype=np.int64)
+        for column in np.unique(columns):
+            here = columns == column
+            shape[here] = np.searchsorted(rising[column], uniforms[:, :k][here])
+        shape = np.minimum(shape, len(every) - 1)
+        chosen = every[shape, (uniforms[:, k:] * every.shape[1]).astype(np.int64)]
+        place = np.minimum(np.searchsorted(THRESHOLDS, chosen), len(THRESHOLDS) - 1)
+        return np.asarray(self.reach[columns] * (2 * THRESHOLDS[place] - 1))
+
+    def counted(self, columns: IntArray, thresholds: FloatArray, reply: FloatArray) -> FloatArray:
+        """Answers no and yes, by column and threshold."""
+        between = (THRESHOLDS[1:] + THRESHOLDS[:-1]) / 2  # the nearest one was asked
+        place = np.searchsorted(between, (thresholds / self.reach[columns] + 1) / 2)
+        counts = np.zeros_like(self._counts)
+        np.add.at(counts, (columns, place, (reply > 0).astype(np.int64)), 1)
+        return counts
+
+    def told(self, counts: FloatArray) -> None:
+        """Take in answers; every column learns from the others.
+
+        Their common prior is the one that explains all answers best, found by the EM algorithm from
+        the public one, which keeps the weight of a few columns.
+        """
+        self._counts = self._counts + counts.reshape(self._counts.shape)
+        above = self.alpha * (1 - _OUTLIERS) * (shapes().above - 0.5)
+        yes, no = np.log(0.5 + above), np.log(0.5 - above)
+        log = self._counts[..., 1] @ yes.T + self._counts[..., 0] @ no.T
+        likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+        prior, others = self._public.copy(), slice(self._alone, None)
+        for _ in range(_POOLINGS if self._alone < len(prior) else 0):
+            learnt = _normalized(likelihood[others] * prior[others]).sum(axis=0)
+            number = len(prior) - self._alone + _PUBLIC_COLUMNS
+            prior[others] = (learnt + _PUBLIC_COLUMNS * self._public[others]) / number
+        self.posterior = _normalized(likelihood * prior)
+
+    def found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of each column: location (posterior median), what is not known of it, a cautious width.
+
+        The second is a posterior standard deviation, the third a standard deviation of people: the
+        median of what is known of it, and no less than what is not known of the location. Who does
+        not know where a column is cannot know how far from there somebody lies.
+        """
+        every, posterior = shapes(), self.posterior
+        low, location, high = (_quantile(posterior, every.mean, share) for share in _BETWEEN)
+        doubt = np.sqrt((posterior * (every.mean - location[:, None]) ** 2).sum(axis=1))
+        width = np.exp(_quantile(posterior, np.log(every.width), 0.5))
+        width = np.hypot(width, np.sqrt((high - location) * (location - low)))
+        return self.reach * (2 * location - 1), 2 * self.reach * doubt, 2 * self.reach * width
+
+    def widths(self) -> tuple[FloatArray, FloatArray]:
+        """Of each column: posterior mean and posterior standard deviation of its width."""
+        width, unit = shapes().width, 2 * self.reach
+        mean = self.posterior @ width
+        return unit * mean, unit * np.sqrt(np.maximum(self.posterior @ width**2 - mean**2, 0.0))
+
+
+def _quantile(posterior: FloatArray, values: FloatArray, share: float) -> FloatArray:
+    """Of values with these probabilities, one row a column, halfway between two of them."""
+    points, place = np.unique(values, return_inverse=True)
+    gathered = np.zeros((len(points), len(posterior)))
+    np.add.at(gathered, place, posterior.T)
+    before = gathered.cumsum(axis=0) - gathered / 2
+    return np.array([np.interp(share, row, points) for row in before.T])
+
+
+def _normalized(weights: FloatArray) -> FloatArray:
+    """Rows that add up to 1."""
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

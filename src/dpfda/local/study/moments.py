@@ -1,0 +1,252 @@
+"""Means, variances and correlations of features from sums of vector reports, and what is white."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from dpfda._validate import FloatArray
+from dpfda.mechanisms.cap_index import CapIndex
+from dpfda.mechanisms.class_index import ClassIndex
+
+_TYPICAL = 32  # a dimension in which reports are compared
+_SMALLEST_VARIANCE, _LARGEST_VARIANCE = 0.1, 4.0
+_MOST_SCATTER = 0.25  # of means and of variances: widths were sought before
+_FARTHEST = 1.5  # of a mean, in units of the spread that was sought before
+_EDGE = 2.4
+"""Noise of standard deviation σ alone has eigenvalues up to (2 + 2.4 d^-2/3) σ √d, but for one time
+in two hundred (the Tracy-Widom law)."""
+_NARROW = 1.2  # a direction that seems narrow is stretched, so it must stand out by more
+_FLOOR, _LEAST, _MOST = 0.08, 0.02, 0.3  # least eigenvalues: of one look, and in the end
+_SCALE_PRIOR = 0.3**2
+_BULK_STEPS = 4
+_ROWS = 1024
+_MEAN_DISTANCE = np.sqrt(2 / np.pi)  # of a normal number, from its middle
+_DISTANCES_VARY = np.sqrt(1 - 2 / np.pi)
+
+
+@cache
+def entry_noise(dimension: int, epsilon: float, *, n_classes: int = 1) -> float:
+    """Variance of an entry of one person's estimate of a vector in the unit ball.
+
+    With classes, of an entry of the (K, D) estimate of the vector in the row of one's class.
+
+    Examples:
+        >>> round(1 / entry_noise(8, 1.0), 2), round(1 / entry_noise(16, 5.0, n_classes=26), 1)
+        (0.16, 14.6)
+    """
+    if n_classes == 1:
+        return 1 / CapIndex.best(epsilon=epsilon, dimension=dimension).gain ** 2
+    joined = ClassIndex.best(epsilon=epsilon, dimension=dimension, classes=n_classes)
+    return 1 / (joined.buckets * joined.gain**2)
+
+
+def effective_people(n_people: int, epsilon: float) -> float:
+    """N_eff: how many people who send vectors without noise their reports are worth.
+
+    Examples:
+        >>> round(effective_people(3000, 0.5))
+        119
+    """
+    return n_people / entry_noise(_TYPICAL, epsilon)
+
+
+@cache
+def public_rows(width: int) -> FloatArray:
+    """(1, ψ) of public people with white normal ψ, both signs of each: nobody's curve."""
+    half = np.random.default_rng(0).normal(size=(max(_ROWS, 8 * width) // 2, width))
+    both = np.concatenate([half, -half])
+    both = both @ np.linalg.inv(np.linalg.cholesky(both.T @ both / len(both))).T
+    found = np.insert(both, 0, 1.0, axis=1)
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """ψ = matrix · clip((z* - location)/width, ±clip) + offset; of folded z* where there are folds.
+
+    Attributes:
+        location: of each feature, shape (d,).
+        width: its standard deviation.
+        clip: how many widths are looked at.
+        matrix: shape (q, d).
+        offset: shape (q,).
+        folds: middles from which distances count too, see `protocol.folds`.
+    """
+
+    location: FloatArray
+    width: FloatArray
+    clip: float
+    matrix: FloatArray
+    offset: FloatArray
+    folds: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def standard(cls, location: FloatArray, width: FloatArray, clip: float) -> FeatureMap:
+        """Every feature by itself."""
+        d = len(location)
+        return cls(location, width, clip, np.eye(d), np.zeros(d))
+
+    @classmethod
+    def with_distances(cls, middle: FloatArray, deviation: FloatArray, clip: float) -> FeatureMap:
+        """Every feature, and how far it is from its middle, as if features were normal."""
+        far = np.r_[middle, _MEAN_DISTANCE * deviation]
+        alone = cls.standard(far, np.r_[deviation, _DISTANCES_VARY * deviation], clip)
+        return replace(alone, folds=middle)
+
+    def then(self, matrix: FloatArray, shift: FloatArray | float = 0.0) -> FeatureMap:
+        """matrix · (ψ - shift)."""
+        moved = self.offset - shift
+        return replace(self, matrix=matrix @ self.matrix, offset=matrix @ moved)
+
+    def public(self) -> dict[str, Any]:
+        """As tasks carry it."""
+        return {
+            "centers": self.location,
+            "scales": self.width,
+            "clip": self.clip,
+            "matrix": self.matrix,
+            "offsets": self.offset[None],
+            "folds": self.folds,
+        }
+
+    def rule(self, intercept: FloatArray, slopes: FloatArray) -> dict[str, Any]:
+        """The numbers of a model with these scores of ψ."""
+        shape = (len(intercept), len(self.location))
+        return {
+            "intercept": intercept + slopes @ self.offset,
+            "coefficients": self.clip * slopes @ self.matrix,
+            "centers": np.broadcast_to(self.location, shape),
+            "scales": np.broadcast_to(self.clip * self.width, shape),
+            "clipped": True,
+            "folds": self.folds,
+        }
+
+
+def mean_and_deviation(estimate: FloatArray, noise: float) -> tuple[FloatArray, FloatArray, float]:
+    """Mean and standard deviation of each feature from an estimate of E(φ, φ² - 1).
+
+    Both are shrunk, the means towards 0 and the variances towards each other, by as much as their
+    scatter over features exceeds the noise (empirical Bayes). A mean that is not known makes the
+    variance around it uncertain too.
+
+    Args:
+        estimate: shape (2 d,).
+        noise: variance of an entry.
+
+    Returns:
+        The third is the posterior variance of a mean.
+    """
+    mean, square = np.split(np.asarray(estimate), 2)
+    believed = float(np.clip(np.mean(mean**2) - noise, 1e-9, _MOST_SCATTER))
+    mean = mean * believed / (believed + noise)
+    left = believed * noise / (believed + noise)
+    variance = 1 + square - mean**2 - left
+    own = noise + 4 * mean**2 * left + 2 * left**2
+    common = float(np.clip(np.average(variance, weights=1 / own), 0.2, 2.0))
+    scatter = float(np.average((variance - common) ** 2 - own, weights=1 / own))
+    scatter = float(np.clip(scatter, 1e-9, _MOST_SCATTER * common**2))
+    variance = common + (variance - common) * scatter / (scatter + own)
+    bounded = np.clip(variance, _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
+    return np.clip(mean, -_FARTHEST, _FARTHEST), np.sqrt(bounded), left
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """A factor B of the covariance B Bᵀ of features, and the noise of an entry of it."""
+
+    factor: FloatArray
+    noise: float = np.inf
+
+    @property
+    def into(self) -> FloatArray:
+        """What makes features white, as far as it is known."""
+        return np.asarray(np.linalg.inv(self.factor))
+
+    def told(self, products: FloatArray, noise: float) -> Correlations:
+        """After a look in white coordinates.
+
+        Args:
+            products: mean of the diagonal and √2 times the upper triangle of ψψᵀ, where ψ is cut at
+                |ψ|² = d, in units of that.
+            noise: variance of an entry.
+        """
+        d = len(self.factor)
+        rows, columns = np.triu_indices(d)
+        second = np.zeros((d, d))
+        second[rows, columns] = second[columns, rows] = products * np.where(
+            rows == columns, 1.0, np.sqrt(0.5)
+        )
+        passed = np.mean(np.minimum((public_rows(d)[:, 1:] ** 2).sum(axis=1), d)) / d
+        entry = d * float(np.sqrt(noise / 2))
+        step = np.linalg.cholesky(denoised(d * second / passed, entry))
+        return Correlations(np.asarray(self.factor @ step), entry)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """With its small eigenvalues raised to what the noise lets one see."""
+        values, vectors = np.linalg.eigh(self.factor @ self.factor.T)
+        seen = np.clip(0.3 * self.noise * np.sqrt(len(values)), _LEAST, _MOST)
+        return np.asarray((vectors * np.maximum(values, seen * values.mean())) @ vectors.T)
+
+
+def denoised(second: FloatArray, noise: float) -> FloatArray:
+    """A matrix near c·I that was seen with noise, without the eigenvalues that noise explains.
+
+    c is what directions that do not stand out have in common.
+
+    Args:
+        second: symmetric estimate.
+        noise: standard deviation of an entry off the diagonal.
+    """
+    size = len(second)
+    # Standardized features have variance 1 on average; the trace may say something else.
+    doubt = 2 * noise**2 / size
+    average = 1 + (np.trace(second) / size - 1) * _SCALE_PRIOR / (_SCALE_PRIOR + doubt)
+    common = float(np.clip(average, 0.1, 3.0))
+    values, vectors = np.linalg.eigh(second)
+    edge = (2 + _EDGE * size ** (-2 / 3)) * noise * np.sqrt(size)
+    bulk = common
+    for _ in range(_BULK_STEPS):
+        # What stands out is not counted twice: the rest shares what is left of the trace.
+        above = np.sqrt(np.maximum((values - bulk) ** 2 - edge**2, 0))[values > bulk].sum()
+        bulk = max(common - float(above) / size, 0.1 * common)
+    away = values - bulk
+    beyond = np.sqrt(np.maximum(away**2 - edge**2, 0))
+    short = np.sqrt(np.maximum(away**2 - (_NARROW * edge) ** 2, 0)) if edge < 0.5 * bulk else 0.0
+    kept = bulk + np.where(away > 0, beyond, -short)
+    return np.asarray((vectors * np.clip(kept, _FLOOR * bulk, 30.0 * size)) @ vectors.T)
+
+
+def with_distances(covariance: FloatArray) -> FloatArray:
+    """Covariance of normal features and of their standardized distances from the middle.
+
+    Examples:
+        >>> with_distances(np.array([[1.0, 0.5], [0.5, 1.0]]))[2:, 2:].round(2)
+        array([[1.  , 0.22],
+               [0.22, 1.  ]])
+    """
+    deviation = np.sqrt(np.diag(covariance))
+    r = np.clip(covariance / np.outer(deviation, deviation), -1, 1)
+    product = np.sqrt(1 - r**2) + r * np.arcsin(r)  # E|x_i x_j| in units of 2/π
+    return np.asarray(block_diag(covariance, (product - 1) / (np.pi / 2 - 1)))
+
+
+def principal(
+    covariance: FloatArray, favor: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Whitening directions (rows), the most promising first, and the importance of each.
+
+    Args:
+        covariance: of the features.
+        favor: how much a feature is expected to say, relative to others.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    importance = values * ((vectors**2).T @ favor)
+    order = np.argsort(-importance, kind="stable")
+    return (vectors[:, order] / np.sqrt(values[order])).T, importance[order]

@@ -1,0 +1,400 @@
+"""A study by vector reports, from its first person to its last.
+
+Some people say where single columns lie (`columns`), others how far and how together they vary
+(`moments`). The rest report vectors of white features and label, or number, batch by batch at what
+is known by then (`reports`), and one posterior takes them in (`slopes`). At the end some say how
+sure the classifier may be, and others how good it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.local.study.columns import Columns, expected
+from dpfda.local.study.design import CLIP, NumberDesign, VectorDesign
+from dpfda.local.study.moments import (
+    Correlations,
+    FeatureMap,
+    effective_people,
+    entry_noise,
+    mean_and_deviation,
+    principal,
+    public_rows,
+    with_distances,
+)
+from dpfda.local.study.reports import Kind, ManyClasses, Numbers, TwoClasses
+from dpfda.local.study.slopes import Slopes
+from dpfda.local.study.study import added_up, batch_sizes, evaluated, tempered
+from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.protocol.curve_regression import CurveRegression
+from dpfda.protocol.estimate import Estimate, accuracies_behind
+from dpfda.protocol.findings import Findings, Step
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.public_randomness import public_subsets, public_uniforms
+from dpfda.protocol.study import Phase, Result, Study, Summary, study
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.protocol.tasks.summary import SummaryTask
+
+_PLACED, _MOST_PLACED = 300.0, 0.2
+"""Clean answers that find a column, and the share of people who give them at most: what is not
+known of a place makes reports less efficient, but moves no rule."""
+_LOOKS = 12  # batches of them: a narrow column in a wide range is found by halves
+_SPREAD = 0.08
+"""Of people: two numbers a feature are soon known."""
+_TOGETHER, _TOGETHER_FROM = 0.15, 100.0
+"""Of very many people, who say how features go together; of fewer a smaller share. It takes so many
+effective people a column until correlations are worth half as much, since there are d² of them."""
+_ALL_ONE = 0.99  # of people who are given one label: the others do not count
+_ERRORS, _LEAST_ERROR = 3.0, 0.5
+"""Errors of a number that are told apart: so many times what is expected of them, and that is so
+much of what the number varies at least."""
+
+_SoFar = Callable[[], Result]
+
+
+@study("vectors")
+def vectors(design: VectorDesign, plan: StudyPlan) -> Study:
+    """Two or more classes."""
+    known = Known(design, plan)
+    found = yield from _learnt(known, plan, design.kept(plan))
+    judges, sure = design.kept(plan)
+    found = yield from tempered(found, plan, sure.people, known.phase, [judges])
+    return (yield from evaluated(found, plan, judges.people))
+
+
+@study("vector_numbers")
+def numbers(design: NumberDesign, plan: StudyPlan) -> Study:
+    """A number, in the first column of what people hold."""
+    known = Known(design, plan)
+    judges, _ = design.kept(plan)
+    found = yield from _learnt(known, plan, [judges])
+    return (yield from _near(known, found, judges.people))
+
+
+def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
+    """Everything but what is kept for the end."""
+    people = plan.n_people - sum(step.people for step in last)
+    sizes = known.sizes(people)
+    left = [Step("vectors", people - sum(sizes.values())), *last[::-1]]
+    looks = np.diff(np.round(np.linspace(0, sizes["location"], _LOOKS + 1)).astype(int))
+    steps = [
+        *(Step("location", int(size)) for size in looks),
+        Step("spread", sizes["spread"]),
+        *(Step("correlation", size) for size in _halves(sizes["correlation"])),
+    ]
+    for number, step in enumerate(steps):
+        told = yield known.about_columns(step, [*steps[number + 1 :], *left])
+        known.told_columns(step.kind, told)
+    rest = left[0].people
+    for size in [rest] if known.kind.at_once else batch_sizes(rest):
+        rest -= size
+        asked = known.kind.ask(known.slopes, rest + size)
+        fields = known.kind.fields(asked, known.seen) | {"weights": asked.weights}
+        fields |= {"statistic": known.kind.statistic, "limit": asked.limit}
+        then = [Step("vectors", rest), *left[1:]]
+        told = yield known.summary("vectors", size, fields, then)
+        if told["people"][0]:
+            known.heard += int(told["people"][0])
+            event = known.kind.event(asked, told["total"], int(told["people"][0]))
+            known.slopes.told(event)
+    return known.result()
+
+
+def _halves(people: int) -> list[int]:
+    return [people - people // 2, people // 2]
+
+
+class Known:
+    """What is known by now, and the phases that ask for more.
+
+    Attributes:
+        kind: what is predicted.
+        phase: number of the next phase.
+        heard: how many reported vectors.
+    """
+
+    def __init__(self, design: VectorDesign | NumberDesign, plan: StudyPlan) -> None:
+        self.design, self.plan, self.phase, self.heard = design, plan, 0, 0
+        self.targets = int(design.predicts_numbers)
+        encoder, d = plan.encoder, design.dimension(plan.encoder)
+        turns = np.array([j // encoder.channels for j in range(d)])
+        reach = 1 / np.maximum(turns, 1) if encoder.basis.ordered else np.ones(d)
+        ordered = bool(design.settled(encoder).ordered)
+        self.favor: FloatArray = 1 / (1.0 + turns) if ordered else np.ones(d)
+        if not encoder.basis.ordered and ordered:
+            self.favor = 1 / (1.0 + np.arange(d))
+        own = expected(curves=encoder.basis.functional, center_known=design.center_known)
+        prior = np.vstack([expected(curves=True)] * self.targets + [own] * d)
+        self.d = d + self.targets
+        self.k = best_questions(plan.epsilon, most=self.d)
+        self._alpha = QuestionResponse(epsilon=plan.epsilon, questions=self.k).truth_probability
+        self._columns = Columns(
+            prior, np.r_[np.ones(self.targets), reach], alpha=self._alpha, alone=self.targets
+        )
+        self._often = np.sqrt(self.favor)
+        if self.targets:
+            self._often = np.r_[np.sqrt(self.favor.sum()), self._often]
+        self._mean, self._deviation, self._place = np.zeros(self.d), np.ones(self.d), 0.0
+        self._placed, self._together = 0, Correlations(np.eye(d))
+        self._slopes: Slopes | None = None
+        if self.targets:
+            self.kind: Kind = Numbers(plan.epsilon)
+        elif plan.n_classes == 2:
+            self.kind = TwoClasses(plan.epsilon, getattr(design, "class_share", None))
+        else:
+            self.kind = ManyClasses(plan.epsilon, plan.n_classes)
+
+    # -- columns ------------------------------------------------------------------------------
+
+    def sizes(self, people: int) -> dict[str, int]:
+        """How many of all people say something about columns."""
+        answers = max(people * self.k * self._alpha**2, 1e-9)
+        few = _PLACED * self.d / (_MOST_PLACED * answers)
+        many = effective_people(people, self.plan.epsilon) / (_TOGETHER_FROM * self.d)
+        alone = len(self.favor) == 1
+        return {
+            "location": int(people * _MOST_PLACED * few / (1 + few)),
+            "spread": int(people * _SPREAD),
+            "correlation": 0 if alone else int(people * _TOGETHER * many / (1 + many)),
+        }
+
+    def about_columns(self, step: Step, then: Sequence[Step]) -> Phase:
+        """A phase about columns alone."""
+        if step.kind == "location":
+            return self._location(step.people, then)
+        if step.kind == "spread":
+            seen, statistic, square = self._standard(), "spread", 2 * self.d
+        else:
+            seen = self._features().then(self._together.into)
+            statistic, square = "products", len(self.favor)
+        fields = {"statistic": statistic, "limit": math.sqrt(square)}
+        return self.summary(step.kind, step.people, seen.public() | fields, then)
+
+    def _location(self, people: int, then: Sequence[Step]) -> Phase:
+        plan, number, columns = self.plan, self.phase, self._columns
+        self.phase += 1
+
+        def tasks(start: int, people: int) -> Task:
+            width = self.d + 2 * self.k
+            chances = public_uniforms(
+                seed=plan.seed, phase=number, start=start, people=people, width=width
+            )
+            chosen = public_subsets(chances[:, : self.d], choose=self.k, weights=self._often)
+            return plan.ask(
+                "stump",
+                people,
+                coordinates=chosen,
+                thresholds=columns.questions(chosen, chances[:, self.d :]),
+                positive=np.ones(people, dtype=np.int64),
+                uses_label=False,
+            )
+
+        def count(task: StumpTask, reply: FloatArray) -> Summary:
+            told = columns.counted(task.coordinates, task.thresholds, reply)
+            return {"counts": told.ravel(), "people": np.array([float(len(reply))])}
+
+        return Phase("location", people, tasks, count, self.result, then=then)
+
+    def summary(
+        self, kind: str, people: int, fields: dict[str, Any], then: Sequence[Step]
+    ) -> Phase:
+        """A phase of vector reports."""
+        self.phase += 1
+
+        def tasks(start: int, people: int) -> Task:
+            return self.plan.ask("summary", people, **fields)
+
+        def count(task: SummaryTask, reply: FloatArray) -> Summary:
+            return {"total": task.total(reply), "people": np.array([float(len(reply))])}
+
+        return Phase(kind, people, tasks, count, self.result, then=then)
+
+    def told_columns(self, kind: str, told: Summary) -> None:
+        """Take in a phase about columns."""
+        people = int(told["people"][0])
+        if not people:
+            return
+        if kind == "location":
+            self._columns.told(told["counts"])
+            self._placed += people
+            return
+        mean = told["total"] / people
+        if kind == "correlation":
+            noise = entry_noise(len(mean), self.plan.epsilon) / people
+            self._together = self._together.told(mean, noise)
+            return
+        noise = len(mean) * entry_noise(len(mean), self.plan.epsilon) / people
+        found = mean_and_deviation(math.sqrt(len(mean)) * mean, noise)
+        self._mean, self._deviation, self._place = found
+
+    def _standard(self) -> FeatureMap:
+        location, _, width = self._columns.found()
+        return FeatureMap.standard(location, width, CLIP)
+
+    def _features(self) -> FeatureMap:
+        """Standardized, without what is predicted."""
+        seen = self._standard().then(np.diag(1 / self._deviation), self._mean)
+        return seen.then(np.eye(self.d)[self.targets :]) if self.targets else seen
+
+    # -- slopes -------------------------------------------------------------------------------
+
+    @property
+    def slopes(self) -> Slopes:
+        """The posterior, of white features as they were known when it was first asked for."""
+        if self._slopes is None:
+            self._slopes = self._begun()
+        return self._slopes
+
+    def _begun(self) -> Slopes:
+        features, covariance = self._features(), self._together.covariance
+        favor = self.favor
+        if getattr(self.design, "spread_differs", False):
+            # Where a column is nearly constant, noise takes its middle out of the range.
+            standard = self._standard()
+            middle = np.clip(standard.location + standard.width * self._mean, -1, 1)
+            deviation = standard.width * self._deviation
+            features = FeatureMap.with_distances(middle, deviation, CLIP)
+            covariance, favor = with_distances(covariance), np.tile(favor, 2)
+        into, importance = principal(covariance, favor)
+        # Coefficients of few features, or means of few features.
+        bases = () if self.design.settled(self.plan.encoder).ordered else (into @ covariance, into)
+        self._white = features.then(into)
+        self.seen = self._white
+        if self.targets:
+            target = self._standard().then(np.diag(1 / self._deviation), self._mean)
+            both = np.vstack([np.eye(self.d)[:1], into @ np.eye(self.d)[1:]])
+            self.seen = target.then(both)
+        found = Slopes(
+            self.kind.priors(importance, bases), self.kind.rows, place=self._place
+        )
+        share = self.kind.known_share(len(into)) if isinstance(self.kind, TwoClasses) else None
+        if share is not None:
+            found.told(share)
+        return found
+
+    # -- results ------------------------------------------------------------------------------
+
+    def result(self) -> Result:
+        """Model and findings by now."""
+        kept = self._slopes
+        scores = self.kind.scores(self.slopes)
+        white, into = self._white, self._white.matrix
+        rule = white.rule(scores.intercept, scores.slopes)
+        errors = np.sqrt(np.einsum("qd,mqr,rd->md", into, scores.covariance, into))
+        weights = scores.slopes @ into
+        wide = white.clip * into
+        covariances = np.einsum("qd,mqr,re->mde", wide, scores.covariance, wide)
+        location, doubt, _ = self._columns.found()
+        findings = Findings(
+            classes=self.plan.classes,
+            learnt="weight",
+            title="weight of this feature",
+            features=[
+                _estimates(*row, self.heard)
+                for row in zip(weights[:, self.targets :], errors[:, self.targets :], strict=True)
+            ],
+            centers=_estimates(location[self.targets :], doubt[self.targets :], self._placed),
+            folded=len(self.favor) if len(white.folds) else 0,
+        )
+        if self.targets:
+            found = self._number(rule, findings, covariances[:, 1:, 1:])
+        else:
+            variances = np.zeros((len(scores.intercept), 1 + into.shape[1]))
+            variances[:, 0] = scores.doubt
+            model = CurveModel(**rule, variances=variances, **self.plan.stamp)
+            guessing = Estimate(*scores.guessing, self.heard) if self.heard else None
+            findings = replace(
+                findings,
+                covariances=list(covariances),
+                guessing=guessing,
+                evidence=self.slopes.evidence if self.heard else None,
+                constant=bool(self.heard) and _one_label(scores.intercept, scores.slopes),
+            )
+            found = Result(model, findings)
+        self._slopes = kept
+        return found
+
+    @property
+    def farthest(self) -> float:
+        """Errors of a number beyond it count as such, in units of half its range."""
+        assert isinstance(self.kind, Numbers)
+        expected = max(self.kind.residual(self.slopes), _LEAST_ERROR)
+        unit = self._columns.found()[2][0] * self._deviation[0]
+        return float(min(_ERRORS * unit * expected, 2.0))
+
+    def _number(self, rule: dict[str, Any], findings: Findings, spread: FloatArray) -> Result:
+        location, _, width = (one[0] for one in self._columns.found())
+        middle, unit = location + width * self._mean[0], width * self._deviation[0]
+        assert self.plan.target_range is not None
+        low, high = self.plan.target_range
+        half = (high - low) / 2
+        rule["intercept"] = (low + high) / 2 + half * (middle + unit * rule["intercept"])
+        rule["coefficients"] = half * unit * rule["coefficients"]
+        for name in ("coefficients", "centers", "scales"):
+            rule[name] = rule[name][:, 1:]
+        mean, doubt = (float(half * one[0]) for one in self._columns.widths())
+        slopes, covariance = self.slopes.theta[0, 1:], self.slopes.covariance[0, 1:, 1:]
+        findings = replace(
+            findings,
+            covariances=list((half * unit) ** 2 * spread),
+            guessing=Estimate(mean, doubt if self._placed else math.inf, self._placed),
+            seen=bool(slopes @ slopes > np.trace(covariance)) if self.heard else None,
+        )
+        return Result(CurveRegression(**rule, **self.plan.stamp), findings)
+
+
+def _near(known: Known, found: Result, people: int) -> Study:
+    """Others say whether their number is within h of its prediction; h is public, h² uniform.
+
+    Then E r² = H² (1 - P(|r| ≤ h)), where H is the largest h.
+    """
+    plan, model, phase = known.plan, found.model, known.phase
+    assert plan.target_range is not None
+    low, high = plan.target_range
+    half, farthest = (high - low) / 2, known.farthest
+    residual = np.r_[1.0, -model.coefficients[0] / half]
+    centers, scales = np.r_[0.0, model.centers[0]], np.r_[1.0, model.scales[0]]
+    predicted = (model.intercept[0] - (low + high) / 2) / half
+
+    def tasks(start: int, people: int) -> Task:
+        chances = public_uniforms(seed=plan.seed, phase=phase, start=start, people=people, width=1)
+        near, off = farthest * np.sqrt(chances[:, 0]), np.full(people, predicted)
+        shape = (people, 3, len(residual))
+        return plan.ask(  # of three scores h, r and -r the first is the largest where |r| ≤ h
+            "evaluation",
+            people,
+            intercept=np.column_stack([near, -off, off]),
+            coefficients=np.broadcast_to(np.stack([0 * residual, residual, -residual]), shape),
+            centers=np.broadcast_to(centers, shape),
+            scales=np.broadcast_to(scales, shape),
+        )
+
+    told = yield Phase("evaluation", people, tasks, added_up, lambda: found)
+    heard = int(told["people"][0])
+    if not heard:
+        return found
+    near, error = accuracies_behind(told["total"][0], heard, epsilon=plan.epsilon)
+    square = (farthest * half) ** 2
+    doubt = square * float(error)
+    root = max(square * (1 - float(near)), doubt) ** 0.5
+    estimate = Estimate(root, doubt / (2 * root), heard)
+    return found._replace(findings=replace(found.findings, error=estimate))
+
+
+def _one_label(intercepts: FloatArray, slopes: FloatArray) -> bool:
+    """Whether a rule gives nearly everybody one label, if ψ is normal."""
+    told = intercepts + public_rows(slopes.shape[1])[:, 1:] @ slopes.T
+    labels = told.argmax(axis=1) if len(intercepts) > 1 else (told[:, 0] >= 0).astype(int)
+    return bool(np.bincount(labels).max() > _ALL_ONE * len(labels))
+
+
+def _estimates(values: FloatArray, errors: FloatArray, people: int) -> list[Estimate]:
+    return [Estimate(float(v), float(e), people) for v, e in zip(values, errors, strict=True)]
