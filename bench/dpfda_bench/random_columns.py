@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda_bench.random_problems import waves
 
 Kind = Literal["tables", "classes", "numbers"]

@@ -133,6 +133,45 @@ function linear(plan: Plan): Record<string, Terms> {
   };
 }
 
+/** Questions about single columns, and vectors of them. */
+function aboutColumns(plan: Plan, d: number, f: number, ...statistics: string[]): Record<string, Terms> {
+  const told = d + f;
+  return {
+    stump: { k: bestQuestions(plan.epsilon, d), coordinates: range(d), positive: 1, uses_label: false },
+    summary: {
+      classes: Math.max(plan.classes.length, 1),
+      d: oneOf(d, told),
+      f: oneOf(0, f),
+      q: range(told + 1, 1),
+      statistic: oneOf("products", ...statistics),
+      clip: 3,
+      c: 1,
+      w: range(told + 2, 1),
+      t: range(told + 2, 1),
+      reach: ANY_LENGTH,
+      limit: ANY_LENGTH,
+    },
+  };
+}
+
+function vectors(plan: Plan): Record<string, Terms> {
+  const d = plan.design.n_features ?? size(plan.encoder.basis);
+  const f = plan.design.spread_differs ? d : 0;
+  return {
+    ...aboutColumns(plan, d, f, "spread", plan.classes.length === 2 ? "residual" : "classes"),
+    evaluation: { dimension: d + f, f, clipped: true, m: scoresOf(plan) },
+    ...confidence(plan, d + f, f),
+  };
+}
+
+function vectorNumbers(plan: Plan): Record<string, Terms> {
+  const d = 1 + (plan.design.n_features ?? size(plan.encoder.basis));
+  return {
+    ...aboutColumns(plan, d, 0, "spread", "cross"),
+    evaluation: { dimension: d, clipped: true, m: 3 },
+  };
+}
+
 function regression(plan: Plan): Record<string, Terms> {
   const { basis } = plan.encoder;
   const d = 1 + (plan.design.n_features ?? size(basis));

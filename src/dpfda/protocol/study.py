@@ -32,7 +32,12 @@ from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
-_HOMES = ("dpfda.local.study.study", "dpfda.local.study.vectors", "dpfda.mrma.study", "dpfda.boosting")
+_HOMES = (
+    "dpfda.local.study.study",
+    "dpfda.local.study.vectors",
+    "dpfda.mrma.study",
+    "dpfda.boosting",
+)
 """Modules that register studies; one is imported when a study is not known yet."""
 _HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside the last one
 _HASHED_BITS = 30  # of numbers: another machine may round the last bits of a product otherwise

@@ -237,9 +237,7 @@ def with_distances(covariance: FloatArray) -> FloatArray:
     return np.asarray(block_diag(covariance, (product - 1) / (np.pi / 2 - 1)))
 
 
-def principal(
-    covariance: FloatArray, favor: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def principal(covariance: FloatArray, favor: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Whitening directions (rows), the most promising first, and the importance of each.
 
     Args:

@@ -144,7 +144,7 @@ def _along(asked: Asked) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True)
-class _Residuals:
+class _Residuals(Event):
     """A mean of residuals times (1, ψ), in units of their limit.
 
     Attributes:
@@ -152,10 +152,6 @@ class _Residuals:
         cut: where residuals of public people are cut; of two classes `gain` allows for it.
     """
 
-    asked: FloatArray
-    told: FloatArray
-    expected: FloatArray
-    noise: FloatArray
     gain: FloatArray
     cut: FloatArray | None = None
 
@@ -354,13 +350,9 @@ class ManyClasses(Kind):
 
 
 @dataclass(frozen=True)
-class _Linear:
+class _Linear(Event):
     """A mean report that is linear in θ."""
 
-    asked: FloatArray
-    told: FloatArray
-    expected: FloatArray
-    noise: FloatArray
     matrix: FloatArray
 
     def slope(self, theta: FloatArray) -> FloatArray:
@@ -370,7 +362,7 @@ class _Linear:
 
 def _unexplained(theta: FloatArray) -> float:
     """Standard deviation of what is left of a standardized number."""
-    return float(np.sqrt(max(1 - theta[1:] @ theta[1:], 1 - _MOST_EXPLAINED)))
+    return float(max(1 - float(theta[1:] @ theta[1:]), 1 - _MOST_EXPLAINED) ** 0.5)
 
 
 def _clipped_mean(mean: FloatArray, deviation: float, cut: FloatArray) -> FloatArray:
@@ -378,6 +370,4 @@ def _clipped_mean(mean: FloatArray, deviation: float, cut: FloatArray) -> FloatA
     low, high = (-cut - mean) / deviation, (cut - mean) / deviation
     inside = ndtr(high) - ndtr(low)
     density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2 * np.pi)
-    return np.asarray(
-        cut * (ndtr(-high) - ndtr(low)) + mean * inside + deviation * density
-    )
+    return np.asarray(cut * (ndtr(-high) - ndtr(low)) + mean * inside + deviation * density)

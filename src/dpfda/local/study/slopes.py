@@ -16,7 +16,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.special import expit, logit, logsumexp, xlogy
@@ -36,7 +35,8 @@ _SWEEPS = 6  # over the features of a sparse prior; each begins where the last o
 _TINY, _SURE = 1e-9, 1 - 1e-9
 
 
-class Event(Protocol):
+@dataclass(frozen=True)
+class Event(ABC):
     """A mean report of some people.
 
     Attributes:
@@ -51,6 +51,7 @@ class Event(Protocol):
     expected: FloatArray
     noise: FloatArray
 
+    @abstractmethod
     def slope(self, theta: FloatArray) -> FloatArray:
         """How the mean report changes from where it was asked to this θ, shape (m, r, p)."""
 

@@ -48,10 +48,8 @@ _SoFar = Callable[[], Result]
 @study("answers")
 def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
     """Ask, learn and ask again; then judge the classifier."""
-    tempered = int(design.temperature_share * plan.n_people)
-    evaluated = int(design.evaluation_share * plan.n_people)
-    learning = plan.n_people - tempered - evaluated
-    last = [Step("temperature", tempered), Step("evaluation", evaluated)]
+    judges, sure = design.kept(plan)
+    learning, last = plan.n_people - judges.people - sure.people, [sure, judges]
     posterior, phase, done, heard = Posterior(beliefs_of(design, plan.encoder)), 0, 0, 0
 
     def so_far() -> Result:
@@ -74,8 +72,8 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
         posterior.told(Answers.all_of(about), labels)
         done, heard = done + people, heard + came
     found = so_far()
-    found = yield from tempered(found, plan, tempered, phase, last[1:])
-    return (yield from evaluated(found, plan, evaluated))
+    found = yield from tempered(found, plan, sure.people, phase, [judges])
+    return (yield from evaluated(found, plan, judges.people))
 
 
 def beliefs_of(design: AnswersDesign, encoder: CurveEncoder) -> Beliefs:
@@ -334,4 +332,5 @@ def evaluated(found: Result, plan: StudyPlan, people: int) -> Study:
 
 
 def added_up(task: Task, reply: FloatArray) -> Summary:
+    """The sum of replies, and how many there were."""
     return {"total": np.array([reply.sum()]), "people": np.array([float(len(reply))])}

@@ -272,9 +272,7 @@ class Known:
             target = self._standard().then(np.diag(1 / self._deviation), self._mean)
             both = np.vstack([np.eye(self.d)[:1], into @ np.eye(self.d)[1:]])
             self.seen = target.then(both)
-        found = Slopes(
-            self.kind.priors(importance, bases), self.kind.rows, place=self._place
-        )
+        found = Slopes(self.kind.priors(importance, bases), self.kind.rows, place=self._place)
         share = self.kind.known_share(len(into)) if isinstance(self.kind, TwoClasses) else None
         if share is not None:
             found.told(share)
