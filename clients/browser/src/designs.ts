@@ -145,7 +145,7 @@ function aboutColumns(plan: Plan, d: number, f: number, ...statistics: string[])
       q: range(told + 1, 1),
       statistic: oneOf("products", ...statistics),
       clip: 3,
-      c: 1,
+      c: oneOf(1, Math.max(plan.classes.length, 1)),
       w: range(told + 2, 1),
       t: range(told + 2, 1),
       reach: ANY_LENGTH,
@@ -217,6 +217,8 @@ const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
   answers,
   questions,
   linear,
+  vectors,
+  vector_numbers: vectorNumbers,
   local_regression: regression,
   moments: (plan) => ({
     moment: {

@@ -114,8 +114,11 @@ const REPORTED: Rules = {
 };
 
 /** Parameters of each design that this client takes part in. */
+const KNOWN: Rules = { ordered: maybe(flag), center_known: flag, n_features: maybe(whole(1)), evaluation_share: share };
 const DESIGNS: Record<string, Rules> = {
-  answers: { ...KEPT, ordered: maybe(flag), center_known: flag, n_features: maybe(whole(1)), class_share: maybe(fraction) },
+  answers: { ...KEPT, ...KNOWN, class_share: maybe(fraction) },
+  vectors: { ...KEPT, ...KNOWN, class_share: maybe(fraction), spread_differs: flag },
+  vector_numbers: KNOWN,
   questions: { ...KEPT, ...FEATURES, scales: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
   linear: { ...KEPT, ...FEATURES, reaches: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
   local_regression: { ...FEATURES, reaches: maybe(list(above)) },
@@ -145,7 +148,7 @@ function checkDesign(plan: Plan): void {
     && (!["answers", "exchange", "mrma_stream"].includes(name) || k === 2)
     && (name !== "mrma_stream" || (given.new_classifiers ?? 10) <= (given.n_classifiers ?? 50))
     && (name !== "exchange" || candidates(given, d))
-    && (name === "local_regression") === (plan.target_range !== null);
+    && ["local_regression", "vector_numbers"].includes(name) === (plan.target_range !== null);
   if (!sound) throw new Refused("plan", "the plan's design does not make sense");
 }
 

@@ -189,7 +189,7 @@ def _about_columns(
             "q": range(1, told + 1),
             "statistic": ("products", *statistics),
             "clip": CLIP,
-            "c": 1,
+            "c": (1, max(plan.n_classes, 1)),
             "w": range(1, told + 2),
             "t": range(1, told + 2),
             "reach": _LENGTHS,

@@ -78,8 +78,8 @@ class Kind(ABC):
     statistic: ClassVar[str]
     totals: ClassVar[FloatArray]
     constants: Sequence[tuple[float, float]]
-    at_once: ClassVar[bool] = False
-    """Whether everybody is asked the same, not at what is known by then."""
+    batches: ClassVar[int] = 12
+    """Each is asked at what is known by then; later ones are larger."""
 
     def __init__(self, epsilon: float, rows: int = 1) -> None:
         self.epsilon, self.rows = epsilon, rows
@@ -167,6 +167,12 @@ class _Residuals(Event):
         return np.asarray((self.gain * rise[:, None]).T @ rows / len(rows))[None]
 
 
+class _PublicShare(_Residuals):
+    """A mean of labels that is no estimate."""
+
+    exact: ClassVar[bool] = True
+
+
 class TwoClasses(Kind):
     """Residuals y - p of a logistic regression, times features.
 
@@ -192,7 +198,7 @@ class TwoClasses(Kind):
         theta = np.r_[logit(self.share), np.zeros(directions)]
         gain, none = np.ones((len(public_rows(directions)), 1)), np.zeros((1, 1))
         noise = np.array([self.share * (1 - self.share) / _PUBLIC_ANSWERS])
-        return _Residuals(theta[None], none, none, noise, gain)
+        return _PublicShare(theta[None], none, none, noise, gain)
 
     def ask(self, known: Slopes, people: int) -> Asked:
         """At the present θ."""
@@ -285,14 +291,11 @@ class Numbers(Kind):
 
 
 class ManyClasses(Kind):
-    """Features, told together with the class: a linear discriminant of normal classes.
-
-    To ask again for distances from the means that were found, in units of what varies within
-    classes, was tried and said no more than to ask everybody at once.
-    """
+    """Features, told together with the class: a linear discriminant of normal classes."""
 
     statistic = "classes"
-    at_once = True
+    batches = 2
+    """Means are linear in reports: once as far from 0, once from what was found."""
 
     def __init__(self, epsilon: float, classes: int) -> None:
         super().__init__(epsilon, classes)
@@ -304,42 +307,59 @@ class ManyClasses(Kind):
         return entry_noise(directions + 1, self.epsilon, n_classes=self.rows)
 
     def ask(self, known: Slopes, people: int) -> Asked:
-        """Of all people the same."""
-        directions = known.theta.shape[1] - 1
-        answers = people / (_RADIUS**2 * self.noise(directions))
-        turn, weights, limit = _attentive(known.covariance.mean(axis=0), answers)
-        return Asked(np.zeros_like(known.theta), turn, weights, _NO_CUT, limit)
+        """How far from the mean of one's class, in units of what varies around it."""
+        shares, means, own, within = self._picture(known)
+        into = np.linalg.inv(np.linalg.cholesky(within))
+        unknown = np.zeros((len(into) + 1, len(into) + 1))
+        unknown[0, 0] = known.covariance[:, 0, 0].mean() * self.rows**2
+        unknown[1:, 1:] = into @ np.einsum("k,kij->ij", shares, own) @ into.T
+        answers = people / (_RADIUS**2 * self.noise(len(into)) * self.rows**2)
+        turn, weights, limit = _attentive(unknown, answers)
+        at = np.column_stack([shares - 1 / self.rows, shares[:, None] * means])
+        return Asked(at, turn @ into, weights, _NO_CUT, limit)
 
     def fields(self, asked: Asked, features: FeatureMap) -> dict[str, Any]:
-        """Of the task."""
-        return features.then(asked.turn).public()
+        """With an offset for each class."""
+        seen = features.then(asked.turn)
+        return seen.public() | {"offsets": seen.offset - self._middles(asked) @ asked.turn.T}
+
+    def _middles(self, asked: Asked) -> FloatArray:
+        return np.asarray(asked.theta[:, 1:] / (asked.theta[:, :1] + 1 / self.rows))
 
     def event(self, asked: Asked, total: FloatArray, people: int) -> Event:
         """The sum of so many reports; θ is without the equal share that is expected."""
-        _, lengths = _along(asked)
+        lengths = np.linalg.norm(public_rows(len(asked.turn)) * asked.weights, axis=1)
         passed = np.mean(lengths * np.minimum(lengths, asked.limit)) / np.mean(lengths**2)
-        turn = np.eye(len(asked.weights))
-        turn[1:, 1:] = asked.turn
-        slope = (asked.weights * passed / asked.limit)[:, None] * turn
+        matrix = np.tile(np.eye(len(asked.weights)), (self.rows, 1, 1))
+        matrix[:, 1:, 1:] = asked.turn
+        matrix[:, 1:, 0] = -self._middles(asked) @ asked.turn.T
+        matrix *= (asked.weights * passed / asked.limit)[:, None]
+        whole = asked.theta + np.eye(len(asked.weights))[0] / self.rows
         return _Linear(
             asked=asked.theta,
             told=total.reshape(self.rows, -1) / people,
-            expected=np.tile(slope[:, 0] / self.rows, (self.rows, 1)),
+            expected=np.einsum("krp,kp->kr", matrix, whole),
             noise=np.full(self.rows, self.noise(len(asked.turn)) / people),
-            matrix=np.tile(slope, (self.rows, 1, 1)),
+            matrix=matrix,
         )
 
-    def scores(self, known: Slopes) -> Scores:
-        """Of the linear discriminant; what is not known of means counts as what varies."""
+    def _picture(self, known: Slopes) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Shares, means, what is not known of each mean, and the covariance around them."""
         k = self.rows
         shares = np.maximum(1 / k + known.theta[:, 0], _FEWEST / k)
         shares = shares / shares.sum()
         means = known.theta[:, 1:] / shares[:, None]
-        means = means - shares @ means  # ψ is centered
         own = known.covariance[:, 1:, 1:] / (shares**2)[:, None, None]
+        # ψ is centered, as far as that is known.
+        doubt = float(np.einsum("k,kii->", shares**2, own)) / means.shape[1]
+        means = means - doubt / (doubt + known.place) * (shares @ means)
         values, axes = np.linalg.eigh((means.T * shares) @ means)
         explained = (axes * np.minimum(values, _MOST_EXPLAINED)) @ axes.T
-        within = np.eye(len(values)) - explained + np.einsum("k,kij->ij", shares, own)
+        return shares, means, own, np.eye(len(values)) - explained + np.tensordot(shares, own, 1)
+
+    def scores(self, known: Slopes) -> Scores:
+        """Of the linear discriminant; what is not known of means counts as what varies."""
+        shares, means, own, within = self._picture(known)
         into = np.linalg.inv(within)
         slopes = means @ into
         spread = into @ own @ into

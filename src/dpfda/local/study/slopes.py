@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, logit, logsumexp, xlogy
@@ -50,6 +51,8 @@ class Event(ABC):
     told: FloatArray
     expected: FloatArray
     noise: FloatArray
+    exact: ClassVar[bool] = False
+    """Whether the working model cannot be wrong about it."""
 
     @abstractmethod
     def slope(self, theta: FloatArray) -> FloatArray:
@@ -199,7 +202,7 @@ class Slopes:
     """
 
     def __init__(self, families: Sequence[Family], rows: int, *, place: float) -> None:
-        self._families, self._place, self._events = families, place, list[Event]()
+        self._families, self._events, self.place = families, list[Event](), place
         self._odds = np.concatenate([one.odds for one in families])
         self._fit([one.before(rows) for one in families], np.zeros(len(self._odds)))
 
@@ -218,10 +221,11 @@ class Slopes:
             off, r = self._means - event.asked, slope.shape[1]
             away = self._spreads + off[..., :, None] * off[..., None, :]
             signal = np.einsum("gmij,mij->gm", away, first + square)
-            noise = event.noise + _DISCREPANCY * signal / r
+            doubt = (1 - event.exact) * _DISCREPANCY * signal / r
             # Where ψ is not quite centered, slopes move the mean residual too.
-            moved = np.trace(away[..., 1:, 1:], axis1=2, axis2=3)
-            noises = noise + self._place * slope[:, 0, 0] ** 2 * moved, noise
+            moved = np.trace(away[..., 1:, 1:], axis1=2, axis2=3) * (1 - event.exact)
+            noise = event.noise + doubt
+            noises = noise + self.place * slope[:, 0, 0] ** 2 * moved, noise
             gap = event.told - event.expected + np.einsum("mrp,mp->mr", slope, event.asked)
             for own, part, entries in zip(
                 noises, (first, square), (slice(1), slice(1, None)), strict=True

@@ -95,7 +95,7 @@ def beliefs_of(design: AnswersDesign, encoder: CurveEncoder) -> Beliefs:
     )
 
 
-def batch_sizes(people: int) -> list[int]:
+def batch_sizes(people: int, *, most: int = _BATCHES) -> list[int]:
     """How many are asked at a time.
 
     Examples:
@@ -103,7 +103,7 @@ def batch_sizes(people: int) -> list[int]:
         >>> sizes[0], sizes[-1], sum(sizes), sum(batch_sizes(7))
         (50, 200, 1000, 7)
     """
-    number = max(1, min(_BATCHES, people // _LEAST))
+    number = max(1, min(most, people // _LEAST))
     rising = np.cumsum(np.linspace(_FIRST, _LAST, number))
     ends = np.round(people * rising / rising[-1]).astype(int)
     return [int(size) for size in np.diff(ends, prepend=0)]

@@ -43,7 +43,7 @@ from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.tasks.summary import SummaryTask
 
-_PLACED, _MOST_PLACED = 300.0, 0.2
+_PLACED, _MOST_PLACED = 300.0, 0.15
 """Clean answers that find a column, and the share of people who give them at most: what is not
 known of a place makes reports less efficient, but moves no rule."""
 _LOOKS = 12  # batches of them: a narrow column in a wide range is found by halves
@@ -94,7 +94,7 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
         told = yield known.about_columns(step, [*steps[number + 1 :], *left])
         known.told_columns(step.kind, told)
     rest = left[0].people
-    for size in [rest] if known.kind.at_once else batch_sizes(rest):
+    for size in batch_sizes(rest, most=known.kind.batches):
         rest -= size
         asked = known.kind.ask(known.slopes, rest + size)
         fields = known.kind.fields(asked, known.seen) | {"weights": asked.weights}
