@@ -43,6 +43,18 @@ def plans() -> dict[str, StudyPlan]:
         "labels": StudyPlan(
             epsilon=0.5, n_people=200, encoder=table, protects="labels",
             design={"name": "noisy_labels"}, **two),
+        "vectors": StudyPlan(
+            epsilon=1.0, n_people=4000, encoder=table, design={"name": "vectors",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "class_share": 0.3}, **two),
+        "vectors of classes": StudyPlan(
+            epsilon=3.0, n_people=4000, encoder=table, classes=("a", "b", "c"),
+            design={"name": "vectors"}),
+        "vectors with distances": StudyPlan(
+            epsilon=1.0, n_people=500, encoder=table,
+            design={"name": "vectors", "spread_differs": True}, **two),
+        "vectors of numbers": StudyPlan(
+            epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
+            design={"name": "vector_numbers", "evaluation_share": 0.1}),
         "linear": StudyPlan(
             epsilon=1.0, n_people=4000, encoder=table,
             design={"name": "linear", "evaluation_share": 0.1}, **two),

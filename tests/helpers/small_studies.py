@@ -58,6 +58,16 @@ def small_studies() -> dict[str, StudyPlan]:
         "questions, three classes": _plan(
             12, 1.0, _THREE, name="questions", center_known=True, evaluation_share=0.2
         ),
+        "vectors": _plan(
+            120,
+            20.0,
+            name="vectors",
+            evaluation_share=0.1,
+            temperature_share=0.1,
+            spread_differs=True,
+        ),
+        "vectors, three classes": _plan(120, 30.0, _THREE, name="vectors", evaluation_share=0.1),
+        "vector_numbers": _plan(120, 30.0, (), name="vector_numbers", evaluation_share=0.1),
         "linear": _plan(20, 20.0, name="linear", evaluation_share=0.1, spread_differs=True),
         "linear, three classes": _plan(20, 30.0, _THREE, name="linear", evaluation_share=0.1),
         "local_regression": _plan(24, 30.0, (), name="local_regression", evaluation_share=0.1),

@@ -73,7 +73,9 @@ def test_more_people_reach_the_logistic_regression() -> None:
 
     def drawn(n: int) -> tuple[Any, Any]:
         hidden = rng.normal(size=(n, 3))
-        rows = np.column_stack([hidden[:, 0] + hidden[:, 1], np.exp(hidden[:, 1]), hidden[:, 2] > 1])
+        rows = np.column_stack(
+            [hidden[:, 0] + hidden[:, 1], np.exp(hidden[:, 1]), hidden[:, 2] > 1]
+        )
         odds = 1.2 * rows[:, 0] - 0.8 * rows[:, 1] + 1.5 * rows[:, 2]
         return rows.astype(float), (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
 

@@ -46,6 +46,7 @@ _ELSEWHERE = 0.3
 middle of it, about a sixth of it wide, as those of curves that just fill their range."""
 _MIDDLE, _SIXTH = 0.12, np.array([0.1, 0.3, 0.35, 0.2, 0.05])
 _OUTLIERS = 0.04  # people anywhere
+_ASKED = 8  # thresholds of a column, in one batch
 _BETWEEN = (0.16, 0.5, 0.84)  # the median and one standard deviation to either side
 _PUBLIC_COLUMNS = 4.0  # the public prior counts as many columns as this among the pooled ones
 _POOLINGS = 25
@@ -132,41 +133,29 @@ class Columns:
         self._counts = np.zeros((d, len(THRESHOLDS), 2))  # of answers no and yes
         self.posterior = self._public.copy()
 
-    def questions(self, columns: IntArray, uniforms: FloatArray) -> FloatArray:
-        """A threshold for each column that was chosen for each person.
+    def asked(self) -> IntArray:
+        """Which thresholds people are asked about next, shape (d, 8): each as often as the others.
 
-        A shape drawn from the posterior, and one of its three thresholds: the more is known of a
-        column, the closer the questions come to where the answer is not known yet.
-
-        Args:
-            columns: shape (n, k).
-            uniforms: public, shape (n, 2 k).
+        Of a shape of the posterior, three tell most; these are quantiles of all of them. The more
+        is known of a column, the closer they come to where the answer is not known yet.
         """
-        k, every, rising = columns.shape[1], shapes().asked, self.posterior.cumsum(axis=1)
-        shape = np.empty(columns.shape, dtype=np.int64)
-        for column in np.unique(columns):
-            here = columns == column
-            shape[here] = np.searchsorted(rising[column], uniforms[:, :k][here])
-        shape = np.minimum(shape, len(every) - 1)
-        chosen = every[shape, (uniforms[:, k:] * every.shape[1]).astype(np.int64)]
-        place = np.minimum(np.searchsorted(THRESHOLDS, chosen), len(THRESHOLDS) - 1)
-        return np.asarray(self.reach[columns] * (2 * THRESHOLDS[place] - 1))
+        places = np.minimum(np.searchsorted(THRESHOLDS, shapes().asked), len(THRESHOLDS) - 1)
+        likely = np.zeros((len(self.posterior), len(THRESHOLDS)))
+        for place in places.T:
+            np.add.at(likely.T, place, self.posterior.T)
+        rising = np.cumsum(likely, axis=1)
+        middles = (np.arange(_ASKED) + 0.5) / _ASKED
+        found = [np.searchsorted(row, middles * row[-1]) for row in rising]
+        return np.asarray(np.minimum(np.array(found), len(THRESHOLDS) - 1), dtype=np.int64)
 
-    def counted(self, columns: IntArray, thresholds: FloatArray, reply: FloatArray) -> FloatArray:
-        """Answers no and yes, by column and threshold."""
-        between = (THRESHOLDS[1:] + THRESHOLDS[:-1]) / 2  # the nearest one was asked
-        place = np.searchsorted(between, (thresholds / self.reach[columns] + 1) / 2)
-        counts = np.zeros_like(self._counts)
-        np.add.at(counts, (columns, place, (reply > 0).astype(np.int64)), 1)
-        return counts
-
-    def told(self, counts: FloatArray) -> None:
-        """Take in answers; every column learns from the others.
+    def told(self, asked: IntArray, counts: FloatArray) -> None:
+        """Take in answers no and yes to such thresholds; every column learns from the others.
 
         Their common prior is the one that explains all answers best, found by the EM algorithm from
         the public one, which keeps the weight of a few columns.
         """
-        self._counts = self._counts + counts.reshape(self._counts.shape)
+        every = np.arange(len(asked))[:, None]
+        np.add.at(self._counts, (every, asked), counts.reshape(*asked.shape, 2))
         above = self.alpha * (1 - _OUTLIERS) * (shapes().above - 0.5)
         yes, no = np.log(0.5 + above), np.log(0.5 - above)
         log = self._counts[..., 1] @ yes.T + self._counts[..., 0] @ no.T
@@ -177,6 +166,10 @@ class Columns:
             number = len(prior) - self._alone + _PUBLIC_COLUMNS
             prior[others] = (learnt + _PUBLIC_COLUMNS * self._public[others]) / number
         self.posterior = _normalized(likelihood * prior)
+
+    def thresholds(self, columns: IntArray, asked: IntArray) -> FloatArray:
+        """The thresholds at these places, in units of features."""
+        return np.asarray(self.reach[columns] * (2 * THRESHOLDS[asked] - 1))
 
     def found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of each column: location (posterior median), what is not known of it, a cautious width.

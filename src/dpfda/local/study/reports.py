@@ -248,8 +248,8 @@ class Numbers(Kind):
     statistic = "cross"
     totals = np.geomspace(0.01, _MOST_EXPLAINED, 6)
     """Share of the target's variance that is explained."""
-    constants = ((0.1, 1.0),)
-    """Variance of the mean of a target that was standardized."""
+    constants = ((0.02, 0.5), (0.5, 0.5))
+    """Variances of the mean of a target that was standardized well, or badly."""
 
     def residual(self, known: Slopes) -> float:
         """Standard deviation of what θ leaves unexplained, and of what is not known of θ."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.local.study.columns import Columns, expected
 from dpfda.local.study.design import CLIP, NumberDesign, VectorDesign
 from dpfda.local.study.moments import (
@@ -43,7 +43,7 @@ from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.tasks.summary import SummaryTask
 
-_PLACED, _MOST_PLACED = 300.0, 0.15
+_PLACED, _MOST_PLACED = 300.0, 0.2
 """Clean answers that find a column, and the share of people who give them at most: what is not
 known of a place makes reports less efficient, but moves no rule."""
 _LOOKS = 12  # batches of them: a narrow column in a wide range is found by halves
@@ -141,8 +141,10 @@ class Known:
         )
         self._often = np.sqrt(self.favor)
         if self.targets:
-            self._often = np.r_[np.sqrt(self.favor.sum()), self._often]
+            # As often as about all features: without its place nothing is predicted.
+            self._often = np.r_[self._often.sum(), self._often]
         self._mean, self._deviation, self._place = np.zeros(self.d), np.ones(self.d), 0.0
+        self._asked: IntArray = np.zeros((self.d, 0), np.int64)
         self._placed, self._together = 0, Correlations(np.eye(d))
         self._slopes: Slopes | None = None
         if self.targets:
@@ -180,26 +182,36 @@ class Known:
 
     def _location(self, people: int, then: Sequence[Step]) -> Phase:
         plan, number, columns = self.plan, self.phase, self._columns
+        self._asked = asked = columns.asked()
         self.phase += 1
 
-        def tasks(start: int, people: int) -> Task:
-            width = self.d + 2 * self.k
+        def chosen(start: int, people: int) -> tuple[IntArray, IntArray]:
+            width = self.d + self.k
             chances = public_uniforms(
                 seed=plan.seed, phase=number, start=start, people=people, width=width
             )
-            chosen = public_subsets(chances[:, : self.d], choose=self.k, weights=self._often)
+            which = public_subsets(chances[:, : self.d], choose=self.k, weights=self._often)
+            return which, (chances[:, self.d :] * asked.shape[1]).astype(np.int64)
+
+        def tasks(start: int, people: int) -> Task:
+            which, place = chosen(start, people)
             return plan.ask(
                 "stump",
                 people,
-                coordinates=chosen,
-                thresholds=columns.questions(chosen, chances[:, self.d :]),
+                coordinates=which,
+                thresholds=columns.thresholds(which, asked[which, place]),
                 positive=np.ones(people, dtype=np.int64),
                 uses_label=False,
             )
 
+        every = columns.thresholds(np.arange(self.d)[:, None], asked)
+
         def count(task: StumpTask, reply: FloatArray) -> Summary:
-            told = columns.counted(task.coordinates, task.thresholds, reply)
-            return {"counts": told.ravel(), "people": np.array([float(len(reply))])}
+            near = np.abs(every[task.coordinates] - task.thresholds[..., None])
+            counts = np.zeros((*asked.shape, 2))
+            place = near.argmin(axis=2)
+            np.add.at(counts, (task.coordinates, place, (reply > 0).astype(np.int64)), 1)
+            return {"counts": counts, "people": np.array([float(len(reply))])}
 
         return Phase("location", people, tasks, count, self.result, then=then)
 
@@ -223,7 +235,7 @@ class Known:
         if not people:
             return
         if kind == "location":
-            self._columns.told(told["counts"])
+            self._columns.told(self._asked, told["counts"])
             self._placed += people
             return
         mean = told["total"] / people
