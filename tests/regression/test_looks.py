@@ -24,6 +24,7 @@ from dpfda.regression.methods.noisy_gradient import GradientLook
 from dpfda.regression.methods.output_perturbation import MinimizerLook
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook
 from dpfda.regression.newton_look import NewtonLook
+from dpfda.regression.outside_look import MARGIN, OutsideCount
 from dpfda.regression.problem import Bounds, Problem
 
 ONE = 2**18
@@ -298,3 +299,25 @@ def test_a_noisy_vector_is_shrunk_to_its_average():
     found, kept = shrink_to_mean(np.array([3.0, 1.0]), 0.5)
     expected = np.array([2.75, 1.25])
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected))
+
+
+def test_who_is_outside() -> None:
+    """Ends, and a quarter of the margin beyond them, are inside; the margin itself is not."""
+    low, high = np.array([-1.0, 0.2]), np.array([1.0, 1.0])
+    look = OutsideCount(cost=Cost(epsilon=1.0), low=low, high=high, target_low=0.0, target_high=0.5)
+    width, within = high - low, MARGIN / 4
+    inside = [low, high, low - within * width, high + within * width, (low + high) / 2]
+    rows = np.array(inside)
+    assert look.block((rows, np.full(5, 0.25))).tolist() == [0]
+    assert look.block((rows, np.array([0.0, 0.5, 0.1, 0.2, 0.3]))).tolist() == [0]
+    assert look.block((rows, np.array([-0.1, 0.6, 0.1, 0.2, 0.3]))).tolist() == [2]
+    for place in (0, 1):
+        for side in (low - MARGIN * width, high + MARGIN * width):
+            one = (low + high) / 2
+            one[place] = side[place]
+            rows = np.array([one, (low + high) / 2])
+            assert look.block((rows, np.array([0.25, 0.25]))).tolist() == [1]
+            assert look.block((rows, np.array([0.25, 0.75]))).tolist() == [2]
+            assert look.block((rows, np.array([0.75, 0.25]))).tolist() == [
+                1
+            ]  # a person counts once
