@@ -318,6 +318,4 @@ def test_who_is_outside() -> None:
             rows = np.array([one, (low + high) / 2])
             assert look.block((rows, np.array([0.25, 0.25]))).tolist() == [1]
             assert look.block((rows, np.array([0.25, 0.75]))).tolist() == [2]
-            assert look.block((rows, np.array([0.75, 0.25]))).tolist() == [
-                1
-            ]
+            assert look.block((rows, np.array([0.75, 0.25]))).tolist() == [1]
