@@ -25,6 +25,9 @@ def plans() -> dict[str, StudyPlan]:
             epsilon=2.0, n_people=3000, encoder=waves, design={"name": "answers",
             "evaluation_share": 0.1, "temperature_share": 0.1, "class_share": 0.3},
             title="Puls über den Tag", **two),
+        "answers of spread": StudyPlan(
+            epsilon=2.0, n_people=3000, encoder=waves, design={"name": "answers",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "spread_differs": True}, **two),
         "questions": StudyPlan(
             epsilon=2.0, n_people=3000, encoder=waves, design={"name": "questions",
             "evaluation_share": 0.1, "temperature_share": 0.1, "range_is_loose": True},

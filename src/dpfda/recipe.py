@@ -133,7 +133,7 @@ def plan_study(
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
-        answered = classes is not None and len(classes) == 2 and not spread_differs
+        answered = classes is not None and len(classes) == 2
         features = _FEATURES if answered and protects != "labels" else _MOST_FEATURES
         encoder = smooth_curves(value_range, domain_range, features=features)
     known: dict[str, Any] = {
@@ -159,9 +159,8 @@ def plan_study(
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
         if effective < _REGRESSION_FROM and not force:
             raise InvalidParameter("n_people", _too_few(n_people, effective), n_people)
-    elif len(classes) == 2 and not spread_differs and effective < least:
+    elif len(classes) == 2 and effective < least:
         kind = AnswersDesign  # which find out whether a range is loose
-        del known["spread_differs"]
     elif range_is_loose:  # questions know how curves lie, but not columns, each with its own scale
         known["range_is_loose"] = True
         kind = QuestionDesign if encoder.basis.functional else LinearDesign

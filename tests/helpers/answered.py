@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfda.local.study.answers import above, label_answers, one_kind
+from dpfda.local.study.answers import Answers, Questions, above, label_answers, one_kind
 from dpfda.local.study.posterior import Posterior
 
 
@@ -12,18 +12,17 @@ def answered(posterior: Posterior, truth: tuple[float, float, float], share: flo
     """Means as expected of 600 answers of each kind at three thresholds, and of 600 labels."""
     m, s, d = truth
     threshold = np.array([m - s, m, m + s])
-    ones, others = above(threshold, np.array(m), np.array(s), np.array(d))
+    ones, others = above(threshold, *map(np.array, (m, s, d, 0.0)))
     feature, asked, alpha = np.zeros(3, np.int64), np.full(3, 600.0), 0.5
     for joined, mean in (
         (False, share * ones + (1 - share) * others),
         (True, share * ones - (1 - share) * others),
     ):
         told = one_kind(
-            feature, threshold, alpha * 600 * mean, asked,
+            Questions(feature, threshold, np.full(3, np.nan)), alpha * 600 * mean, asked,
             alpha=alpha, expected=np.zeros(3), joined=joined,
         )  # fmt: skip
         posterior.told(told, [])
     total = alpha * 600 * (2 * share - 1)
-    none = one_kind(*(np.zeros(0, np.int64), *[np.zeros(0)] * 3), alpha=alpha,
-                    expected=np.zeros(0), joined=True)  # fmt: skip
+    none = Answers.none()
     posterior.told(none, [label_answers(total, 600, alpha=alpha, expected=0.0)])

@@ -52,6 +52,7 @@ def small_studies() -> dict[str, StudyPlan]:
     return {
         "moments": _plan(3, 1.0, _THREE, name="moments"),
         "answers": _plan(40, 4.0, name="answers", evaluation_share=0.1, temperature_share=0.2),
+        "answers of spread": _plan(30, 2.0, name="answers", spread_differs=True),
         "noisy_labels": _plan(4, 1.0, _THREE, name="noisy_labels"),
         "questions": _plan(52, 11.0, name="questions", evaluation_share=0.1, spread_differs=True),
         "questions, loose": _plan(40, 8.0, name="questions", range_is_loose=True),

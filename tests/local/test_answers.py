@@ -6,7 +6,9 @@ import numpy as np
 
 from dpfda.local.study.answers import (
     Answers,
+    Questions,
     above,
+    away,
     both_kinds,
     label_answers,
     log_likelihoods,
@@ -14,13 +16,14 @@ from dpfda.local.study.answers import (
 )
 
 RNG = np.random.default_rng(0)
+QUESTION = Questions(np.zeros(1, np.int64), np.zeros(1), np.full(1, np.nan))
 
 
 def test_mean_answers_are_those_of_the_working_model() -> None:
     n, m, s, d, t, share = 400_000, 0.2, 0.5, 0.7, 0.3, 0.3
     y = np.where(RNG.random(n) < share, 1.0, -1.0)
     z = m + s * (y * d + RNG.normal(size=n))
-    ones, others = above(np.array(t), np.array(m), np.array(s), np.array(d))
+    ones, others = above(*map(np.array, (t, m, s, d, 0.0)))
     told = np.where(z > t, 1.0, -1.0)
     for mean, answers in (
         (share * ones + (1 - share) * others, told),
@@ -33,13 +36,26 @@ def test_the_polynomial_is_the_log_likelihood() -> None:
     weights = np.array([[30.0, -8.0, 20.0], [5.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
     alpha, plain, joined = np.array([0.4, 0.9, 0.2]), RNG.normal(size=3), RNG.normal(size=3)
     threshold = np.array([0.1, -0.4, 0.0])
-    answers = Answers(np.zeros(3, np.int64), threshold, alpha, plain, joined, weights)
-    points = RNG.normal(size=(1, 5, 3)) * [0.3, 0.5, 0.8]
-    found = log_likelihoods(answers, np.broadcast_to(points, (3, 5, 3)))
+    answers = Answers(
+        np.zeros(3, np.int64),
+        threshold,
+        np.array([np.nan, 0.1, np.nan]),
+        alpha,
+        plain,
+        joined,
+        weights,
+    )
+    points = RNG.normal(size=(1, 5, 4)) * [0.3, 0.5, 0.8, 0.4]
+    found = log_likelihoods(answers, np.broadcast_to(points, (3, 5, 4)))
     for share in (0.1, 0.5, 0.8):
         for row in range(3):
-            for k, (m, log_s, d) in enumerate(points[0]):
-                ones, others = above(threshold[row], m, np.exp(log_s), d)
+            for k, (m, log_s, d, r) in enumerate(points[0]):
+                law = [np.array(one) for one in (m, np.exp(log_s), d, r)]
+                ones, others = (
+                    away(threshold[row], answers.center[row], *law)
+                    if row == 1
+                    else above(threshold[row], *law)
+                )
                 off = np.array(
                     [
                         plain[row] - alpha[row] * (share * ones + (1 - share) * others),
@@ -64,7 +80,7 @@ def test_weights_are_inverse_covariances_of_means() -> None:
     real = np.linalg.inv(np.cov(plain, joined))
     zero = np.zeros(1)
     answers = both_kinds(
-        np.zeros(1, np.int64), zero, people * plain[:1] * 0 + people * plain.mean(),
+        QUESTION, people * plain[:1] * 0 + people * plain.mean(),
         zero + people * joined.mean(), zero + people, alpha=alpha,
         expected=(zero + plain.mean() / alpha, zero + joined.mean() / alpha), label=float(y.mean()),
     )  # fmt: skip
@@ -75,8 +91,8 @@ def test_weights_are_inverse_covariances_of_means() -> None:
 def test_one_kind_and_labels_know_their_precision() -> None:
     known = {"alpha": 0.5, "expected": np.array([0.0])}
     zero, asked = np.zeros(1), np.full(1, 400.0)
-    plain = one_kind(np.zeros(1, np.int64), zero, zero + 100, asked, joined=False, **known)  # type: ignore[arg-type]
-    joined = one_kind(np.zeros(1, np.int64), zero, zero + 100, asked, joined=True, **known)  # type: ignore[arg-type]
+    plain = one_kind(QUESTION, zero + 100, asked, joined=False, **known)  # type: ignore[arg-type]
+    joined = one_kind(QUESTION, zero + 100, asked, joined=True, **known)  # type: ignore[arg-type]
     precision = 400 / (1 - (100 / 404) ** 2)
     assert plain.plain[0] == joined.joined[0] == 0.25
     np.testing.assert_allclose(plain.weights, [[precision, 0, 0]])

@@ -39,7 +39,7 @@ def test_it_is_that_of_bayes() -> None:
     told = posterior.answers
     logs = np.zeros(n)
     for k in range(len(told.feature)):
-        ones, others = above(told.threshold[k], places[:, 0], np.exp(places[:, 1]), d)
+        ones, others = above(told.threshold[k], places[:, 0], np.exp(places[:, 1]), d, 0 * d)
         plain = told.plain[k] - told.alpha[k] * (share * ones + (1 - share) * others)
         joined = told.joined[k] - told.alpha[k] * (share * ones - (1 - share) * others)
         own, _, label = told.weights[k]

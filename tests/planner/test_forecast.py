@@ -186,7 +186,7 @@ def test_populations_are_as_far_apart_as_was_said(family: str, shares: tuple[flo
 def _world(
     facts: dict[str, object], typical: object = None, people: int = 900
 ) -> tuple[StudyPlan, World]:
-    plan = plan_study(people, 1.0, classes=("no", "yes"), **facts)  # type: ignore[arg-type]
+    plan = plan_study(people, 1.0, **({"classes": ("no", "yes")} | facts))  # type: ignore[arg-type]
     return plan, made_up(plan, None, shares=None, non_private_error=0.1, typical=typical)
 
 
@@ -224,7 +224,7 @@ def test_what_is_known_of_the_middle_is_believed() -> None:
 
 def test_a_loose_range_is_filled_by_nobody() -> None:
     def spread(loose: bool) -> tuple[float, float]:
-        known = {"range_is_loose": loose, "spread_differs": True}
+        known = {"range_is_loose": loose, "classes": ("a", "b", "c")}
         _, place = _world({"value_range": (-6, 6), **known})
         people = [one.people(300, 1)[0][:, 0] for one in place.populations(20, 0.1)]
         return float(np.std([x.mean() for x in people])), float(np.mean([x.std() for x in people]))

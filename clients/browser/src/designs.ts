@@ -206,10 +206,12 @@ function reports(plan: Plan): Record<string, Terms> {
 /** The label, and one question about each feature at most. */
 function answers(plan: Plan): Record<string, Terms> {
   const d = plan.design.n_features ?? size(plan.encoder.basis);
+  const folds = plan.design.spread_differs ? d : 0;
+  const stump = { k: range(Math.min(d + 1, 30) + 1, 1), coordinates: range(d + folds), positive: positives(plan) };
   return {
-    stump: { k: range(Math.min(d + 1, 30) + 1, 1), coordinates: range(d), positive: positives(plan), uses_label: oneOf(false, true) },
-    evaluation: { dimension: d, clipped: true, m: 1 },
-    ...confidence(plan, d, 0),
+    stump: { ...stump, uses_label: oneOf(false, true), ...(folds ? { f: oneOf(0, folds) } : {}) },
+    evaluation: { dimension: d + folds, f: folds, clipped: true, m: 1 },
+    ...confidence(plan, d + folds, folds),
   };
 }
 

@@ -116,7 +116,7 @@ const REPORTED: Rules = {
 /** Parameters of each design that this client takes part in. */
 const KNOWN: Rules = { ordered: maybe(flag), center_known: flag, n_features: maybe(whole(1)), evaluation_share: share };
 const DESIGNS: Record<string, Rules> = {
-  answers: { ...KEPT, ...KNOWN, class_share: maybe(fraction) },
+  answers: { ...KEPT, ...KNOWN, class_share: maybe(fraction), spread_differs: flag },
   vectors: { ...KEPT, ...KNOWN, class_share: maybe(fraction), spread_differs: flag },
   vector_numbers: KNOWN,
   questions: { ...KEPT, ...FEATURES, scales: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },

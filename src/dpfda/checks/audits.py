@@ -43,6 +43,7 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "mrma"}, 400, 3),
     ({"name": "mrma_stream"}, 400, 2),
     ({"name": "answers", "evaluation_share": 0.1, "temperature_share": 0.1}, 400, 2),
+    ({"name": "answers", "evaluation_share": 0.1, "spread_differs": True}, 400, 2),
     (
         {"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}
         | {"temperature_share": 0.1},

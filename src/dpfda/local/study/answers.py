@@ -2,10 +2,14 @@
 
 People answer k questions through a k-question response: with probability α all answers are true,
 otherwise all are coins. With u = (m - t)/s and F = 2Φ - 1, true answers ±1 have the means
+(where classes differ in spread, (u + d) exp(-r) and (u - d) exp(r) stand for u + d and u - d)
 
 - "is your feature above t?":            P = π F(u + d) + (1 - π) F(u - d),
 - "is that so, and is your label 1, or neither?": R = π F(u + d) - (1 - π) F(u - d),
 - "is your label 1?":                    L = 2π - 1.
+
+"Is your feature farther than t from c?" has the mean 1 + A(c + t) - A(c - t) in each class, where
+A(t) is that of "above t?"; it is asked where classes may differ in spread.
 
 Who answers the last two in one row has answered the first as well: their product. Means of many
 answers are normal around α times these to all purposes. All means are linear in π, so that the log
@@ -26,12 +30,27 @@ _SMOOTHED = 4.0  # answers as expected that are added where a variance is estima
 _TIED = 0.9  # correlation of two answers of one person, at most: that of all ties is not known
 
 
+class Questions(NamedTuple):
+    """About features, one entry each.
+
+    Attributes:
+        feature: which.
+        threshold: t.
+        center: c, where t is a distance; otherwise not a number.
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+    center: FloatArray
+
+
 class Answers(NamedTuple):
     """Means of answers about features, one entry for each question that was asked.
 
     Attributes:
         feature: which.
         threshold: t.
+        center: c, where t is a distance; otherwise not a number.
         alpha: probability of a true row.
         plain: mean of "is your feature above t?"; 0 where it was not asked.
         joined: mean of the same times the label.
@@ -41,6 +60,7 @@ class Answers(NamedTuple):
 
     feature: IntArray
     threshold: FloatArray
+    center: FloatArray
     alpha: FloatArray
     plain: FloatArray
     joined: FloatArray
@@ -50,7 +70,8 @@ class Answers(NamedTuple):
     def none(cls) -> Answers:
         """No answers yet."""
         nothing = np.zeros(0)
-        return cls(np.zeros(0, np.int64), nothing, nothing, nothing, nothing, np.zeros((0, 3)))
+        none = np.zeros(0, np.int64), nothing, nothing
+        return cls(*none, nothing, nothing, nothing, np.zeros((0, 3)))
 
     @classmethod
     def all_of(cls, several: Sequence[Answers]) -> Answers:
@@ -83,8 +104,7 @@ def label_answers(total: float, asked: float, *, alpha: float, expected: float) 
 
 
 def one_kind(
-    feature: IntArray,
-    threshold: FloatArray,
+    questions: Questions,
     total: FloatArray,
     asked: FloatArray,
     *,
@@ -94,18 +114,17 @@ def one_kind(
 ) -> Answers:
     """Of people who answered one question each, with their label or without."""
     smoothed = _smoothed(total, asked, alpha, expected)
-    precision, nothing = asked / (1 - smoothed**2), np.zeros(len(feature))
-    mean, certain = total / asked, np.full(len(feature), alpha)
+    precision, nothing = asked / (1 - smoothed**2), np.zeros(len(asked))
+    mean, certain = total / asked, np.full(len(asked), alpha)
     if joined:
         weights = np.column_stack([nothing, nothing, precision])
-        return Answers(feature, threshold, certain, nothing, mean, weights)
+        return Answers(*questions, certain, nothing, mean, weights)
     weights = np.column_stack([precision, nothing, nothing])
-    return Answers(feature, threshold, certain, mean, nothing, weights)
+    return Answers(*questions, certain, mean, nothing, weights)
 
 
 def both_kinds(
-    feature: IntArray,
-    threshold: FloatArray,
+    questions: Questions,
     plain: FloatArray,
     joined: FloatArray,
     asked: FloatArray,
@@ -127,8 +146,8 @@ def both_kinds(
     between = np.clip(label - near[0] * near[1], -most, most)
     weights = np.column_stack([of_joined, -between, of_plain])
     weights *= (asked / (of_plain * of_joined - between**2))[:, None]
-    certain = np.full(len(feature), alpha)
-    return Answers(feature, threshold, certain, plain / asked, joined / asked, weights)
+    certain = np.full(len(asked), alpha)
+    return Answers(*questions, certain, plain / asked, joined / asked, weights)
 
 
 def _smoothed(total: Any, asked: Any, alpha: float, expected: Any) -> FloatArray:
@@ -138,27 +157,39 @@ def _smoothed(total: Any, asked: Any, alpha: float, expected: Any) -> FloatArray
 
 
 def above(
-    threshold: FloatArray, middle: FloatArray, width: FloatArray, d: FloatArray
+    threshold: FloatArray, middle: FloatArray, width: FloatArray, d: FloatArray, r: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """F(u + d) and F(u - d): mean answers "above t" of people with label 1, and of the others."""
-    u = (middle - threshold) / width
-    return 2 * ndtr(u + d) - 1, 2 * ndtr(u - d) - 1
+    u, wider = (middle - threshold) / width, np.exp(r)
+    return 2 * ndtr((u + d) / wider) - 1, 2 * ndtr((u - d) * wider) - 1
+
+
+def away(
+    distance: FloatArray, center: FloatArray, *law: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same of "farther than t from c"."""
+    over, under = above(center + distance, *law), above(center - distance, *law)
+    return 1 + over[0] - under[0], 1 + over[1] - under[1]
 
 
 def log_likelihoods(answers: Answers, points: FloatArray) -> FloatArray:
-    """Of (m, log s, d), as coefficients of 1, π and π².
+    """Of (m, log s, d, r), as coefficients of 1, π and π².
 
     Args:
         answers: n of them.
-        points: one set for each answer, shape (n, K, 3).
+        points: one set for each answer, shape (n, K, 4).
 
     Returns:
         Shape (n, K, 3).
     """
     alpha, weights = answers.alpha[:, None], answers.weights.T[:, :, None]
-    ones, others = above(
-        answers.threshold[:, None], points[..., 0], np.exp(points[..., 1]), points[..., 2]
-    )
+    middle, log_width, d, r = np.moveaxis(points, -1, 0)
+    law = middle, np.exp(log_width), d, r
+    ones, others = above(answers.threshold[:, None], *law)
+    far = np.isfinite(answers.center)
+    if far.any():
+        distance, center = answers.threshold[far, None], answers.center[far, None]
+        ones[far], others[far] = away(distance, center, *(part[far] for part in law))
     # plain = others + π (ones - others), joined = -others + π (ones + others)
     plain, joined = (
         answers.plain[:, None] - alpha * others,

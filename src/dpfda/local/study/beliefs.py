@@ -2,12 +2,13 @@
 
 The working model: a share π of the people has label 1; feature j of somebody with label y = ±1 is
 normal with mean m_j + y d_j s_j and standard deviation s_j, independently of the other features.
+Where classes may differ in spread, the standard deviation is s_j exp(y r_j).
 It decides what is asked and how answers are weighed, never who is protected.
 
 Every constant below is a belief, with the reason for it. Three numbers are common to all features
 and unknown: how wide the first feature is, how fast widths fall with the order of a feature, and
-how far middles are from 0. They are on small grids, so that answers about one feature say something
-about the others.
+how far middles are from 0 (and a fourth, which class is wider, where spreads may differ). They are
+on small grids, so that answers about one feature say something about the others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit, gammaln, ndtr
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 
 _WIDTHS = np.array([0.25, -0.85, -1.95, -3.05, -4.15])
 _WIDTH_ODDS = np.array([0.25, 0.3, 0.2, 0.15, 0.1])
@@ -38,6 +39,9 @@ _EXACT = 0.05
 _APART, _TAILS = 0.4, 3.0
 """Classes that differ in a feature are about one width apart (2 d), seldom three: a Student law
 with so many degrees of freedom."""
+_WIDER, _OWN_WIDER = np.array([-0.5, 0.0, 0.5]), 0.25
+"""Where classes may differ in spread: a class that is wider in one feature is so in others; r is
+one of the first numbers, common to all, give or take the second."""
 _NOTHING = 0.1
 """How likely it is that no feature says anything of the label: few hold a study of nothing."""
 _MATTER = (1.0, 3.0)
@@ -62,6 +66,7 @@ class Beliefs:
         ordered: whether the first features matter most.
         center_known: whether all middles are 0 by construction.
         class_share: the share of label 1, where it is public.
+        spread_differs: whether one class may be wider than the other.
     """
 
     turns: tuple[int, ...]
@@ -69,6 +74,7 @@ class Beliefs:
     ordered: bool = True
     center_known: bool = False
     class_share: float | None = None
+    spread_differs: bool = False
 
     @property
     def features(self) -> int:
@@ -76,12 +82,14 @@ class Beliefs:
         return len(self.turns)
 
     @cached_property
-    def common(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """All combinations of what features have in common: width, fall, middle."""
+    def common(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """All combinations of what features have in common: width, fall, middle, wider class."""
         falls = _FALLS if any(self.turns) else _FALLS[:1]
         middles = np.array([_EXACT]) if self.center_known else _MIDDLES
-        width, fall, middle = np.meshgrid(_WIDTHS, falls, middles, indexing="ij")
-        return width.ravel(), fall.ravel(), middle.ravel()
+        wider = _WIDER if self.spread_differs else np.zeros(1)
+        every = np.meshgrid(_WIDTHS, falls, middles, wider, indexing="ij")
+        width, fall, middle, wider = (one.ravel() for one in every)
+        return width, fall, middle, wider
 
     @cached_property
     def common_odds(self) -> FloatArray:
@@ -106,13 +114,12 @@ class Beliefs:
 
     def width_means(self, feature: int) -> FloatArray:
         """Of log s_j, for each combination."""
-        width, fall, _ = self.common
+        width, fall, *_ = self.common
         return np.asarray(_THIRD + width - fall * np.log1p(self.turns[feature]))
 
     def places(self, feature: int, normals: FloatArray) -> FloatArray:
         """Draws of (m, log s) as the beliefs have it, from rows of three standard normals."""
-        which = np.searchsorted(np.cumsum(self.common_odds), ndtr(normals[:, 0]))
-        which = np.minimum(which, len(self.common_odds) - 1)
+        which = self._which(normals)
         width = self.width_means(feature)[which] + _OWN * normals[:, 1]
         spread = _LEVEL if self._anywhere(feature) else np.exp(width) * self.common[2][which]
         return np.column_stack([spread * normals[:, 2], width])
@@ -124,6 +131,19 @@ class Beliefs:
         if self._anywhere(feature):
             return np.asarray(own + _log_normal(middle, _LEVEL))
         return np.asarray(own + _log_normal(middle, np.exp(width) * self.common[2]))
+
+    def spreads(self, normals: FloatArray) -> FloatArray:
+        """Draws of r where a feature says something, from the same normals and their last."""
+        return np.asarray(self.common[3][self._which(normals)] + _OWN_WIDER * normals[:, -1])
+
+    def log_spreads(self, r: FloatArray) -> FloatArray:
+        """Log density of r given each combination, shape (n, combinations)."""
+        return _log_normal(r[:, None] - self.common[3], _OWN_WIDER)
+
+    def _which(self, normals: FloatArray) -> IntArray:
+        """The combination that the first normal draws."""
+        which = np.searchsorted(np.cumsum(self.common_odds), ndtr(normals[:, 0]))
+        return np.asarray(np.minimum(which, len(self.common_odds) - 1))
 
     def _anywhere(self, feature: int) -> bool:
         return self.levels[feature] and not self.center_known

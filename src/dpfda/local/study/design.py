@@ -79,10 +79,13 @@ class ClassDesign(FeatureDesign):
     Attributes:
         class_share: of two classes, the public share of class 1.
         temperature_share: share of people who say how sure the finished classifier may be.
+        spread_differs: classes may differ in how far people are from the middle of a feature, so
+            that distances from it are told beside the features.
     """
 
     class_share: float | None = None
     temperature_share: float = 0.0
+    spread_differs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,28 +110,23 @@ class AnswersDesign(ClassDesign, name="answers"):
         if plan.n_classes != 2:
             raise InvalidParameter("classes", "two for a study of answers", plan.n_classes)
         d = self.settled(plan.encoder).dimension(plan.encoder)
+        folds = d if self.spread_differs else 0
         return {
             "stump": {
                 "k": range(1, most_questions(d) + 1),
-                "coordinates": range(d),
+                "coordinates": range(d + folds),
                 "positive": plan.positives,
                 "uses_label": (False, True),
+                **({"f": (0, folds)} if folds else {}),
             },
-            "evaluation": {"dimension": d, "clipped": True, "m": 1},
-            **asks_confidence(self, plan, dimension=d),
+            "evaluation": {"dimension": d + folds, "f": folds, "clipped": True, "m": 1},
+            **asks_confidence(self, plan, dimension=d + folds, folds=folds),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorDesign(ClassDesign, name="vectors"):
-    """Vectors of features and label, of two or more classes.
-
-    Attributes:
-        spread_differs: classes may differ in how far people are from the middle of a feature, so
-            that distances from it are told beside the features.
-    """
-
-    spread_differs: bool = False
+    """Vectors of features and label, of two or more classes."""
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features, vectors of features, and the finished classifier.

@@ -1,10 +1,10 @@
 """What beliefs and answers say together, by importance sampling: weighted points.
 
 Given the share π and what features have in common, features are independent. So every feature has
-points (m, log s, d), weighted by prior over proposal, and others with d = 0 for the hypothesis that
-it says nothing; π and the common numbers are on small grids, and sums over all of them are matrix
-products. Where few points carry a feature's weight, new ones are drawn around them and the answers
-so far are weighed again. All of it is public and deterministic.
+points (m, log s, d, r), weighted by prior over proposal, and others with d = r = 0 for the
+hypothesis that it says nothing; π and the common numbers are on small grids, and sums over all of
+them are matrix products. Where few points carry a feature's weight, new ones are drawn around them
+and the answers so far are weighed again. All of it is public and deterministic.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cloud(NamedTuple):
     """Points of every feature with their weights.
 
     Attributes:
-        points: (m, log s, d), shape (features, K, 3).
+        points: (m, log s, d, r), shape (features, K, 4).
         weights: shape (features, K), each row with sum 1.
     """
 
@@ -62,7 +62,7 @@ class _Half:
     """The points of all features, if they say something of the label, or if they do not.
 
     Attributes:
-        points: shape (features, K, 3).
+        points: shape (features, K, 4).
         prior: prior over proposal at each, given each combination of common numbers, beside its
             peak.
         peak: logarithm of the largest of them at each: a prior may be far below the least number.
@@ -83,7 +83,7 @@ class _Half:
 
     def redraw(self, feature: int, weights: FloatArray, answers: Answers) -> None:
         """Points of one feature, drawn around those that carry the weight."""
-        dims = 3 if self._says else 2
+        dims = (4 if self._beliefs.spread_differs else 3) if self._says else 2
         own, size = self.points[feature, :, :dims], self.points.shape[1]
         weights = _flattened(weights)
         center = weights @ own
@@ -102,7 +102,7 @@ class _Half:
         drawn = np.logaddexp(near + np.log1p(-share), whole + np.log(share))
         believed -= drawn[:, None] + np.log(size)
         self.peak[feature], self.prior[feature] = _peaked(believed)
-        points = np.broadcast_to(self.points[feature], (len(answers.feature), size, 3))
+        points = np.broadcast_to(self.points[feature], (len(answers.feature), size, 4))
         self.told[feature] = log_likelihoods(answers, points).sum(axis=0)
 
     def _log_prior(self, feature: int) -> FloatArray:
@@ -110,6 +110,8 @@ class _Half:
         found = self._beliefs.log_places(feature, points[:, :2])
         if self._says:
             found = found + prior.log_differences(points[:, 2])[:, None]
+        if self._says and self._beliefs.spread_differs:
+            found = found + self._beliefs.log_spreads(points[:, 3])
         return found
 
 
@@ -267,16 +269,20 @@ def _log_student(rows: FloatArray) -> FloatArray:
 @lru_cache(maxsize=8)
 def _first(beliefs: Beliefs, says: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Public normals, points that the beliefs draw with them, log prior over proposal there."""
-    size, columns = (_POINTS[0], 5) if says else (_POINTS[1], 4)
+    size, columns = (_POINTS[0], 5 + beliefs.spread_differs) if says else (_POINTS[1], 4)
     chances = qmc.Sobol(columns, scramble=True, seed=1 + says).random_base2(10)[:size]
     normals = ndtri(np.clip(chances, 1e-9, 1 - 1e-9))
-    points = np.zeros((beliefs.features, size, 3))
+    points = np.zeros((beliefs.features, size, 4))
     weights = np.zeros((beliefs.features, size, len(beliefs.common_odds)))
     for feature in range(beliefs.features):
         points[feature, :, :2] = beliefs.places(feature, normals)
         if says:
             points[feature, :, 2] = prior.differences(normals[:, 3], chances[:, 4])
+        if says and beliefs.spread_differs:
+            points[feature, :, 3] = beliefs.spreads(normals)
         believed = beliefs.log_places(feature, points[feature, :, :2])
+        if says and beliefs.spread_differs:
+            believed = believed + beliefs.log_spreads(points[feature, :, 3])
         drawn = logsumexp(believed + np.log(beliefs.common_odds), axis=1)
         ratio = believed - drawn[:, None]
         weights[feature] = ratio - logsumexp(ratio, axis=0)  # all points are one whole

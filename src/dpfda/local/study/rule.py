@@ -1,8 +1,9 @@
 """The classifier that follows: of all linear rules, the best one for people as they are believed.
 
 People are drawn as they are believed to be, feature by feature, and a logistic regression is fitted
-to them. So the rule leans on a feature as far as it is known, the
-larger class wins where nothing is, and probabilities allow for what is not known.
+to them; where classes may differ in spread, to distances from the middles as well. So the rule
+leans on a feature as far as it is known, the larger class wins where nothing is, and probabilities
+allow for what is not known.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.local.study.posterior import Cloud, Posterior
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings
+from dpfda.protocol.folds import folded
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Result
 
+_TITLE = "how far apart are the classes? (half, in standard deviations)"
 _NORMAL = 1.96  # half such an interval of a normal law, in deviations
+_HALF = 0.6745  # so many deviations from the middle is half of a normal law
 _DRAWN = 2048  # draws, of four people each
 _NEWTON = 8  # steps; the loss is nearly quadratic after the first
 _RIDGE = 1.0  # people's worth of doubt in each coefficient
@@ -30,6 +34,11 @@ _REACH = 4.0  # standard deviations from where on a feature says nothing more
 def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
     """Classifier and findings after so many people answered."""
     drawn, labels, weights = _people(posterior)
+    folds = np.zeros(0)
+    if posterior.beliefs.spread_differs:
+        cloud = posterior.cloud
+        folds = np.clip(cloud.mean(cloud.points[..., 0]), -1, 1)
+        drawn = folded(drawn, folds)
     centers = weights @ drawn / weights.sum()
     scales = _REACH * np.sqrt(weights @ (drawn - centers) ** 2 / weights.sum())
     inside = np.clip((drawn - centers) / scales, -1, 1)
@@ -40,6 +49,7 @@ def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
         centers=centers[None],
         scales=scales[None],
         clipped=True,
+        folds=folds,
         variances=np.zeros((1, len(rule))),  # probabilities allow for them already
         **plan.stamp,
     )
@@ -51,17 +61,26 @@ def _findings(
 ) -> Findings:
     """Differences and middles with what is not known of them; how frequent labels are."""
     cloud = posterior.cloud
-    middle, log_width, d = np.moveaxis(cloud.points, 2, 0)
+    middle, log_width, d, r = np.moveaxis(cloud.points, 2, 0)
     slopes = 2 * d / np.exp(log_width)
     share, doubt = posterior.share
+    learnt, lie, title = (
+        [d],
+        [middle],
+        "how far apart are the classes? (half, in standard deviations)",
+    )
+    if posterior.beliefs.spread_differs:
+        learnt, lie = [d, r], [middle, _HALF * np.exp(log_width)]
+        title += "; of distances, which class is wider? (half the log ratio)"
     return Findings(
         classes=plan.classes,
         learnt="difference",
-        title="how far apart are the classes? (half, in standard deviations)",
-        features=[_estimates(cloud.mean(d), cloud.variance(d), heard)],
-        centers=_estimates(cloud.mean(middle), cloud.variance(middle), heard),
+        title=title,
+        features=[[one for values in learnt for one in _estimates(cloud, values, heard)]],
+        centers=[one for values in lie for one in _estimates(cloud, values, heard)],
+        folded=len(d) if len(learnt) > 1 else 0,
         guessing=Estimate(min(share, 1 - share), doubt**0.5, heard) if heard else None,
-        covariances=[np.diag((_half(cloud, slopes) * scales / _NORMAL) ** 2)],
+        covariances=[np.diag((_half(cloud, slopes) * scales[: len(d)] / _NORMAL) ** 2)],
         evidence=posterior.evidence if heard else None,
         constant=bool(heard and abs(rule[0]) >= np.abs(rule[1:]).sum()),
     )
@@ -82,10 +101,10 @@ def _half(cloud: Cloud, values: FloatArray) -> FloatArray:
     return np.asarray((high - low)[:, 0] / 2)
 
 
-def _estimates(means: FloatArray, variances: FloatArray, heard: int) -> list[Estimate]:
+def _estimates(cloud: Cloud, values: FloatArray, heard: int) -> list[Estimate]:
     return [
         Estimate(float(mean), float(variance**0.5), heard)
-        for mean, variance in zip(means, variances, strict=True)
+        for mean, variance in zip(cloud.mean(values), cloud.variance(values), strict=True)
     ]
 
 
@@ -109,11 +128,12 @@ def _people(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
         points[_chosen(weights, chances[:, 1 + feature])]
         for feature, (points, weights) in enumerate(zip(*cloud, strict=True))
     ]
-    middle, log_width, d = np.moveaxis(np.stack(places, axis=1), 2, 0)
+    middle, log_width, d, r = np.moveaxis(np.stack(places, axis=1), 2, 0)
     drawn, labels, weights = [], [], []
     for label, chance in ((1.0, share), (-1.0, 1 - share)):
         for sign in (1.0, -1.0):
-            drawn.append(middle + np.exp(log_width) * (label * d + sign * normals))
+            away = label * d + sign * np.exp(label * r) * normals
+            drawn.append(middle + np.exp(log_width) * away)
             labels.append(np.full(_DRAWN, label))
             weights.append(chance / 2)
     return np.concatenate(drawn), np.concatenate(labels), np.concatenate(weights)

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
-from dpfda.local.study.answers import Answers, Labels, both_kinds, label_answers, one_kind
+from dpfda.local.study.answers import (
+    Answers,
+    Labels,
+    Questions,
+    both_kinds,
+    label_answers,
+    one_kind,
+)
 from dpfda.local.study.beliefs import Beliefs
 from dpfda.local.study.design import AnswersDesign
 from dpfda.local.study.posterior import Posterior
@@ -40,7 +47,6 @@ _FIRST, _LAST = 0.4, 1.6  # sizes of the first and the last beside their mean
 _BELOW = (
     -2.0
 )  # a threshold that every feature exceeds: such an answer, with the label, is the label
-_GRID = 2.0**-20  # thresholds are multiples of it: machines that round otherwise ask the same
 
 _SoFar = Callable[[], Result]
 
@@ -92,6 +98,7 @@ def beliefs_of(design: AnswersDesign, encoder: CurveEncoder) -> Beliefs:
         ordered=bool(design.settled(encoder).ordered),
         center_known=design.center_known,
         class_share=design.class_share,
+        spread_differs=design.spread_differs,
     )
 
 
@@ -116,9 +123,11 @@ class Part(NamedTuple):
         people: how many.
         uses_label: whether answers are multiplied by the label.
         questions: k; where k > 1 the first is the label.
-        feature: the questions that may be asked: of which feature, the last may be of none, -1.
+        feature: the questions that may be asked: of which feature, the last may be of none, -1;
+            with folds, distances of the features from them follow the features.
         threshold: t of each.
         weight: how often each is asked.
+        folds: what distances are from.
     """
 
     people: int
@@ -127,6 +136,7 @@ class Part(NamedTuple):
     feature: IntArray
     threshold: FloatArray
     weight: FloatArray
+    folds: FloatArray
 
     def phase(self, plan: StudyPlan, number: int, so_far: _SoFar, then: Sequence[Step]) -> Phase:
         """A phase of the study that asks them."""
@@ -170,6 +180,7 @@ class Part(NamedTuple):
                 thresholds=thresholds,
                 positive=np.ones(people, dtype=np.int64),
                 uses_label=self.uses_label,
+                **({"folds": self.folds} if len(self.folds) else {}),
             )
 
         def count(task: StumpTask, reply: FloatArray) -> Summary:
@@ -205,6 +216,11 @@ class Part(NamedTuple):
         number, total = told["asked"], told["told"]
         about = (number > 0) & (self.feature >= 0)
         feature, threshold = self.feature[about], self.threshold[about]
+        center = np.full(len(feature), np.nan)
+        if len(self.folds):
+            far, feature = feature >= len(self.folds), feature % len(self.folds)
+            center[far] = self.folds[feature[far]]
+        questions = Questions(feature, threshold, center)
         place = self._places(batch)[about]
         plain, joined = (part.ravel()[place] for part in batch.expected[:2])
         mean, known = batch.expected[2], {"alpha": batch.alpha}
@@ -214,8 +230,7 @@ class Part(NamedTuple):
             if people:
                 labels = [label_answers(float(sum_), float(people), **known, expected=mean)]
             some = both_kinds(
-                feature,
-                threshold,
+                questions,
                 given,
                 total[about],
                 number[about],
@@ -230,8 +245,7 @@ class Part(NamedTuple):
             labels = [label_answers(*sums, **known, expected=mean)]
         expected = joined if self.uses_label else plain
         some = one_kind(
-            feature,
-            threshold,
+            questions,
             total[about],
             number[about],
             **known,
@@ -242,7 +256,7 @@ class Part(NamedTuple):
 
     def _places(self, batch: Batch) -> IntArray:
         """Where each question stands among the batch's thresholds."""
-        grid = _rounded(batch.thresholds)
+        grid = batch.thresholds
         features = np.arange(len(grid))[:, None]
         keys = _key(np.broadcast_to(features, grid.shape), grid).ravel()
         order = np.argsort(keys, kind="stable")
@@ -257,15 +271,14 @@ def _key(feature: IntArray, threshold: FloatArray) -> FloatArray:
 
 def parts_of(batch: Batch, people: int) -> list[Part]:
     """A batch as one phase of rows, or as two: questions without the label, and with it."""
-    grid = _rounded(batch.thresholds)
 
-    def listed(shares: FloatArray, label: float) -> tuple[IntArray, FloatArray, FloatArray]:
+    def listed(shares: FloatArray, label: float) -> tuple[Any, ...]:
         feature, offset = np.nonzero(shares)
-        threshold, weight = grid[feature, offset], shares[feature, offset]
+        threshold, weight = batch.thresholds[feature, offset], shares[feature, offset]
         if label:
             feature, threshold = np.append(feature, -1), np.append(threshold, 0.0)
             weight = np.append(weight, label)
-        return feature.astype(np.int64), threshold, weight
+        return feature.astype(np.int64), threshold, weight, batch.folds
 
     if batch.questions > 1:
         return [Part(people, True, batch.questions, *listed(batch.plain, 0.0))]
@@ -279,11 +292,6 @@ def parts_of(batch: Batch, people: int) -> list[Part]:
         Part(people - without, True, 1, *listed(batch.joined, batch.label)),
     ]
     return [part for part in both if part.people]
-
-
-def _rounded(thresholds: FloatArray) -> FloatArray:
-    """On a grid, and where a feature can be above it."""
-    return np.asarray(np.round(np.clip(thresholds, -1, 1 - _GRID) / _GRID) * _GRID)
 
 
 def tempered(
