@@ -14,7 +14,7 @@ from dpfda import LocalCurveClassifier, SimulationSource, plan_study
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.linear.reports import entry_noise
+from dpfda.local.study.moments import entry_noise
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.recipe import in_words, plan_from_facts
@@ -92,7 +92,7 @@ def test_columns_may_have_names_and_categories() -> None:
 
 
 def test_channels_may_have_ranges_of_their_own() -> None:
-    facts = {"n_people": 900, "epsilon": 1, "classes": [0, 1, 2]}
+    facts = {"n_people": 900, "epsilon": 1, "classes": [0, 1], "spread_differs": True}
     both = plan_from_facts(facts | {"value_range": [[0, 1], [-6, 6]]})
     assert both.encoder.channels == 2
     scales = both.built_design.settled(both.encoder).scales  # type: ignore[attr-defined]
@@ -168,34 +168,28 @@ TABLE, CURVE = {"feature_ranges": [(0, 1)] * 3}, {"value_range": (0, 1)}
     ("facts", "classes", "least"),
     [
         (TABLE, 2, 400),
-        (TABLE | {"center_known": True}, 2, 800),
-        (TABLE, 3, 300),
-        (CURVE, 3, 400),
-        (CURVE, 2, None),
+        (TABLE | {"center_known": True}, 2, 400),
+        (TABLE, 3, 0),
+        (CURVE, 3, 0),
+        (CURVE, 2, math.inf),
     ],
 )
-def test_many_people_are_asked_for_vectors(
-    facts: dict[str, Any], classes: int, least: int | None
+def test_tables_and_several_classes_are_asked_for_vectors(
+    facts: dict[str, Any], classes: int, least: float
 ) -> None:
-    """From so many effective people on; a plan says it, and its words name every phase."""
-
-    def planned(effective: float) -> StudyPlan:
+    """A plan says it, and its words name every phase."""
+    for effective in (100, 399, 401, 10**5):
         n_people = math.ceil(effective * entry_noise(32, 1.0))
-        return plan_study(n_people, 1.0, classes=range(classes), **facts)
-
-    few = "answers" if classes == 2 else "questions"
-    if least is None:
-        assert planned(10**6).design["name"] == few
-        return
-    assert planned(least - 1).design["name"] == few
-    plan = planned(least + 1)
-    assert plan.design["name"] == "linear"
-    assert StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
-    assert plan.design["center_known"] is facts.get("center_known", False)
-    rows, notes = in_words(plan)
-    assert sum(row["people"] for row in rows) == plan.n_people
-    assert {row["true"] for row in rows if row["phase"] in ("moment", "means")} == {"–"}
-    assert "random directions" in notes[1]
+        plan = plan_study(n_people, 1.0, classes=range(classes), **facts)
+        assert plan.design["name"] == ("answers" if effective < least else "vectors")
+        if plan.design["name"] == "answers":
+            continue
+        assert StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
+        assert plan.design["center_known"] is facts.get("center_known", False)
+        rows, notes = in_words(plan)
+        assert sum(row["people"] for row in rows) == plan.n_people
+        assert {row["true"] for row in rows if row["phase"] == "vectors"} == {"–"}
+        assert "random directions" in notes[1]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +241,7 @@ def test_the_estimator_of_a_table_follows_it_too() -> None:
         epsilon=4, feature_ranges=ranges, classes=(0, 1), random_state=5
     ).fit(X, y)
     plan = plan_study(1500, 4, feature_ranges=ranges, classes=(0, 1), seed=5)
-    assert plan.design["name"] == "linear"
+    assert plan.design["name"] == "vectors"
     assert classifier.plan_.hash == plan.hash
     assert classifier.score(X, y) > 0.8  # the best linear rule is right on 90 %
     chances = classifier.predict_proba(X)

@@ -58,31 +58,11 @@ def plans() -> dict[str, StudyPlan]:
         "vectors of numbers": StudyPlan(
             epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
             design={"name": "vector_numbers", "evaluation_share": 0.1}),
-        "linear": StudyPlan(
-            epsilon=1.0, n_people=4000, encoder=table,
-            design={"name": "linear", "evaluation_share": 0.1}, **two),
-        "linear classes": StudyPlan(
-            epsilon=3.0, n_people=4000, encoder=table, classes=("a", "b", "c"),
-            design={"name": "linear"}),
-        "linear spread": StudyPlan(
-            epsilon=1.0, n_people=500, encoder=table,
-            design={"name": "linear", "spread_differs": True}, **two),
-        "regression": StudyPlan(
-            epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
-            design={"name": "local_regression", "evaluation_share": 0.1}),
-        "loose regression": plan_study(
-            4000, 2.0, target_range=(0, 100), value_range=(0, 1), range_is_loose=True),
-        "loose columns": StudyPlan(
-            epsilon=1.0, n_people=900, encoder=table, target_range=(-1, 1),
-            design={"name": "local_regression", "range_is_loose": True}),
         "channels": plan_study(
             2000, 2.0, classes=("no", "yes"), value_range=[(0, 1), (-5, 5)], range_is_loose=True),
         "rising curves": StudyPlan(
             epsilon=2.0, n_people=300, encoder=CurveEncoder("smooth", n_basis=8, scale=3.0),
             design={"name": "questions", "center_known": True}, **two),
-        "loose columns of classes": StudyPlan(
-            epsilon=2.0, n_people=60, encoder=table,
-            design={"name": "linear", "range_is_loose": True, "temperature_share": 0.2}, **two),
         "three averages": StudyPlan(
             epsilon=2.0, n_people=300, encoder=spline, classes=(True, False, "unknown"),
             design={"name": "mrma", "n_classifiers": 4, "label_share": 0.25, "verdict_share": 0.5}),
@@ -156,9 +136,9 @@ def _odd_plans() -> Odd:
     for name, values in wrong.items():
         for value in values:
             yield f"{name} {json.dumps(value)[:30]}", "questions", (name,), value
-    yield "a number, and labels", "regression", ("classes",), ["a", "b"]
-    yield "neither a number nor labels", "regression", ("target_range",), None
-    yield "a range backwards", "regression", ("target_range",), [5, 5]
+    yield "a number, and labels", "vectors of numbers", ("classes",), ["a", "b"]
+    yield "neither a number nor labels", "vectors of numbers", ("target_range",), None
+    yield "a range backwards", "vectors of numbers", ("target_range",), [5, 5]
     yield "labels in clear", "labels", ("protects",), "both"
     yield "three of two", "candidates", ("classes",), ["a", "b", "c"]
     yield "three in a stream", "public labels", ("classes",), ["a", "b", "c"]
@@ -193,7 +173,7 @@ def _odd_parts() -> Odd:
         ],
         "public labels": [("new_classifiers", 5), ("memory", 1)],
         "candidates": [("intercepts", [0.0]), ("coefficients", [[1], [2]]), ("intercepts", ...)],
-        "regression": [("temperature_share", 0.1), ("reaches", [1.0])],
+        "vectors of numbers": [("temperature_share", 0.1), ("range_is_loose", True)],
     }  # fmt: skip
     for plan, given in design.items():
         for name, value in given:

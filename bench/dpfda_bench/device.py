@@ -28,7 +28,7 @@ _DESIGNS: dict[str, dict[str, Any]] = {
     "mrma": {"n_classifiers": 500, "member_size": 20, "evaluation_share": 0.2},
     "mrma_stream": {"n_classifiers": 20, "new_classifiers": 5},
     "exchange": {"intercepts": [0.1], "coefficients": [[1.0] * _COLUMNS]},
-    "linear": {"evaluation_share": 0.1},
+    "vectors": {"evaluation_share": 0.1},
 }  # fmt: skip
 
 

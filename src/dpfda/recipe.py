@@ -18,30 +18,18 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.curves.waved import smooth_curves
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.linear.design import LinearDesign
-from dpfda.linear.regression_design import RegressionDesign
-from dpfda.linear.reports import effective_people
-from dpfda.local.study.design import AnswersDesign
+from dpfda.local.study.design import AnswersDesign, NumberDesign, VectorDesign
+from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.questions.design import QuestionDesign
 
 _MOST_FEATURES = 8
 _FEATURES = 12
 """Of curves of two classes: answers find out which of them matter."""
-_LINEAR_FROM = {"table": 400.0, "center known": 800.0, "classes": 300.0, "curve classes": 400.0}
-"""Effective people from which a linear study errs less than a question study: two classes on a
-table, also where its middle is known, several classes on a table, and on curves. Questions about
-two classes of curves know what to expect of smooth ones; no linear study was better so far.
-(Two classes are asked for yes-or-no answers by `local.study` below these numbers.)
-
-The choice is made before anybody is asked; `dpfda bench local_choice` prints what it loses. It was
-made on populations of the planner's family of tables (4 to 32 columns, 150 to 1200 effective
-people). 300 would do there, but not on the tables of `dpfda bench guessing`, whose columns have
-nothing in common. What looks at people first was worse: both designs on half of the people each and
-a perfect judge, or the sum of both models' log-odds. Where the middle is known, 800 is where linear
-studies of that family begin to err less."""
+_VECTORS_FROM = 400.0
+"""Effective people from which two classes of a table are asked for vectors: with fewer, yes-or-no
+answers about single columns say as much, and are easier to explain."""
 
 JUDGES = 0.15
 """`evaluation_share` of studies that are planned to be held, by the form and by `dpfda plan`.
@@ -145,12 +133,10 @@ def plan_study(
         "temperature_share": _validate.non_negative("temperature_share", temperature_share),
         "spread_differs": spread_differs,
     }
-    kind: type[AnswersDesign | QuestionDesign | LinearDesign | RegressionDesign] = QuestionDesign
+    kind: type[AnswersDesign | VectorDesign | NumberDesign] = VectorDesign
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
-    least = _linear_from(encoder, n_classes=len(classes or ()), center_known=center_known)
     if classes is None:
-        kind = RegressionDesign
-        known["range_is_loose"] = range_is_loose
+        kind = NumberDesign
         classes_alone = ("class_share", "temperature_share", "spread_differs")
         left_out = {name: known.pop(name) for name in classes_alone}
         for name in filter(left_out.get, left_out):
@@ -159,13 +145,8 @@ def plan_study(
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
         if effective < _REGRESSION_FROM and not force:
             raise InvalidParameter("n_people", _too_few(n_people, effective), n_people)
-    elif len(classes) == 2 and effective < least:
-        kind = AnswersDesign  # which find out whether a range is loose
-    elif range_is_loose:  # questions know how curves lie, but not columns, each with its own scale
-        known["range_is_loose"] = True
-        kind = QuestionDesign if encoder.basis.functional else LinearDesign
-    elif effective >= least:
-        kind = LinearDesign
+    elif len(classes) == 2 and (encoder.basis.functional or effective < _VECTORS_FROM):
+        kind = AnswersDesign
     if protects == "labels":
         for name in filter(known.get, known):
             if name != "ordered":
@@ -194,14 +175,6 @@ def _too_few(n_people: int, effective: float) -> str:
         f"at least {enough} at this ε for a regression (force=True makes the study anyway): these "
         f"people are worth {effective:.3g} without noise, and it takes {_REGRESSION_FROM:g}"
     )
-
-
-def _linear_from(encoder: CurveEncoder, *, n_classes: int, center_known: bool) -> float:
-    """How many effective people it takes to find out what questions take for granted."""
-    curves = encoder.basis.functional
-    if n_classes > 2:
-        return _LINEAR_FROM["curve classes" if curves else "classes"]
-    return math.inf if curves else _LINEAR_FROM["center known" if center_known else "table"]
 
 
 def _in_order(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -265,21 +238,14 @@ _ASKED = {
     "location": ("stump", "is this feature of yours above this value? (without the label)"),
     "spread": ("summary", "where are your features, and how far from the middle? (no label)"),
     "correlation": ("summary", "which of your features go together? (without the label)"),
-    "rate": ("stump", "what is your label?"),
-    "moment": ("summary", "which features agree with your label?"),
-    "gradient": ("summary", "in which direction does the classifier err on you?"),
-    "means": ("summary", "what are your label and your features?"),
-    "within": ("summary", "which features go together among people of your label?"),
-    "residuals": ("summary", "how far are your features from those of your label?"),
+    "vectors": ("summary", "what are your features, together with your label?"),
 }
 _DISTANCES = "Where labels are asked about, a feature is also how far another is from its middle."
 _ASKED_OF_NUMBERS = {
-    "reach": ("reach", "are your curve's ups and downs larger than this? (without the target)"),
-    "level": ("stump", "is your target, or the level of your curve, above this value?"),
     "location": ("stump", "is your target, or this feature of yours, above this value?"),
+    "spread": ("summary", "where are your target and features, and how far from the middle?"),
     "correlation": ("summary", "which of your features go together? (without the target)"),
-    "moment": ("summary", "which features go with your target?"),
-    "gradient": ("summary", "in which direction does the prediction err on you?"),
+    "vectors": ("summary", "in which direction does the prediction err on you?"),
     "evaluation": ("evaluation", "is the finished prediction this near to your target?"),
 }
 
@@ -306,7 +272,7 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
             worth += people[kind] * information(plan.epsilon, questions=k)
             rows.append(row | {"answers": "1 or more", "true": f"≤ {(1 + most) / 2:.3f}"})
             continue
-        k = 1 if kind == "rate" else plan.asks[task].get("k", 1)
+        k = plan.asks[task].get("k", 1)
         k = k if isinstance(k, int) else max(k)
         truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
         worth += people[kind] * information(plan.epsilon, questions=k)

@@ -61,10 +61,10 @@ def test_both_designs_are_measured_on_the_same_people(monkeypatch: pytest.Monkey
     small: Problem = replace(TASKS["corr8"], draw=few, goals={5.0: 50.0})
     chosen, found = local_choice.errors(small, 5.0, 0)
     assert found[chosen] == local.study(small, 5.0, 0)[0]
-    assert found["linear"] != found["answers"]
+    assert found["vectors"] != found["answers"]
     monkeypatch.setattr(local_choice, "problems", lambda: [small])
     (row,) = local_choice.run(quick=True).rows
-    assert row["regret"] == row[row["chosen"]] - min(row["linear"], row["answers"])
+    assert row["regret"] == row[row["chosen"]] - min(row["vectors"], row["answers"])
 
 
 def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:

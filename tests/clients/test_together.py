@@ -65,7 +65,7 @@ def with_python(
 ROWS = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 3)
 # Questions: tests/collector/test_browser_people.py, in a real browser.
 STUDIES: dict[str, dict[str, Any]] = {
-    "linear": {"encoder": ROWS, "design": {"name": "linear", "evaluation_share": 0.2}},
+    "vectors": {"encoder": ROWS, "design": {"name": "vectors", "evaluation_share": 0.2}},
     "mrma": {
         "encoder": CurveEncoder("bspline", n_basis=4, scale=1.0),
         "design": {"name": "mrma", "n_classifiers": 4, "member_size": 6, "training_share": 0.4},
@@ -79,7 +79,7 @@ def test_browsers_and_python_make_one_model(
 ) -> None:
     plan = StudyPlan(epsilon=8.0, n_people=2 * HALF, classes=("well", "ill"), **STUDIES[name])
     study = collector.create(plan)["id"]
-    rng, points = np.random.default_rng(0), 3 if name == "linear" else 20
+    rng, points = np.random.default_rng(0), 3 if name == "vectors" else 20
     tokens = collector.invite(study, plan.n_people)
     people = []
     for number, token in enumerate(tokens):

@@ -65,8 +65,8 @@ GOOD = [
     plan(SPLINES, (1, 2, 3), name="mrma", n_classifiers=4, member_size=5),
     plan(name="mrma_stream", n_classifiers=4, new_classifiers=2, member_size=5, carried=None),
     plan(name="exchange", intercepts=[0.0, 0.1], coefficients=[[1.0, 0.0], [0.0, 1.0]]),
-    plan(name="linear", evaluation_share=0.2, reaches=[1.0, 1.0], class_share=0.4),
-    plan(CURVES, (), name="local_regression", target_range=(0, 1), evaluation_share=0.2),
+    plan(name="vectors", evaluation_share=0.2, class_share=0.4),
+    plan(CURVES, (), name="vector_numbers", target_range=(0, 1), evaluation_share=0.2),
     plan(name="noisy_labels", protects="labels"),
     SammeDesign(
         rule="classifier", feature_ranges=[[0, 1]] * 2, owners_per_round=9, judges=9, n_rounds=2,

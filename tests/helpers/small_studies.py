@@ -69,12 +69,6 @@ def small_studies() -> dict[str, StudyPlan]:
         ),
         "vectors, three classes": _plan(120, 30.0, _THREE, name="vectors", evaluation_share=0.1),
         "vector_numbers": _plan(120, 30.0, (), name="vector_numbers", evaluation_share=0.1),
-        "linear": _plan(20, 20.0, name="linear", evaluation_share=0.1, spread_differs=True),
-        "linear, three classes": _plan(20, 30.0, _THREE, name="linear", evaluation_share=0.1),
-        "local_regression": _plan(24, 30.0, (), name="local_regression", evaluation_share=0.1),
-        "local_regression, loose": _plan(
-            40, 8.0, (), name="local_regression", range_is_loose=True, n_features=2
-        ),
         "mrma": _plan(12, 4.0, name="mrma", **judged),
         "mrma, three classes": _plan(14, 4.0, _THREE, name="mrma", **judged),
         "mrma_stream": _plan(8, 4.0, name="mrma_stream", new_classifiers=2, **reports),

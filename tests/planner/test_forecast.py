@@ -17,7 +17,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.question_response import effective_answers
-from dpfda.planner import search, trials
+from dpfda.planner import search, trials, world
 from dpfda.planner.families import FAMILIES, Known, public_range
 from dpfda.planner.forecast import ALSO
 from dpfda.planner.sample import Pilot
@@ -234,9 +234,10 @@ def test_a_loose_range_is_filled_by_nobody() -> None:
     assert narrow < wide / 1.5
 
 
-def test_columns_of_loose_ranges_are_narrow_and_anywhere() -> None:
+def test_columns_of_loose_ranges_are_narrow_and_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown(loose: bool) -> FloatArray:
-        known = {"feature_ranges": [(-6, 6)] * 9, "range_is_loose": loose}
+        monkeypatch.setattr(world, "is_loose", lambda plan, typical: loose)
+        known = {"feature_ranges": [(-6, 6)] * 9}
         _, place = _world(known, people=9000)
         return np.stack([one.people(300, 1)[0] for one in place.populations(6, 0.1)])
 

@@ -85,10 +85,10 @@ def test_as_much_is_left_as_was_said(kind: str) -> None:
     np.testing.assert_array_equal(features[:20], place.populations(1, 0.4)[0].people(20, 3)[0])
 
 
-def test_numbers_lie_anywhere_in_a_loose_range() -> None:
+def test_numbers_lie_anywhere_in_a_range_whose_middle_is_not_known() -> None:
     widths, places = {}, {}
     for loose in (False, True):
-        plan = plan_study(9000, 1.0, **FACTS, range_is_loose=loose)
+        plan = plan_study(9000, 1.0, **FACTS, center_known=not loose)
         place = numbers_made_up(plan, None, non_private_error=0.4)
         rows = [one.people(300, 1)[0][:, 0] for one in place.populations(12, 0.4)]
         widths[loose] = np.median([row.std() for row in rows])

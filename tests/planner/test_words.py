@@ -40,7 +40,7 @@ def test_consent_states_the_mechanism(epsilon: float) -> None:
 
 def test_consent_to_directions_states_the_odds() -> None:
     plan = plan_study(40_000, 2.0, feature_ranges=[(0, 1)] * 6, classes=("no", "yes"))
-    assert plan.design["name"] == "linear"
+    assert plan.design["name"] == "vectors"
     assert "near your answer is 7.389 times as likely" in consent(plan)
 
 

@@ -32,10 +32,10 @@ def plans() -> list[StudyPlan]:
     common: Any = {"epsilon": 1.0, "n_people": 500, "classes": ("no", "yes")}
     return [
         StudyPlan(encoder=curves, design={"name": "questions"}, **common),
-        StudyPlan(encoder=table, design={"name": "linear"}, **common),
+        StudyPlan(encoder=table, design={"name": "vectors"}, **common),
         StudyPlan(encoder=both, design={"name": "mrma", "cutoff": 0.5}, **common),
         StudyPlan(
-            epsilon=1.0, n_people=500, encoder=curves, design={"name": "local_regression"},
+            epsilon=1.0, n_people=500, encoder=curves, design={"name": "vector_numbers"},
             target_range=(0, 10),
         ),
     ]  # fmt: skip

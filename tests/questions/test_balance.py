@@ -327,7 +327,7 @@ def test_a_share_lies_between_zero_and_one(share: Any) -> None:
 
 def test_one_share_does_not_describe_three_classes() -> None:
     plan = plan_study(99, 1.0, value_range=(0, 1), classes=(0, 1, 2), class_share=0.2)
-    with pytest.raises(InvalidParameter, match="class_share must be None but for two classes"):
+    with pytest.raises(InvalidParameter, match="class_share must be left out with 3 classes"):
         Server(plan)
 
 

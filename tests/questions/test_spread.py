@@ -12,6 +12,8 @@ from scipy.stats import multivariate_normal
 
 from dpfda import plan_study
 from dpfda._validate import FloatArray
+from dpfda.local.study.design import VectorDesign
+from dpfda.local.study.vectors import Known
 from dpfda.noise import SimulationSource
 from dpfda.protocol.server import Server
 from dpfda.questions import estimation
@@ -33,7 +35,7 @@ def test_tables_and_several_classes(n_classes: int) -> None:
         classes=tuple(range(n_classes)),
         spread_differs=True,
     )
-    assert plan.design["name"] == "linear"
+    assert plan.design["name"] == "vectors"
     model = simulate(plan, people_from(plan, X[:6000], y[:6000]), source=SimulationSource(0)).model
     assert np.mean(model.decide(plan.encoder.encode(X[6000:])) != y[6000:]) < (
         0.1 if n_classes == 2 else 0.3
@@ -45,9 +47,11 @@ def test_noise_takes_no_middle_out_of_the_range() -> None:
     plan = plan_study(
         6000, 4.0, feature_ranges=[(-40, 60)] * 4, classes=(0, 1), spread_differs=True
     )
-    linear: Any = Server(plan).progress
-    linear.mean = linear.mean + 3 * np.array([1, -1, 0, 0]) / linear.width
-    assert_allclose(linear._told()[0].folds, [1, -1, *linear.location[2:]])
+    known = Known(VectorDesign(spread_differs=True), plan)
+    location, _, width = known._columns.found()
+    known._mean = 3 * np.array([1, -1, 0, 0]) / width
+    assert known.slopes is not None
+    assert_allclose(known.seen.folds, [1, -1, *location[2:]])
     asking: Any = Server(plan_study(300, 3.0, value_range=(-6, 6), classes=(0, 1, 2),
         spread_differs=True)).progress  # fmt: skip
     asking.centers = np.where(np.arange(asking.d) == 0, 1.5, asking.centers)

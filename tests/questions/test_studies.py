@@ -204,12 +204,10 @@ def test_tasks_travel_as_plain_values(design):
 
 
 @pytest.mark.parametrize("scales", [SCALES[:3], (*SCALES, 0.1)])
-@pytest.mark.parametrize("name", ["questions", "linear"])
-def test_scales_of_the_wrong_length_are_refused(name, scales):
-    word = {"questions": "scales", "linear": "reaches"}[name]
-    plan = make_plan(design={"name": name, word: scales})
-    told = f"{word} must be one number for each of the encoder's 4 features, got '{len(scales)} of"
+def test_scales_of_the_wrong_length_are_refused(scales):
+    plan = make_plan(design={"name": "questions", "scales": scales})
+    told = f"scales must be one number for each of the encoder's 4 features, got '{len(scales)} of"
     with pytest.raises(InvalidParameter, match=told):
         Server(plan)
     with pytest.raises(InvalidParameter, match="n_features must be an integer from 1 to 4"):
-        Server(make_plan(design={"name": name, "n_features": 5}))
+        Server(make_plan(design={"name": "questions", "n_features": 5}))

@@ -81,7 +81,7 @@ def rows_of(task: Numbers, sweep: Sweep, replications: int) -> list[dict[str, An
     for epsilon in task.goals:
         found = sweep.run(partial(study, task, epsilon), product(range(replications)))
         errors = {name: [one[name] for one in found] for name in found[0]}
-        row: dict[str, Any] = {"task": task.name, "epsilon": epsilon, "design": "local_regression"}
+        row: dict[str, Any] = {"task": task.name, "epsilon": epsilon, "design": "vector_numbers"}
         row |= mean_and_error(errors.pop("study")) | {"tuned": task.tuned}
         rows.append(row | {name: float(np.mean(values)) for name, values in errors.items()})
     return rows

@@ -54,7 +54,7 @@ def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE
     figures: dict[str, float] = {}
     notes = [
         "Errors in %, means over replications. Constants were chosen on tasks marked tuned.",
-        "Of local_regression: mean squared errors in units of the number's variance; the figure of "
+        "Of vector_numbers: mean squared errors in units of the number's variance; the figure of "
         "nhanes_hdl is in units of the private mean's error.",
     ]
     for problem in problems():

@@ -1,6 +1,6 @@
 """How far the recipe's choice of a design is from the better of both, on the tasks of `local`.
 
-Studies of yes-or-no answers and linear ones are simulated on the same people with the same seeds. A
+Studies of yes-or-no answers and of vectors are simulated on the same people with the same seeds. A
 regret is the mean error of the design that `plan_study` chooses less that of the better one, in
 points.
 """
@@ -93,4 +93,4 @@ def with_design(plan: StudyPlan, name: str) -> StudyPlan:
 def designs(problem: Problem) -> tuple[str, str]:
     """Names of the two that are compared."""
     answered = problem.n_classes == 2 and not problem.facts.get("spread_differs")
-    return ("answers" if answered else "questions"), "linear"
+    return ("answers" if answered else "questions"), "vectors"

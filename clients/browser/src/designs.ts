@@ -5,7 +5,6 @@ import type { Json } from "./canonical.ts";
 import { readFields, TASKS } from "./fields.ts";
 import type { Plan } from "./plan.ts";
 import { Refused } from "./refusal.ts";
-import { bestCap, codebookSize, gain } from "./sizes.ts";
 import { columns, looksAt, type Task } from "./tasks.ts";
 
 /** Values from `from` on, below `to`. */
@@ -96,43 +95,6 @@ function questionFeatures(plan: Plan, most: number): number {
   return Math.max(1, Math.min(most, allowed));
 }
 
-/** How many vector reports without noise those of so many people are worth. */
-function effectivePeople(people: number, epsilon: number): number {
-  const capped = Math.min(epsilon, 22);
-  const codewords = codebookSize(32, epsilon, 1);
-  return people * gain(codewords, 32, capped, bestCap(codewords, 32, epsilon)) ** 2;
-}
-
-function linear(plan: Plan): Record<string, Terms> {
-  const design = plan.design;
-  const d = design.n_features ?? size(plan.encoder.basis);
-  const K = plan.classes.length;
-  const others = Math.trunc((design.evaluation_share ?? 0) * plan.n_people)
-    + Math.trunc((design.temperature_share ?? 0) * plan.n_people);
-  const effective = effectivePeople(plan.n_people - others, plan.epsilon);
-  const locates = design.range_is_loose || design.spread_differs || effective >= 150;
-  const f = design.spread_differs ? d : 0;
-  const told = d + f;
-  return {
-    stump: { k: oneOf(1, bestQuestions(plan.epsilon, d)), coordinates: range(d), positive: 1, uses_label: oneOf(false, true) },
-    summary: {
-      classes: K,
-      d: oneOf(d, told),
-      f: oneOf(0, f),
-      q: range(told + 1, 1),
-      statistic: oneOf("spread", "products", K === 2 ? "residual" : "classes"),
-      clip: !locates ? 1 : effective >= 2000 * d ? 3 : 2,
-      c: oneOf(1, K),
-      w: range(told + 2, 1),
-      t: range(told + 2, 1),
-      reach: ANY_LENGTH,
-      limit: ANY_LENGTH,
-    },
-    evaluation: { dimension: told, f, clipped: true, m: scoresOf(plan) },
-    ...confidence(plan, told, f),
-  };
-}
-
 /** Questions about single columns, and vectors of them. */
 function aboutColumns(plan: Plan, d: number, f: number, ...statistics: string[]): Record<string, Terms> {
   const told = d + f;
@@ -172,23 +134,6 @@ function vectorNumbers(plan: Plan): Record<string, Terms> {
   };
 }
 
-function regression(plan: Plan): Record<string, Terms> {
-  const { basis } = plan.encoder;
-  const d = 1 + (plan.design.n_features ?? size(basis));
-  const k = bestQuestions(plan.epsilon, d);
-  const width = waves(plan);
-  const reach = { k, coordinates: range(1 + size(basis)), w: width };
-  return {
-    ...(plan.design.range_is_loose && width ? { reach } : {}),
-    stump: { k, coordinates: range(d), positive: 1, uses_label: false },
-    summary: {
-      classes: 1, d, q: range(d + 1, 1), statistic: oneOf("products", "cross"), clip: 3, c: 1,
-      w: range(d + 1, 1), t: 1, reach: ANY_LENGTH, limit: ANY_LENGTH,
-    },
-    evaluation: { dimension: d, clipped: true, m: 3 },
-  };
-}
-
 function verdicts(plan: Plan, members: number, epsilon: number): Record<string, Terms> {
   const line = { epsilon, dimension: size(plan.encoder.basis) };
   return {
@@ -218,10 +163,8 @@ function answers(plan: Plan): Record<string, Terms> {
 const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
   answers,
   questions,
-  linear,
   vectors,
   vector_numbers: vectorNumbers,
-  local_regression: regression,
   moments: (plan) => ({
     moment: {
       dimension: size(plan.encoder.basis),

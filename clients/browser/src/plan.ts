@@ -120,8 +120,6 @@ const DESIGNS: Record<string, Rules> = {
   vectors: { ...KEPT, ...KNOWN, class_share: maybe(fraction), spread_differs: flag },
   vector_numbers: KNOWN,
   questions: { ...KEPT, ...FEATURES, scales: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
-  linear: { ...KEPT, ...FEATURES, reaches: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
-  local_regression: { ...FEATURES, reaches: maybe(list(above)) },
   moments: { mechanism: MECHANISM },
   noisy_labels: { ridge: above },
   mrma: { ...REPORTED, verdict_share: (x) => x === 1 || fraction(x), evaluation_share: share },
@@ -135,7 +133,7 @@ function checkDesign(plan: Plan): void {
   const d = size(plan.encoder.basis);
   const k = plan.classes.length;
   const { basis } = plan.encoder;
-  const each = given.scales ?? given.reaches ?? null;
+  const each = given.scales ?? null;
   const kept = (given.evaluation_share ?? 0) + (given.temperature_share ?? given.training_share ?? 0);
   const loose = given.range_is_loose === true && !(basis.name === "identity" && name !== "questions");
   const sound = made(given, {}, DESIGNS[name]!)
@@ -143,12 +141,12 @@ function checkDesign(plan: Plan): void {
     && (given.n_features ?? 1) <= d
     && kept < 1
     && (given.class_share == null || k === 2)
-    && (!loose || ordered(basis) || name === "linear")
+    && (!loose || ordered(basis))
     && (name !== "noisy_labels" || plan.protects === "labels")
     && (!["answers", "exchange", "mrma_stream"].includes(name) || k === 2)
     && (name !== "mrma_stream" || (given.new_classifiers ?? 10) <= (given.n_classifiers ?? 50))
     && (name !== "exchange" || candidates(given, d))
-    && ["local_regression", "vector_numbers"].includes(name) === (plan.target_range !== null);
+    && (name === "vector_numbers") === (plan.target_range !== null);
   if (!sound) throw new Refused("plan", "the plan's design does not make sense");
 }
 

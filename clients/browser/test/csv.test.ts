@@ -9,7 +9,7 @@ import { readCurve, readRow, usual } from "../page/reading.ts";
 
 const plans = JSON.parse(readFileSync("../vectors/plans.json", "utf8"));
 const CURVES = plans.questions.plan; // t from 0 to 24
-const ROWS = plans.linear.plan; // three numbers
+const ROWS = plans.vectors.plan; // three numbers
 const CHANNELS = plans.channels.plan; // two of them, t from 0 to 1
 const both = { t: 0, x: [1] };
 

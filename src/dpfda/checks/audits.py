@@ -56,11 +56,6 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "vectors", "spread_differs": True}, 4000, 2),
     ({"name": "vectors"}, 4000, 3),
     ({"name": "vector_numbers", "evaluation_share": 0.1}, 4000, 0),
-    ({"name": "linear", "evaluation_share": 0.1, "temperature_share": 0.1}, 4000, 2),
-    ({"name": "linear", "spread_differs": True}, 4000, 2),
-    ({"name": "linear"}, 4000, 3),
-    ({"name": "local_regression", "evaluation_share": 0.1}, 4000, 0),
-    ({"name": "local_regression", "range_is_loose": True}, 4000, 0),
 )
 """Designs, people and classes (0: a number), such that every phase has somebody."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
-from dpfda.linear.reports import effective_people
+from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.planner import numbers, world
 from dpfda.planner.separation import expected_by_theory

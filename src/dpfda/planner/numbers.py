@@ -20,7 +20,7 @@ from dpfda.face.comparison import non_private_regression
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.noise import SimulationSource
 from dpfda.planner.families import Curves, Features, Generator, Known, Population
-from dpfda.planner.world import Rows, Source, World, family_for
+from dpfda.planner.world import Rows, Source, World, family_for, is_loose
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.person import encode_people, one_by_one
 from dpfda.protocol.plan import StudyPlan
@@ -169,7 +169,7 @@ def numbers_made_up(
         encoder=plan.encoder,
         shares=np.ones(1),
         center_known=bool(plan.design.get("center_known")),
-        range_is_loose=bool(plan.design.get("range_is_loose")),
+        range_is_loose=is_loose(plan, None),
     )
     tilt = generator.tilt if isinstance(generator, Curves) else None
 

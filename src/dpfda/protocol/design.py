@@ -35,7 +35,6 @@ class Design(
     homes=(
         "dpfda.local.study.design",
         "dpfda.questions",
-        "dpfda.linear",
         "dpfda.mrma",
         "dpfda.boosting",
     ),

@@ -1,4 +1,4 @@
-"""Studies that are not generators yet: to be deleted with `questions` and `linear`.
+"""Studies that are not generators yet: to be deleted with `questions`.
 
 Their `Progress` says how to store and restore what it has learnt; `AdaptedRun` lets a server run
 it like any other study.
@@ -24,7 +24,7 @@ class Progress(
     Registered,
     ABC,
     family="progress",
-    homes=("dpfda.questions", "dpfda.linear"),
+    homes=("dpfda.questions",),
 ):
     """A study under way: its phases and what was learnt so far. It bears its design's name.
 
@@ -157,7 +157,7 @@ def _not_counted(task: Task, reply: FloatArray) -> Summary:
     raise NotImplementedError  # absorbed instead
 
 
-_ADAPTED = ("dpfda.questions", "dpfda.linear")
+_ADAPTED = ("dpfda.questions",)
 """Packages whose designs still have a `Progress`."""
 
 
