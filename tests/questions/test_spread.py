@@ -52,10 +52,6 @@ def test_noise_takes_no_middle_out_of_the_range() -> None:
     known._mean = 3 * np.array([1, -1, 0, 0]) / width
     assert known.slopes is not None
     assert_allclose(known.seen.folds, [1, -1, *location[2:]])
-    asking: Any = Server(plan_study(300, 3.0, value_range=(-6, 6), classes=(0, 1, 2),
-        spread_differs=True)).progress  # fmt: skip
-    asking.centers = np.where(np.arange(asking.d) == 0, 1.5, asking.centers)
-    assert asking.folds[0] == 1
 
 
 # -- how far people are from the middle ----------------------------------------------------------
