@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -15,7 +13,6 @@ from dpfda._validate import FloatArray
 from dpfda.local.study.design import VectorDesign
 from dpfda.local.study.vectors import Known
 from dpfda.noise import SimulationSource
-from dpfda.protocol.server import Server
 from dpfda.questions import estimation
 from dpfda.questions.widths import _GRID, Widths
 from dpfda.simulate import people_from, simulate

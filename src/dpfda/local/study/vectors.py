@@ -88,7 +88,8 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
     steps = [
         *(Step("location", int(size)) for size in looks),
         Step("spread", sizes["spread"]),
-        *(Step("correlation", size) for size in _halves(sizes["correlation"])),
+        Step("correlation", sizes["correlation"] - sizes["correlation"] // 2),
+        Step("correlation", sizes["correlation"] // 2),
     ]
     for number, step in enumerate(steps):
         told = yield known.about_columns(step, [*steps[number + 1 :], *left])
@@ -106,10 +107,6 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
             event = known.kind.event(asked, told["total"], int(told["people"][0]))
             known.slopes.told(event)
     return known.result()
-
-
-def _halves(people: int) -> list[int]:
-    return [people - people // 2, people // 2]
 
 
 class Known:
@@ -153,8 +150,6 @@ class Known:
             self.kind = TwoClasses(plan.epsilon, getattr(design, "class_share", None))
         else:
             self.kind = ManyClasses(plan.epsilon, plan.n_classes)
-
-    # -- columns ------------------------------------------------------------------------------
 
     def sizes(self, people: int) -> dict[str, int]:
         """How many of all people say something about columns."""
@@ -256,8 +251,6 @@ class Known:
         seen = self._standard().then(np.diag(1 / self._deviation), self._mean)
         return seen.then(np.eye(self.d)[self.targets :]) if self.targets else seen
 
-    # -- slopes -------------------------------------------------------------------------------
-
     @property
     def slopes(self) -> Slopes:
         """The posterior, of white features as they were known when it was first asked for."""
@@ -289,8 +282,6 @@ class Known:
         if share is not None:
             found.told(share)
         return found
-
-    # -- results ------------------------------------------------------------------------------
 
     def result(self) -> Result:
         """Model and findings by now."""
