@@ -125,9 +125,8 @@ class Known:
         turns = np.array([j // encoder.channels for j in range(d)])
         reach = 1 / np.maximum(turns, 1) if encoder.basis.ordered else np.ones(d)
         ordered = bool(design.settled(encoder).ordered)
-        self.favor: FloatArray = 1 / (1.0 + turns) if ordered else np.ones(d)
-        if not encoder.basis.ordered and ordered:
-            self.favor = 1 / (1.0 + np.arange(d))
+        place = turns if encoder.basis.ordered else np.arange(d)
+        self.favor: FloatArray = 1 / (1.0 + place) if ordered else np.ones(d)
         own = expected(curves=encoder.basis.functional, center_known=design.center_known)
         prior = np.vstack([expected(curves=True)] * self.targets + [own] * d)
         self.d = d + self.targets
