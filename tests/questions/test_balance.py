@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from question_plan import question_plan
 from scipy.special import expit, logit
 
 from dpfda import LocalCurveClassifier, SimulationSource, plan_study
@@ -28,7 +29,7 @@ from dpfda.simulate import simulate
 
 def planned(n_people: int, epsilon: float, **facts: Any) -> StudyPlan:
     """A question study of two classes."""
-    plan = plan_study(n_people, epsilon, classes=(0, 1), spread_differs=True, **facts)
+    plan = question_plan(n_people, epsilon, classes=(0, 1), spread_differs=True, **facts)
     assert plan.design["name"] == "questions"
     return plan
 
@@ -178,7 +179,7 @@ def test_where_a_share_is_known_or_found_later_nobody_tells_a_label_late() -> No
 
 
 def test_who_answers_several_questions_tells_the_label_as_often_as_is_wanted() -> None:
-    plan = plan_study(4000, 2.0, value_range=(-1, 1), classes=(0, 1), center_known=True)
+    plan = question_plan(4000, 2.0, value_range=(-1, 1), classes=(0, 1), center_known=True)
     progress: Any = QuestionProgress(QuestionDesign(center_known=True), plan)
     assert progress.k == 2
     found = {}
@@ -322,7 +323,7 @@ def test_a_rule_is_always_the_same_only_if_no_features_outweigh_its_intercept() 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, "half", True])
 def test_a_share_lies_between_zero_and_one(share: Any) -> None:
     with pytest.raises(InvalidParameter, match="class_share must be strictly between 0 and 1"):
-        plan_study(99, 1.0, value_range=(0, 1), classes=(0, 1), class_share=share)
+        question_plan(99, 1.0, value_range=(0, 1), classes=(0, 1), class_share=share)
 
 
 def test_one_share_does_not_describe_three_classes() -> None:
@@ -334,7 +335,7 @@ def test_one_share_does_not_describe_three_classes() -> None:
 @pytest.mark.parametrize(("epsilon", "evidence"), [(1.0, 0.3), (5.0, 1.0)])
 def test_the_model_is_the_cautious_rule(epsilon: float, evidence: float) -> None:
     """Where people answer several questions, features that tell little alone tell more together."""
-    plan = plan_study(200, epsilon, value_range=(-1, 1), classes=(0, 1), class_share=0.3)
+    plan = question_plan(200, epsilon, value_range=(-1, 1), classes=(0, 1), class_share=0.3)
     progress = QuestionProgress(QuestionDesign(class_share=0.3), plan)
     progress.slopes = np.full((1, progress.d), 1.5)
     progress.slope_variance = np.full((1, progress.d), 0.2)
