@@ -226,10 +226,10 @@ def test_a_ledger_on_disk(patients):
     assert "--ledger-limit must be given" in missing.output
     begun = linear(patients, "--ledger", budget, "--ledger-limit", "2.5", "1e-5", "--json")
     assert begun.exit_code == 0, begun.output
-    assert len(FileLedger(budget).entries) == json.loads(begun.stdout)["stages"] == 2
+    assert len(FileLedger(budget).entries) == json.loads(begun.stdout)["stages"] == 3
     refused = linear(patients, "--ledger", budget)
     assert refused.exit_code != 0
-    assert len(FileLedger(budget).entries) == 2
+    assert len(FileLedger(budget).entries) == 3
     assert linear(patients, "--ledger-limit", "3", "1e-5").exit_code != 0
 
 
