@@ -133,7 +133,7 @@ def test_nobody_is_left_out_of_the_words(n_people: int, share: float) -> None:
     [
         {"value_range": (0, 1), "classes": (0, 1)},
         {"feature_ranges": [(0, 1)] * 3, "classes": (0, 1)},
-        {"feature_ranges": [(0, 1)] * 3, "classes": (0, 1, 2), "range_is_loose": True},
+        {"feature_ranges": [(0, 1)] * 3, "classes": (0, 1, 2)},
         {"feature_ranges": [(0, 1)] * 3, "target_range": (0, 1), "force": True},
     ],
 )

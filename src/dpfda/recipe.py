@@ -57,7 +57,6 @@ def plan_study(
     center_known: bool = False,
     n_features: int | None = None,
     class_share: float | None = None,
-    range_is_loose: bool = False,
     spread_differs: bool = False,
     force: bool = False,
     unit: str = "person",
@@ -88,9 +87,6 @@ def plan_study(
         n_features: overrides the rule for the number of features.
         class_share: of two classes, the public share of the one whose label sorts last, such as a
             disease's prevalence; otherwise some people are asked for it.
-        range_is_loose: the public ranges were chosen so wide that curves, or columns, may lie
-            anywhere in them: the first people say where, so that fewer are left where the ranges
-            were right after all. Studies of yes-or-no answers of two classes find that out anyway.
         spread_differs: classes may differ in how far people are from the middle of a feature, not
             only in where they are: then distances are asked for beside features, which costs up to
             five points at small ε where means say everything.

@@ -154,7 +154,7 @@ def test_a_forecast_while_somebody_types_is_small(monkeypatch: pytest.MonkeyPatc
     [
         {"n_people": 2000, "epsilon": 1.0, "classes": ("no", "yes")},
         {"n_people": 20_000, "epsilon": 8.0, "classes": tuple("abc"), "domain_range": (0, 24)},
-        {"n_people": 20_000, "epsilon": 2.0, "target_range": (0, 50), "range_is_loose": True},
+        {"n_people": 20_000, "epsilon": 2.0, "target_range": (0, 50)},
     ],
 )
 def test_the_sample_is_a_reply_that_the_study_takes(facts: dict[str, Any]) -> None:

@@ -203,7 +203,7 @@ def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
                 assert told in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("fact", ["range_is_loose", "spread_differs"])
+@pytest.mark.parametrize("fact", ["spread_differs"])
 def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> None:
     facts = FACTS | {fact: True, "value_range": [-60, 20]}
     plan, path = plan_from_facts(facts), tmp_path / "plan.json"
@@ -221,28 +221,8 @@ def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> Non
     assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
 
 
-def test_every_door_can_say_that_the_ranges_of_a_regression_are_loose(tmp_path: Path) -> None:
-    facts = {name: fact for name, fact in FACTS.items() if name != "classes"}
-    facts |= {"range_is_loose": True, "value_range": [-60, 20], "target_range": [0, 50]}
-    plan, path = plan_from_facts(facts), tmp_path / "plan.json"
-    assert plan.design["range_is_loose"] is True
-    own = {name: fact for name, fact in facts.items() if name not in ("n_people", "seed")}
-    fitted = LocalCurveRegressor(**own, random_state=SEED).fit(DATA.X, np.ones(PEOPLE))
-    given = ["--people", str(PEOPLE), "--epsilon", "2", "--target-range", "0", "50"]
-    given += ["--range-is-loose", "--value-range", "-60", "20", "--evaluation-share", ".2"]
-    given += ["--seed", str(SEED), "--out", str(path)]
-    CliRunner().invoke(dpfda, ["plan", *given], catch_exceptions=False)
-    filled = {"n_people-0": str(PEOPLE), "epsilon-0": "2", "classes-0": ""}
-    filled |= {"value_range-0": "-60", "value_range-1": "20", "evaluation_share-0": ".2"}
-    filled |= {"target_range-0": "0", "target_range-1": "50"}
-    form = PRESETS | filled | {"seed-0": str(SEED), "range_is_loose": "yes"}
-    written = StudyPlan.from_dict(json.loads(path.read_text()))
-    sent = plan_from_facts(facts_of(form))
-    assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
-
-
 @pytest.mark.parametrize(
-    ("fact", "asked"), [("range_is_loose", "ups and downs"), ("spread_differs", "farther from")]
+    ("fact", "asked"), [("spread_differs", "how far another is from its middle")]
 )
 def test_the_form_says_more_of_the_curves(fact: str, asked: str) -> None:
     before = PRESETS | {"classes-0": "a, b, c", "n_people-0": "500"}

@@ -79,11 +79,10 @@ def test_everybody_can_read_that_distances_are_asked_for(held: Server) -> None:
     assert named["difference distance 1"].value > 0.2 > abs(named["difference 1"].value)
 
 
-@pytest.mark.parametrize("range_is_loose", [False, True])
-def test_several_channels_and_short_and_irregular_curves(range_is_loose: bool) -> None:
+def test_several_channels_and_short_and_irregular_curves() -> None:
     X, y = curves(1500, 0, channels=2)
     known: Any = {"classes": (0, 1), "spread_differs": True, "random_state": 0}
-    known |= {"range_is_loose": range_is_loose, "value_range": ((-6, 6), (-6, 6))}
+    known |= {"value_range": ((-6, 6), (-6, 6))}
     fitted = LocalCurveClassifier(epsilon=4.0, **known).fit(X, y)
     new, truth = curves(1500, 1, channels=2)
     assert fitted.score(new, truth) > 0.8

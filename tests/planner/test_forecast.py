@@ -222,14 +222,13 @@ def test_what_is_known_of_the_middle_is_believed() -> None:
         assert np.all((shown == 0) | (shown < -0.6))  # amounts are skewed whatever is known
 
 
-def test_a_loose_range_is_filled_by_nobody() -> None:
-    def spread(loose: bool) -> tuple[float, float]:
-        known = {"range_is_loose": loose, "classes": ("a", "b", "c")}
+def test_a_range_is_filled_by_nobody_unless_its_middle_is_known() -> None:
+    def spread(**known: object) -> tuple[float, float]:
         _, place = _world({"value_range": (-6, 6), **known})
         people = [one.people(300, 1)[0][:, 0] for one in place.populations(20, 0.1)]
         return float(np.std([x.mean() for x in people])), float(np.mean([x.std() for x in people]))
 
-    (fits, wide), (lies, narrow) = spread(False), spread(True)
+    (fits, wide), (lies, narrow) = spread(center_known=True), spread()
     assert lies > 2 * fits
     assert narrow < wide / 1.5
 

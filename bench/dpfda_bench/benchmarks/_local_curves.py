@@ -30,7 +30,7 @@ def simulations() -> list[Problem]:
         Problem(
             "simulation_loose",
             partial(_simulation, 0.1),
-            {"value_range": (-30.0, 90.0), "range_is_loose": True},
+            {"value_range": (-30.0, 90.0)},
             at(14, 12, 10.8, epsilons=(0.5, 1.0, 5.0)),
             tuned=True,
         ),
@@ -49,7 +49,7 @@ def speech() -> list[Problem]:
     """Log-periodograms of "sh" and "iy": 1500 frames are asked, the others judge."""
     draw, values = partial(split, _sh_iy, 1500), {"value_range": (0, 25)}
     goals = at(5.7, 3.3, None, 0.5)
-    loose = {"value_range": (-50, 200), "range_is_loose": True}
+    loose = {"value_range": (-50, 200)}
     return [
         Problem("sh_iy_loose", draw, loose, at(9, 4.4, None, 0.4), tuned=True),
         Problem("sh_iy", draw, values, goals, tuned=True, calibrated=(1.0, 5.0)),

@@ -36,8 +36,8 @@ def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE
     notes = ["Errors in %. Better of both by mean error, which flatters it by its own noise."]
     replications = _FEW if quick else _REPLICATIONS
     for problem in problems():
-        if problem.facts.get("range_is_loose") or (only and problem.name not in only):
-            continue  # only questions look for a range
+        if only and problem.name not in only:
+            continue
         try:
             rows += [_row(problem, epsilon, sweep, replications) for epsilon in problem.goals]
         except DataFileMissing as missing:

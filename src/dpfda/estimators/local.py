@@ -34,8 +34,6 @@ class LocalCurveClassifier(StudyClassifier):
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
-        range_is_loose: the public ranges are so wide that curves, or columns of a table, may lie
-            anywhere in them: the first people say where. Two classes need not be told.
         spread_differs: classes may differ in how far people are from the middle of a feature, not
             only in where they are: distances are asked for, too.
         class_share: of two classes, the public share of ``classes_[1]``, if it is known.
@@ -70,7 +68,6 @@ class LocalCurveClassifier(StudyClassifier):
     temperature_share: float = 0.0
     n_features: int | None = None
     class_share: float | None = None
-    range_is_loose: bool = False
     spread_differs: bool = False
 
     def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
@@ -81,7 +78,6 @@ class LocalCurveClassifier(StudyClassifier):
             temperature_share=self.temperature_share,
             n_features=self.n_features,
             class_share=self.class_share,
-            range_is_loose=self.range_is_loose,
             spread_differs=self.spread_differs,
             **self._range_facts(X, grid_points),
             **known,

@@ -46,8 +46,6 @@ class LocalCurveRegressor(StudyEstimator):
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         protects: ``both``, or ``features`` if y is public anyway: the same study runs.
         n_features: use the first so many features only.
-        range_is_loose: the public ranges are so wide that numbers, curves and columns may lie
-            anywhere in them: the first people say where.
         force: hold the study even with so few people that the recipe refuses it.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
@@ -80,7 +78,6 @@ class LocalCurveRegressor(StudyEstimator):
     evaluation_share: float = 0.0
     protects: Literal["both", "features"] = "both"
     n_features: int | None = None
-    range_is_loose: bool = False
     force: bool = False
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
@@ -110,7 +107,6 @@ class LocalCurveRegressor(StudyEstimator):
             evaluation_share=self.evaluation_share,
             protects=self.protects,
             n_features=self.n_features,
-            range_is_loose=self.range_is_loose,
             force=self.force,
             unit=self.unit,
             seed=seed,

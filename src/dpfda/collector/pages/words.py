@@ -10,6 +10,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 
 _PHASES = {
+    "vectors": "What goes with the label, or the number",
     "answers": "What goes with the label, and where",
     "reach": "How far curves go up and down",
     "level": "Where curves lie",
