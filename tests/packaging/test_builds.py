@@ -19,7 +19,7 @@ SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".html", ".mako", ".toml"}
 KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
 LARGER = {"dpfda/collector/pages/static/client.js": 20_000}  # all of the browser client
-LARGEST = {"dpfda": 1_300_000, "dpfda_bench": 275_000}  # with a browser client
+LARGEST = {"dpfda": 1_300_000, "dpfda_bench": 285_000}  # with a browser client
 
 
 def sources(home: Path) -> set[str]:
