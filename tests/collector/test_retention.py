@@ -267,7 +267,8 @@ def test_deleting_while_people_answer_and_phases_end(
                 await asyncio.to_thread(collector.request, "DELETE", f"/api/studies/{study}")
                 break
             except urllib.error.HTTPError as error:
-                assert error.code == 503, "a disk may make the organizer wait, too"
+                if error.code != 503:  # a disk may make the organizer wait, too
+                    raise
                 await asyncio.sleep(0.5)
         await asyncio.gather(*people)
         await asyncio.sleep(0.05)  # until sockets are closed
