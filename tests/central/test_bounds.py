@@ -270,7 +270,6 @@ def test_people_outside_their_ranges_are_counted(delta: float, intercept: bool) 
 
 
 def test_values_outside_count_as_the_end_of_their_range() -> None:
-    """But for a hair, by which they are counted."""
     far = np.where(AGE > 60, 1000.0, AGE)[:, None]
     cut = np.minimum(far, 60.0)
     known: dict[str, Any] = {
@@ -281,7 +280,7 @@ def test_values_outside_count_as_the_end_of_their_range() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             slopes.append(PrivateLinearRegression(2.0, random_state=0, **known).fit(rows, AGE))
-    assert slopes[0].coef_ == pytest.approx(slopes[1].coef_, rel=1e-6)
+    assert slopes[0].coef_.tolist() == slopes[1].coef_.tolist()
 
 
 @pytest.mark.parametrize("low", [0.0, 90.0])

@@ -24,7 +24,7 @@ from dpfda.regression.methods.noisy_gradient import GradientLook
 from dpfda.regression.methods.output_perturbation import MinimizerLook
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook
 from dpfda.regression.newton_look import NewtonLook
-from dpfda.regression.outside_look import MARGIN, OutsideCount
+from dpfda.regression.outside_look import OutsideCount
 from dpfda.regression.problem import Bounds, Problem
 
 ONE = 2**18
@@ -76,7 +76,7 @@ def test_shapes_are_refused_and_numbers_are_not():
         (ROWS,),
         (ROWS[:, :1], TARGETS),
         (ROWS, TARGETS[:2]),
-        (ROWS, TARGETS, TARGETS),
+        (ROWS, TARGETS, TARGETS, TARGETS),
     ]:
         with pytest.raises(ProtocolError, match="rows of 2 numbers and a target"):
             look.shaped(records)
@@ -301,21 +301,20 @@ def test_a_noisy_vector_is_shrunk_to_its_average():
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected))
 
 
-def test_who_is_outside() -> None:
-    """Ends, and a quarter of the margin beyond them, are inside; the margin itself is not."""
-    low, high = np.array([-1.0, 0.2]), np.array([1.0, 1.0])
-    look = OutsideCount(cost=Cost(epsilon=1.0), low=low, high=high, target_low=0.0, target_high=0.5)
-    width, within = high - low, MARGIN / 4
-    inside = [low, high, low - within * width, high + within * width, (low + high) / 2]
-    rows = np.array(inside)
-    assert look.block((rows, np.full(5, 0.25))).tolist() == [0]
-    assert look.block((rows, np.array([0.0, 0.5, 0.1, 0.2, 0.3]))).tolist() == [0]
-    assert look.block((rows, np.array([-0.1, 0.6, 0.1, 0.2, 0.3]))).tolist() == [2]
-    for place in (0, 1):
-        for side in (low - MARGIN * width, high + MARGIN * width):
-            one = (low + high) / 2
-            one[place] = side[place]
-            rows = np.array([one, (low + high) / 2])
-            assert look.block((rows, np.array([0.25, 0.25]))).tolist() == [1]
-            assert look.block((rows, np.array([0.25, 0.75]))).tolist() == [2]
-            assert look.block((rows, np.array([0.75, 0.25]))).tolist() == [1]
+def test_marked_rows_are_counted() -> None:
+    """Marks are for the count alone, and it needs them."""
+    look = OutsideCount(cost=PURE, features=2)
+    marks = np.array([True, False, True])
+    records = look.fitting((ROWS, TARGETS, marks))
+    assert look.sums(records).tolist() == [2]
+    assert look.l1 == look.l2 == 1.0
+    with pytest.raises(ProtocolError, match="mark of every row"):
+        look.fitting((ROWS, TARGETS))
+    moments = MomentLook(cost=GAUSSIAN, bounds=BOUNDS)
+    plain, marked = ((ROWS, TARGETS), (ROWS, TARGETS, marks))
+    assert moments.sums(moments.fitting(plain)).tolist() == (
+        moments.sums(moments.fitting(marked)).tolist()
+    )
+    for wrong in (marks[:2], marks[:, None]):
+        with pytest.raises(ProtocolError, match="rows of 2 numbers"):
+            moments.fitting((ROWS, TARGETS, wrong))

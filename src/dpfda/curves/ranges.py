@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda._registry import Portable
@@ -38,10 +39,9 @@ class Column(Portable):
         """Of the numbers it becomes."""
         return [f"{self.key}={category}" for category in self.categories] or [str(self.key)]
 
-    def numbers(self, values: Any, *, strict: bool = True, margin: float = 0.0) -> FloatArray:
-        """Private values as numbers inside the range, shape (n, 1) or (n, categories).
+    def numbers(self, values: Any, *, strict: bool = True) -> FloatArray:
+        """Private values as numbers, shape (n, 1) or (n, categories); some may lie outside.
 
-        What is outside is moved to the nearest end, and beyond it by `margin` widths of the range.
         An unknown category is none of them. `strict` refuses what is missing or not a number, as a
         rule about the column; otherwise it is NaN, because refusing would reveal something.
         """
@@ -57,8 +57,7 @@ class Column(Portable):
             numbers = np.array([_number(cell) for cell in values])
         if strict and np.isnan(numbers).any():
             raise InvalidData(f"X[{self.key!r}]", "without missing values (NaN)")
-        room = margin * (self.high - self.low)
-        return np.clip(numbers, self.low - room, self.high + room)[:, None]
+        return numbers[:, None]
 
 
 @dataclass(frozen=True)
@@ -146,25 +145,33 @@ class PublicColumns(Portable):
         shift = self.center if centered else np.zeros(len(self.names))
         return shift, np.maximum(self.high - shift, shift - self.low)
 
-    def read(self, X: Any, *, strict: bool = True, margin: float = 0.0) -> FloatArray:
+    def read(self, X: Any, *, strict: bool = True) -> FloatArray:
         """Private rows as numbers inside their ranges, shape (n, len(names)).
 
         `strict` refuses what is missing or no number; otherwise it is NaN, or no category.
-        What is outside is moved to the nearest end, and beyond it by `margin` widths of the range.
+        What is outside is moved to the nearest end.
         """
+        return np.clip(self.numbers(X, strict=strict), self.low, self.high)
+
+    def read_and_mark(self, X: Any) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """`read`, and which rows (n,) lay outside a range before."""
+        numbers = self.numbers(X)
+        inside = np.clip(numbers, self.low, self.high)
+        return inside, np.asarray((numbers != inside).any(axis=1))
+
+    def numbers(self, X: Any, *, strict: bool = True) -> FloatArray:
+        """The same before anything is moved into its range."""
         numbers = self._numbers(X)
         if numbers is not None:  # the common case, at once
             gaps = np.isnan(numbers).any(axis=0)
             if strict and gaps.any():
                 key = self.names[int(gaps.argmax())]
                 raise InvalidData(f"X[{key!r}]", "without missing values (NaN)")
-            room = margin * (self.high - self.low)
-            return np.clip(numbers, self.low - room, self.high + room)
+            return numbers
         if strict:
             self.check(X)
         read = zip(self.columns, self._cells(X), strict=True)
-        numbers_of = [one.numbers(cells, strict=strict, margin=margin) for one, cells in read]
-        return np.concatenate(numbers_of, axis=1)
+        return np.concatenate([one.numbers(cells, strict=strict) for one, cells in read], axis=1)
 
     def _numbers(self, X: Any) -> FloatArray | None:
         """Rows that are numbers already, in the order of `names`, as `read` gives them."""

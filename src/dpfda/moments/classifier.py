@@ -71,9 +71,9 @@ class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
         tags.classifier_tags.multi_class = True
         return tags
 
-    def _records(self, rows: Any, values: Any) -> Records:
+    def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
         if not self._several:
-            return super()._records(rows, values)
+            return super()._records(rows, values, outside)
         numbers = label_numbers(values, self.classes_)
         return (np.column_stack([self._in_units(rows) - self._bounds().center, numbers]),)
 

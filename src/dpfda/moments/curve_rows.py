@@ -100,8 +100,8 @@ class CurveRows(CuratedRegression):
         """Features as rows in units of the curves' values, where nothing is known of these."""
         return rows * ANY_VALUE[1] if self._finds else rows
 
-    def _records(self, rows: Any, values: Any) -> Records:
-        return super()._records(self._in_units(rows), values)
+    def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
+        return super()._records(self._in_units(rows), values, outside)
 
     def _count(self, rows: int | None) -> int:
         """How many rows there are, which some questions must know beforehand."""

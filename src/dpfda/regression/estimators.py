@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData
@@ -25,8 +27,6 @@ from dpfda.regression.problem import Link
 class CuratedRegression(PrivateRegression, Carried):
     """A regression of one curator's rows, at once or in chunks. Not for use by itself."""
 
-    _counts_outside: ClassVar[bool] = True
-
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Fit privately: one pass over the rows for each question of the mechanism.
 
@@ -45,11 +45,11 @@ class CuratedRegression(PrivateRegression, Carried):
             return self._fit_dask(X, y, grid_points=grid_points, groups=groups)
         X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=True, least=2)
-        rows, values = self._read_all(X, y, grid_points=grid_points, groups=groups)
+        read = self._read_all(X, y, grid_points=grid_points, groups=groups)
         if self._link == "logistic":
-            self._set_classes(values)
-        regression, source = self._regression(rows=len(rows)), self._next_source()
-        records = self._records(rows, values)
+            self._set_classes(read[1])
+        regression, source = self._regression(rows=len(read[0])), self._next_source()
+        records = self._records(*read)
         fitted, curator = curate(regression, records, source=source, ledger=self.ledger)
         promise = regression.guarantee.drawn_from(source)
         return self._finish(fitted, regression, curator.transcript, promise)
@@ -66,13 +66,13 @@ class CuratedRegression(PrivateRegression, Carried):
         X = self._checked(X, reset=first)
         if first:
             self._recipe = self._make_recipe(X, grid_points)
-        rows, values = self._read(X, y, grid_points)
+        read = self._read(X, y, grid_points)
         if self._link == "logistic":
-            self._set_classes(values, classes) if first else self._check_labels(values)
+            self._set_classes(read[1], classes) if first else self._check_labels(read[1])
         if first:
             source = self._next_source()
             self._passes = Passes(self._regression(), source=source, ledger=self.ledger)
-        self._passes.add(self._records(rows, values))
+        self._passes.add(self._records(*read))
         return self
 
     def next_stage(self) -> bool:
@@ -106,10 +106,10 @@ class CuratedRegression(PrivateRegression, Carried):
 
     def _chunk(self, X: Any, y: Any, *, grid_points: Any) -> Records:
         X, grid_points = with_own_grids(X, grid_points)
-        rows, values = self._read(self._checked(X, reset=False), y, grid_points)
+        read = self._read(self._checked(X, reset=False), y, grid_points)
         if self._classifies:
-            self._check_labels(values)
-        return rows, values
+            self._check_labels(read[1])
+        return read
 
     def _held(self, asked: Any, chunk: Records) -> Records:
         return self._records(*chunk)
@@ -128,9 +128,11 @@ class CuratedRegression(PrivateRegression, Carried):
     def _names_of_y(self) -> Sequence[Any] | None:
         return public_classes(self)
 
-    def _records(self, rows: Any, values: Any) -> Records:
-        """As the questions need them."""
-        return rows, self._targets(values)
+    def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
+        """As the questions need them: rows, targets and, of a table, who is outside a range."""
+        given = self._targets(values)
+        targets = np.clip(given, *self._target_ends())
+        return (rows, targets) if outside is None else (rows, targets, outside | (given != targets))
 
     def _begin_anew(self) -> None:
         """The same seed, the same fit; chunks of one that was never finished are dropped."""

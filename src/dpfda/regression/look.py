@@ -82,16 +82,19 @@ class RowLook(Look):
         return tuple(map(finite, self.shaped(records)))
 
     def shaped(self, records: Records) -> Records:
-        """Refuse other shapes: they are public."""
+        """Rows and targets; other shapes are refused: they are public.
+
+        A third column, which marks rows outside their ranges, is for `OutsideCount` alone.
+        """
         shapes = tuple(column.shape for column in records)
         n = shapes[0][0] if shapes and shapes[0] else 0
         if n > MOST_ROWS:
             raise InvalidData("X", f"at most {MOST_ROWS} rows")
-        if shapes != ((n, self.dimension), (n,)):
+        if shapes[:2] != ((n, self.dimension), (n,)) or shapes[2:] not in ((), ((n,),)):
             raise ProtocolError(
                 f"{self.name} asks for rows of {self.dimension} numbers and a target"
             )
-        return records
+        return records[:2]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

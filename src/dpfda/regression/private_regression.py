@@ -28,7 +28,7 @@ from dpfda.regression.body import ModelLink
 from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Regression, RegressionMechanism
 from dpfda.regression.model import RegressionModel
-from dpfda.regression.outside_look import MARGIN, OUTSIDE, OutsideCount
+from dpfda.regression.outside_look import OUTSIDE, OutsideCount
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe
 
@@ -47,7 +47,6 @@ class PrivateRegression(LabelsOrNumbers):
     _link: ClassVar[Any]  # what is predicted: a `Link`
     _ways: ClassVar[tuple[str, ...]] = ("feature_ranges", "feature_norm_bound")
     _only_with: ClassVar[dict[str, str]] = {"feature_center": "feature_norm_bound"}
-    _counts_outside: ClassVar[bool] = False  # whether rows outside their ranges are counted first
 
     delta: float = 1e-5
     mechanism: str | RegressionMechanism = "moments"
@@ -98,7 +97,7 @@ class PrivateRegression(LabelsOrNumbers):
         return self._checked_table(self.feature_ranges, X, reset=reset, **rules)
 
     def _read_all(self, X: Any, y: Any, *more: Any, grid_points: Any, groups: Any) -> Records:
-        """Features of checked rows, targets or labels, and `more` of them, one row a person."""
+        """What `_read` reads of checked rows, and `more` of them, one row a person."""
         kept: Any = slice(None)
         if groups is not None:
             kept = one_row_each(groups, seed=self._public_seed(), rows=count_rows(X))
@@ -106,9 +105,11 @@ class PrivateRegression(LabelsOrNumbers):
         return tuple(part[kept] for part in (*self._read(X, y, grid_points), *more))
 
     def _read(self, X: Any, y: Any, grid_points: Any) -> Records:
-        """Features of checked rows, and their targets or labels."""
-        margin = MARGIN if self._counts_outside else 0.0
-        rows = self._recipe.features(X, grid_points, strict=self._is_simulation, margin=margin)
+        """Features of checked rows, targets or labels; of a table, which rows were outside."""
+        if self._recipe.table is not None:
+            rows, outside = self._recipe.features_and_outside(X)
+            return rows, self._values(y, len(rows)), outside
+        rows = self._recipe.features(X, grid_points, strict=self._is_simulation)
         return rows, self._values(y, len(rows))
 
     def _targets(self, values: npt.NDArray[Any]) -> FloatArray:
@@ -116,6 +117,14 @@ class PrivateRegression(LabelsOrNumbers):
         if self._classifies:
             return np.asarray(values == self.classes_[1], dtype=np.float64)
         return values
+
+    def _target_ends(self) -> tuple[float, float]:
+        """The public range of targets; wide enough to have 0 in its middle for a line through 0."""
+        low, high = self._target_range()
+        if self.fit_intercept or self._classifies:
+            return low, high
+        most = max(abs(low), abs(high))
+        return -most, most
 
     # -- what is public ------------------------------------------------------------------------
 
@@ -170,7 +179,7 @@ class PrivateRegression(LabelsOrNumbers):
             mechanism=self._method(),
             found_classes=self._classifies and not self._classes_given,
             either=True,
-            ends=self._recipe.ends if self._counts_outside else None,
+            counts_outside=self._recipe.table is not None,
         )
 
     def _method(self) -> RegressionMechanism:
@@ -185,10 +194,7 @@ class PrivateRegression(LabelsOrNumbers):
         if not self._recipe.boxed:
             center = self._center(dimension)
             radius = _validate.positive("feature_norm_bound", self.feature_norm_bound)
-        low, high = self._target_range()
-        target = middle("target_range", (low, high))
-        if not self.fit_intercept and not self._classifies:
-            target = 0.0, max(abs(low), abs(high))  # a line through 0
+        target = middle("target_range", self._target_ends())
         return Bounds(
             center=center, radius=radius, target_center=target[0], target_radius=target[1]
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda._registry import Portable
@@ -79,14 +80,6 @@ class Recipe(Portable):
         return "curves" if self.encoder is not None else "box" if self.table is not None else "ball"
 
     @property
-    def ends(self) -> tuple[FloatArray, FloatArray] | None:
-        """Least and largest features of a table; None where there is none."""
-        if self.table is None:
-            return None
-        low, high = (ends[list(self.kept)] for ends in (self.table.low, self.table.high))
-        return (low - self.shift) / self.scale, (high - self.shift) / self.scale
-
-    @property
     def stated(self) -> dict[str, Any]:
         """Public ranges, by the names that they are given under."""
         if self.table is not None:
@@ -97,25 +90,30 @@ class Recipe(Portable):
         found = value_range_of(self.encoder)
         return {"value_range": "found privately" if found == ANY_VALUE else found}
 
-    def features(
-        self, X: Any, grid_points: Any = None, *, strict: bool = True, margin: float = 0.0
-    ) -> FloatArray:
-        """Features (n, D) of private rows, tables or curves.
-
-        `strict` as in `CurveEncoder`, `margin` as in `PublicColumns`.
-        """
+    def features(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+        """Features (n, D) of private rows, tables or curves; `strict` as in `CurveEncoder`."""
         if self.encoder is not None:
             points = self.grid_points if grid_points is None else grid_points
             return self.encoder.encode(X, points, strict=strict)
         if self.table is not None:
-            found = self.table.read(X, margin=margin)[:, list(self.kept)]
-            found -= self.shift
-            found /= self.scale
-            return found
+            return self._scaled(self.table.read(X))
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.names):
             raise InvalidData("X", f"rows of {len(self.names)} features", f"shape {rows.shape}")
         return rows
+
+    def features_and_outside(self, X: Any) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Features of a table's rows, and which rows lay outside a range."""
+        assert self.table is not None
+        numbers, outside = self.table.read_and_mark(X)
+        return self._scaled(numbers), outside
+
+    def _scaled(self, numbers: FloatArray) -> FloatArray:
+        """Numbers of the table as features."""
+        found = numbers[:, list(self.kept)]
+        found -= self.shift
+        found /= self.scale
+        return found
 
 
 def public_encoder(

@@ -23,7 +23,7 @@ from dpfda.protocol.fields import Declared
 from dpfda.protocol.outside import more_than_a_few, price_of_a_count
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import clip_to_ball
-from dpfda.regression.outside_look import MARGIN, OUTSIDE, OutsideCount
+from dpfda.regression.outside_look import OUTSIDE, OutsideCount
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.released import Released
 
@@ -109,8 +109,8 @@ class Regression(Conversation[Fitted], name="regression"):
         share: of the budget; the rest is for what was asked before.
         either: whether noise may be pure although a δ is given, where that is smaller: for one
             curator; sites that add up their noise need Gaussian noise.
-        ends: least and largest features: rows outside them, or outside the bounds of targets, are
-            counted first, for a small part of the budget. None: nobody is counted.
+        counts_outside: whether records have a third column, which marks the rows that were moved
+            into their public ranges; they are counted first, for a small part of the budget.
 
     Examples:
         >>> from dpfda.curate import curate
@@ -129,7 +129,7 @@ class Regression(Conversation[Fitted], name="regression"):
     found_classes: bool = False
     share: Fraction = Fraction(1)
     either: bool = False
-    ends: tuple[FloatArray, FloatArray] | None = None
+    counts_outside: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism.pure:
@@ -150,26 +150,21 @@ class Regression(Conversation[Fitted], name="regression"):
 
     def among_sites(self) -> Self:
         """With Gaussian noise where a δ is given, and without the count: a round for itself."""
-        return replace(self, either=False, ends=None)
+        return replace(self, either=False, counts_outside=False)
 
     def questions(self) -> Questions[Fitted]:
         """A count of rows outside their ranges, where it is asked for; those of the method."""
-        if self.ends is None or self.problem.rows is None or not self.mechanism.additive:
+        known = self.problem.rows
+        if not self.counts_outside or known is None or not self.mechanism.additive:
             return (yield from self.mechanism.questions(self))
-        whole, (low, high), bounds = self.whole, self.ends, self.problem.bounds
-        check = price_of_a_count(whole, self.problem.rows)
-        reach = bounds.target_radius * (1 + MARGIN)
-        outside = yield OutsideCount(
-            cost=check,
-            unit=self.unit,
-            low=low,
-            high=high,
-            target_low=bounds.target_center - reach,
-            target_high=bounds.target_center + reach,
-        )
+        whole, dimension = self.whole, self.problem.dimension
+        check = price_of_a_count(whole, known)
+        outside = yield OutsideCount(cost=check, unit=self.unit, features=dimension)
         # What is left is spent as all would have been: the kind of noise stays.
         delta = 0.0 if whole.pure else self.delta
-        left = replace(self, share=whole.rest(check).share, delta=delta, either=False, ends=None)
+        left = replace(
+            self, share=whole.rest(check).share, delta=delta, either=False, counts_outside=False
+        )
         fitted = yield from self.mechanism.questions(left)
         few = not more_than_a_few(float(outside.values[0]), outside.n, outside.noise)
         return fitted if few else replace(fitted, warnings=(*fitted.warnings, OUTSIDE))
@@ -220,7 +215,7 @@ class Regression(Conversation[Fitted], name="regression"):
             problem=replace(line, rows=n),
             mechanism=moments,
             either=True,
-            ends=(-np.ones(2), np.ones(2)),
+            counts_outside=True,
         )
         found += [(replace(problem, rows=n), moments) for problem in (line, classes)]
         if delta:
@@ -240,4 +235,7 @@ class Regression(Conversation[Fitted], name="regression"):
         other, low = rows.copy(), targets.copy()
         other[0, 0] -= 2 * bounds.radius
         low[0] -= 2 * bounds.target_radius
-        return (rows, targets), (other, targets if self.problem.link == "linear" else low)
+        one, two = (rows, targets), (other, targets if self.problem.link == "linear" else low)
+        if not self.counts_outside:
+            return one, two
+        return (*one, np.zeros(n, dtype=bool)), (*two, np.arange(n) == 0)
