@@ -45,7 +45,7 @@ def plans() -> Iterator[StudyPlan]:
             )  # fmt: skip
         facts: dict[str, Any] = {"feature_ranges": ranges}
         yield plan_study(_PEOPLE, epsilon, classes=tuple(range(26)), **facts)
-        yield plan_study(_PEOPLE, epsilon, target_range=(-3.0, 3.0), force=True, **facts)
+        yield plan_study(_PEOPLE, epsilon, target_range=(-3.0, 3.0), **facts)
 
 
 def messages(plan: StudyPlan) -> Iterator[bytes]:

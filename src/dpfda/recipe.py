@@ -27,9 +27,6 @@ from dpfda.protocol.server import Server
 _MOST_FEATURES = 8
 _FEATURES = 12
 """Of curves of two classes: answers find out which of them matter."""
-_VECTORS_FROM = 400.0
-"""Effective people from which two classes of a table are asked for vectors: with fewer, yes-or-no
-answers about single columns say as much, and are easier to explain."""
 
 JUDGES = 0.15
 """`evaluation_share` of studies that are planned to be held, by the form and by `dpfda plan`.
@@ -37,8 +34,6 @@ JUDGES = 0.15
 Whoever holds one has no other people to judge its model on: without judges its page could only say
 that the error is not known. Estimators, which can keep rows apart, ask for none by default."""
 _MOST_PEOPLE = 10**10  # more than there are
-_REGRESSION_FROM = 100.0
-"""Effective people from which a regression is held: with fewer the mean is often better."""
 
 
 def plan_study(
@@ -58,7 +53,6 @@ def plan_study(
     n_features: int | None = None,
     class_share: float | None = None,
     spread_differs: bool = False,
-    force: bool = False,
     unit: str = "person",
     seed: int = 0,
     title: str = "",
@@ -90,7 +84,6 @@ def plan_study(
         spread_differs: classes may differ in how far people are from the middle of a feature, not
             only in where they are: then distances are asked for beside features, which costs up to
             five points at small ε where means say everything.
-        force: make a plan of a regression even where too few people take part to learn from them.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.
@@ -106,8 +99,6 @@ def plan_study(
         raise InvalidParameter("classes", "given, or else target_range for a number", classes)
     if n_people > _MOST_PEOPLE:
         raise InvalidParameter("n_people", f"at most {_MOST_PEOPLE}", "more")
-    if force and target_range is None:
-        raise InvalidParameter("force", "left out but with target_range", force)
     if (value_range is None) == (feature_ranges is None):
         rule = "given for curves, or else feature_ranges for a table"
         raise InvalidParameter("value_range", rule, value_range)
@@ -130,7 +121,6 @@ def plan_study(
         "spread_differs": spread_differs,
     }
     kind: type[AnswersDesign | VectorDesign | NumberDesign] = VectorDesign
-    effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
     if classes is None:
         kind = NumberDesign
         classes_alone = ("class_share", "temperature_share", "spread_differs")
@@ -139,9 +129,7 @@ def plan_study(
             raise InvalidParameter(name, "left out with target_range", left_out[name])
         if protects == "labels":
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
-        if effective < _REGRESSION_FROM and not force:
-            raise InvalidParameter("n_people", _too_few(n_people, effective), n_people)
-    elif len(classes) == 2 and (encoder.basis.functional or effective < _VECTORS_FROM):
+    elif len(classes) == 2 and encoder.basis.functional:
         kind = AnswersDesign
     if protects == "labels":
         for name in filter(known.get, known):
@@ -161,15 +149,6 @@ def plan_study(
         unit=unit,
         seed=seed,
         title=title,
-    )
-
-
-def _too_few(n_people: int, effective: float) -> str:
-    """Why there is no regression of so few people."""
-    enough = math.ceil(n_people * _REGRESSION_FROM / effective)
-    return (
-        f"at least {enough} at this ε for a regression (force=True makes the study anyway): these "
-        f"people are worth {effective:.3g} without noise, and it takes {_REGRESSION_FROM:g}"
     )
 
 

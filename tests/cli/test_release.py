@@ -192,7 +192,7 @@ def test_the_help_has_a_phrase_for_every_summary() -> None:
 
 def test_refusals_name_options_not_arguments_of_python(csv: Path) -> None:
     facts = ["--range", "0", "1", "--people", "40", "--epsilon", "1", "--target-range", "0", "9"]
-    told = CliRunner().invoke(dpfda, ["plan", *facts]).stderr
-    assert "(--force makes the study anyway)" in told
+    told = CliRunner().invoke(dpfda, ["plan", *facts, "--class-share", "0.3"]).stderr
+    assert "--class-share must be left out with --target-range" in told
     told = invoke("mean", csv, "--epsilon", 1, "--bound", 9, "--inference", "--mechanism", "frl")
     assert "with --inference: the others" in told.stderr

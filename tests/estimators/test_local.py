@@ -114,7 +114,7 @@ def test_every_row_of_a_person_is_taken_equally_often():
 
 @pytest.mark.parametrize("seed", [0, None])
 def test_curves_need_a_public_range(seed):
-    target = {"target_range": (-1, 1), "force": True}
+    target = {"target_range": (-1, 1)}
     for estimator in (
         LocalCurveClassifier(1.0, classes=(-1, 1), random_state=seed),
         LocalCurveRegressor(1.0, **target, random_state=seed),

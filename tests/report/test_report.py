@@ -56,8 +56,7 @@ def fitted(name: str, ledger: Ledger) -> Any:
         how = {"feature_ranges": (-2, 3), "random_state": 0}
         return estimator(**given, **how).fit(CURVES[:, :2], LABELS)
     if name in ("PrivateCurveRegression", "LocalCurveRegressor"):
-        more = {"force": True} if name.startswith("Local") else {}
-        return estimator(**given, **KNOWN, **TARGET, **more).fit(CURVES, CURVES[:, 3])
+        return estimator(**given, **KNOWN, **TARGET).fit(CURVES, CURVES[:, 3])
     if name == "PrivateGroupComparison":
         return estimator(**given, **KNOWN, groups=CLASSES).fit(CURVES, LABELS)
     if name in ("PrivateCurveClassifier", "LocalCurveClassifier", "MRMAClassifier"):
@@ -227,7 +226,7 @@ def test_what_means_nothing_is_called_so() -> None:
     found.evaluate(CURVES, clear)
     assert "Better than guessing" in " ".join(found.report().contents.verdict)
     assert "guessing" not in doubts(found)
-    number = dpfda.LocalCurveRegressor(0.5, **KNOWN, **TARGET, force=True)
+    number = dpfda.LocalCurveRegressor(0.5, **KNOWN, **TARGET)
     number.fit(CURVES, RNG.normal(size=N)).evaluate(CURVES, RNG.normal(size=N))
     assert "No better than the mean" in doubts(number)
     alone = dpfda.LocalCurveClassifier(1.0, **KNOWN, classes=("no", "yes"))

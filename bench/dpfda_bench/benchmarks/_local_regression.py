@@ -99,7 +99,7 @@ def figures_of(task: Numbers, rows: list[dict[str, Any]]) -> dict[str, float]:
 def study(task: Numbers, epsilon: float, seed: int) -> dict[str, float]:
     """Relative errors of one whole study, of the private mean, and of a ridge without privacy."""
     X, y, others, truth = task.draw(seed)
-    plan = plan_study(len(y), epsilon, seed=seed, force=True, **task.facts)
+    plan = plan_study(len(y), epsilon, seed=seed, **task.facts)
     model = simulate(plan, people_from(plan, X, y), source=SimulationSource(seed)).model
     seen, unseen = plan.encoder.encode(X), plan.encoder.encode(others)
     found = {

@@ -27,7 +27,8 @@ def regrets(kind: Kind, seed: int) -> list[dict[str, Any]]:
     problem, rng = column_problem(kind, seed), np.random.default_rng(seed + 2 * 10**6)
     numbers = kind == "numbers"
     facts: dict[str, Any] = problem.public | {"seed": seed}
-    facts |= {"force": True} if numbers else {"classes": tuple(range(len(problem.shares)))}
+    if not numbers:
+        facts["classes"] = tuple(range(len(problem.shares)))
     (others, truth), (public, known) = problem.draw(_OTHERS, rng), problem.draw(_PUBLIC, rng)
 
     def lost(predicted: Any) -> float:

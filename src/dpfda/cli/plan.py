@@ -53,8 +53,6 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
 @click.option("--spread-differs", is_flag=True,
     help="Classes may differ in how far people are from the middle: ask for it.")  # fmt: skip
-@click.option("--force", is_flag=True,
-    help="Plan the regression of a number even of too few people.")  # fmt: skip
 @click.option("--non-private-error", type=float,
     help="Forecast: what you expect a classifier without privacy to err, or which part of a "
     "number's variance a regression leaves.")  # fmt: skip
@@ -157,8 +155,6 @@ def _forecast(
         except ValueError:
             raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
     known: dict[str, Any] = {name: facts.get(name) for name in ("classes", "feature_ranges")}
-    if "target_range" in facts:
-        facts = {**facts, "force": True}  # the forecast says whether so few people are enough
     for name, path in paths.items():
         asked[name], said = public_people(path, reading, **known)
         click.echo(said, err=True)

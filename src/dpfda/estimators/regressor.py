@@ -46,7 +46,6 @@ class LocalCurveRegressor(StudyEstimator):
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         protects: ``both``, or ``features`` if y is public anyway: the same study runs.
         n_features: use the first so many features only.
-        force: hold the study even with so few people that the recipe refuses it.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None draws from the operating system; an integer, a seed sequence or a source
@@ -78,7 +77,6 @@ class LocalCurveRegressor(StudyEstimator):
     evaluation_share: float = 0.0
     protects: Literal["both", "features"] = "both"
     n_features: int | None = None
-    force: bool = False
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Simulate the study: every person answers once, privately.
@@ -107,7 +105,6 @@ class LocalCurveRegressor(StudyEstimator):
             evaluation_share=self.evaluation_share,
             protects=self.protects,
             n_features=self.n_features,
-            force=self.force,
             unit=self.unit,
             seed=seed,
             **self._range_facts(rows, grid_points),

@@ -204,9 +204,7 @@ def _leave_out(why: str, **given: Any) -> None:
 
 
 def _by_recipe(classes: Sequence[Label] | None, facts: dict[str, Any]) -> Planned:
-    if facts.get("target_range") is not None:
-        facts = {**facts, "force": True}  # whether so few people are enough is the question
-    elif classes is None:
+    if classes is None and facts.get("target_range") is None:
         rule = "given: the labels (or target_range for a number, or a whole plan)"
         raise InvalidParameter("classes", rule, None)
 

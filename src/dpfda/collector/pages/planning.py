@@ -136,9 +136,8 @@ def _told(
     facts: dict[str, Any], people: Callable[[], dict[str, Any]], *, quick: bool = False
 ) -> Outlook:
     try:
-        any_size = {"force": True} if "target_range" in facts else {}
         check_numbers(_ANY | facts)
-        plan = plan_from_facts(_ANY | facts | any_size)  # refuses what is not of its kind
+        plan = plan_from_facts(_ANY | facts)  # refuses what is not of its kind
         if len(facts.get("classes") or ()) > _CLASSES:
             raise InvalidParameter("classes", f"at most {_CLASSES} for a forecast", "more")
         effort: dict[str, Any] = {"studies": _STUDIES, "most": _PEOPLE}
