@@ -9,7 +9,7 @@ from typing import Any
 from dpfda._validate import FloatArray
 from dpfda.protocol.design import Design
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.verdict import judged, judged_number
+from dpfda.protocol.verdict import beside_liars, judged, judged_number
 from dpfda.report import Verdict
 
 ERROR = "error, estimated by people"
@@ -55,6 +55,8 @@ class Findings:
             before; None where replies do not say.
         constant: whether the model gives everybody the same label.
         seen: of a number, whether replies say more about the slopes than they leave open.
+        liars: the smallest share of participants who, lying in agreement, could have produced this
+            result where there is nothing to find; None where it is not known.
     """
 
     classes: tuple[Any, ...]
@@ -74,19 +76,21 @@ class Findings:
     evidence: float | None = None
     constant: bool = False
     seen: bool | None = None
+    liars: float | None = None
 
     @property
     def verdict(self) -> Verdict:
         """Whether the model is better than guessing, or the mean, as far as replies show it."""
         if not self.classes:
             return judged_number(self.seen, error=self.error, guessing=self.guessing)
-        return judged(
+        found = judged(
             self.evidence,
             n_classes=len(self.classes),
             constant=self.constant,
             error=self.error,
             guessing=self.guessing,
         )
+        return found if self.liars is None else beside_liars(found, self.liars)
 
     @property
     def said(self) -> list[str]:

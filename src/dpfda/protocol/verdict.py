@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
+from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.protocol.estimate import Estimate, as_share
 from dpfda.report import Verdict
 
@@ -124,6 +125,39 @@ def judged_number(
         return _no_better(f"This model is no better than {_MEAN}.")
     told = f"The replies cannot tell whether this model is better than {_MEAN}."
     return Verdict(kind="unclear", sentences=(told,))
+
+
+def liars_behind(error: Estimate, guessing: Estimate | None, *, epsilon: float) -> float:
+    """The smallest share of evaluation participants who could make guessing look like this error.
+
+    They all say that the model is right about them. Of the others' answers, the randomized
+    response leaves only a part, so that it takes fewer the smaller ε is.
+
+    Examples:
+        >>> round(liars_behind(Estimate(0.2, 0.03, 900), Estimate(0.5, 0.02, 900), epsilon=1.0), 3)
+        0.277
+    """
+    known = guessing if _is_known(guessing) else None
+    guessed = 0.5 if known is None else known.value
+    truth = 2 * RandomizedResponse(epsilon=epsilon).keep_probability - 1
+    moved = 2 * truth * (guessed - error.value)
+    return float(np.clip(moved / (1 - truth * (1 - 2 * guessed)), 0.0, 1.0))
+
+
+def beside_liars(found: Verdict, share: float) -> Verdict:
+    """A finding with the smallest share of liars that could have produced it.
+
+    Examples:
+        >>> beside_liars(Verdict(sentences=("It is better.",)), 0.234).sentences[1]
+        'If 23 % of the participants had lied in agreement, they alone could have produced it.'
+    """
+    if found.doubted:
+        return found
+    told = f"If {max(100 * share, 1):.0f} % of the participants had lied in agreement,"
+    return Verdict(
+        kind=found.kind,
+        sentences=(*found.sentences, f"{told} they alone could have produced it."),
+    )
 
 
 def unfinished(answered: int, wanted: int) -> Verdict:

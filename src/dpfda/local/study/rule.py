@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.local.study.answers import above, away
 from dpfda.local.study.posterior import Cloud, Posterior
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings
@@ -28,6 +29,7 @@ _HALF = 0.6745  # so many deviations from the middle is half of a normal law
 _DRAWN = 2048  # draws, of four people each
 _NEWTON = 8  # steps; the loss is nearly quadratic after the first
 _RIDGE = 1.0  # people's worth of doubt in each coefficient
+_TINY = 1e-300  # instead of no weight at all
 _REACH = 4.0  # standard deviations from where on a feature says nothing more
 
 
@@ -83,7 +85,35 @@ def _findings(
         covariances=[np.diag((_half(cloud, slopes) * scales[: len(d)] / _NORMAL) ** 2)],
         evidence=posterior.evidence if heard else None,
         constant=bool(heard and abs(rule[0]) >= np.abs(rule[1:]).sum()),
+        liars=_liars(posterior, share) if heard else None,
     )
+
+
+def _liars(posterior: Posterior, share: float) -> float:
+    """The smallest share of people who, lying in agreement, could make features look as they do.
+
+    Where a feature says nothing, answers about it with the label have the mean (2 π - 1) P of those
+    without. A liar's answer is always the one that moves it towards what was seen; honest answers
+    are true with probability α only. The feature that takes most liars decides.
+    """
+    cloud, answers = posterior.cloud, posterior.answers
+    middle, log_width, d, r = (
+        cloud.mean(values)[:, None] for values in np.moveaxis(cloud.points, 2, 0)
+    )
+    law = middle, np.exp(log_width), d, r
+    asked = [above(middle, *law)]
+    if posterior.beliefs.spread_differs:
+        asked.append(away(_HALF * np.exp(log_width), middle, *law))
+    weights = answers.weights[:, 2]
+    total = np.bincount(answers.feature, weights * answers.alpha, len(d))
+    truth = total / np.maximum(np.bincount(answers.feature, weights, len(d)), _TINY)
+    needed = [0.0]
+    for ones, others in asked:
+        seen = truth * (share * ones - (1 - share) * others)[:, 0]
+        without = truth * (2 * share - 1) * (share * ones + (1 - share) * others)[:, 0]
+        moved = seen - without
+        needed.append(float((np.abs(moved) / (1 - np.sign(moved) * without)).max()))
+    return max(needed)
 
 
 def _half(cloud: Cloud, values: FloatArray) -> FloatArray:

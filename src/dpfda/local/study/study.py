@@ -36,6 +36,7 @@ from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
+from dpfda.protocol.verdict import liars_behind
 
 _BATCHES = 8
 """Each is asked what the answers before it make worth most; later ones are larger."""
@@ -336,7 +337,12 @@ def evaluated(found: Result, plan: StudyPlan, people: int) -> Study:
         return found
     # Unbiased, because these people were asked nothing before.
     right = accuracy_estimate(total=total, people=heard, epsilon=plan.epsilon)
-    return found._replace(findings=replace(found.findings, error=right.complement()))
+    error, findings = right.complement(), found.findings
+    liars = None
+    if findings.classes:
+        liars = liars_behind(error, findings.guessing, epsilon=plan.epsilon)
+        liars = max(liars, findings.liars or 0.0)  # both kinds of replies must be forged
+    return found._replace(findings=replace(findings, error=error, liars=liars))
 
 
 def added_up(task: Task, reply: FloatArray) -> Summary:
