@@ -76,7 +76,7 @@ PLACES = [
     Place("regression/*.py regression/methods/*.py", COSTS, "questions look _look* most* ask _ask"),
     Place("boosting/requests/*.py boosting/owner.py boosting/owner_rows.py", WORDS),
     Place(
-        "boosting/*.py mrma/*.py questions/*.py linear/*.py",
+        "boosting/*.py mrma/*.py local/*.py local/study/*.py",
         COSTS,
         "asks tasks possible _kinds draw_*",
     ),

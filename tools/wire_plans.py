@@ -28,18 +28,14 @@ def plans() -> dict[str, StudyPlan]:
         "answers of spread": StudyPlan(
             epsilon=2.0, n_people=3000, encoder=waves, design={"name": "answers",
             "evaluation_share": 0.1, "temperature_share": 0.1, "spread_differs": True}, **two),
-        "questions": StudyPlan(
-            epsilon=2.0, n_people=3000, encoder=waves, design={"name": "questions",
-            "evaluation_share": 0.1, "temperature_share": 0.1, "range_is_loose": True},
-            title="Puls über den Tag", **two),
         "three classes": StudyPlan(
             epsilon=1.0, n_people=900, encoder=waves, classes=(0, 1, 2.5), seed=2**53 - 1,
-            design={"name": "questions", "evaluation_share": 0.25}),
-        "spread": StudyPlan(
-            epsilon=2.0, n_people=900, encoder=waves, design={"name": "questions",
-            "evaluation_share": 0.1, "temperature_share": 0.1, "spread_differs": True}, **two),
+            design={"name": "vectors", "evaluation_share": 0.25}),
         "moments": StudyPlan(
             epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"}, **two),
+        "moments of classes": StudyPlan(
+            epsilon=2.0, n_people=500, encoder=spline, classes=("a", "b", "c"),
+            design={"name": "moments", "mechanism": "laplace"}),
         "mrma": StudyPlan(
             epsilon=4.0, n_people=600, encoder=spline, unit="heart",
             design={"name": "mrma", "n_classifiers": 9, "mechanism": "hybrid"}, **two),
@@ -59,10 +55,10 @@ def plans() -> dict[str, StudyPlan]:
             epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
             design={"name": "vector_numbers", "evaluation_share": 0.1}),
         "channels": plan_study(
-            2000, 2.0, classes=("no", "yes"), value_range=[(0, 1), (-5, 5)], range_is_loose=True),
+            2000, 2.0, classes=("no", "yes"), value_range=[(0, 1), (-5, 5)]),
         "rising curves": StudyPlan(
             epsilon=2.0, n_people=300, encoder=CurveEncoder("smooth", n_basis=8, scale=3.0),
-            design={"name": "questions", "center_known": True}, **two),
+            design={"name": "answers", "center_known": True}, **two),
         "three averages": StudyPlan(
             epsilon=2.0, n_people=300, encoder=spline, classes=(True, False, "unknown"),
             design={"name": "mrma", "n_classifiers": 4, "label_share": 0.25, "verdict_share": 0.5}),
@@ -109,9 +105,9 @@ Odd = Iterator[tuple[str, str, tuple[str | int, ...], Any]]
 
 def _odd_plans() -> Odd:
     """What is wrong, with which plan, where, and what stands there."""
-    yield "a field nobody knows", "questions", ("backdoor",), 1
-    for name in plans()["questions"].to_dict():
-        yield f"no {name}", "questions", (name,), ...
+    yield "a field nobody knows", "answers", ("backdoor",), 1
+    for name in plans()["answers"].to_dict():
+        yield f"no {name}", "answers", (name,), ...
     wrong: dict[str, list[Any]] = {
         "epsilon": [0, -1, "1", None, True],
         "n_people": [0, 1.5, 2e9, "9"],
@@ -135,7 +131,7 @@ def _odd_plans() -> Odd:
     }
     for name, values in wrong.items():
         for value in values:
-            yield f"{name} {json.dumps(value)[:30]}", "questions", (name,), value
+            yield f"{name} {json.dumps(value)[:30]}", "answers", (name,), value
     yield "a number, and labels", "vectors of numbers", ("classes",), ["a", "b"]
     yield "neither a number nor labels", "vectors of numbers", ("target_range",), None
     yield "a range backwards", "vectors of numbers", ("target_range",), [5, 5]
@@ -146,25 +142,25 @@ def _odd_plans() -> Odd:
 
 def _odd_parts() -> Odd:
     basis, rescale = ("encoder", "basis"), ("encoder", "rescale")
-    yield "an encoder's secret", "questions", ("encoder", "more"), 1
+    yield "an encoder's secret", "answers", ("encoder", "more"), 1
     for name, plan, values in (
-        ("n_basis", "questions", [0, 2.5, -1, None]), ("n_basis", "rising curves", [65]),
+        ("n_basis", "answers", [0, 2.5, -1, None]), ("n_basis", "rising curves", [65]),
         ("n_basis", "moments", [3]), ("knots", "moments", [[0.5], [2]]), ("order", "moments", [0]),
-        ("domain_range", "questions", [[1, 0], [0], [0, None], 3]),
-        ("name", "questions", ["wavelet", "__proto__", "identity", None]),
-        ("order", "questions", [4]),
+        ("domain_range", "answers", [[1, 0], [0], [0, None], 3]),
+        ("name", "answers", ["wavelet", "__proto__", "identity", None]),
+        ("order", "answers", [4]),
         ("parts", "channels", [[], [{"name": "identity", "n_basis": 1}]]),
     ):  # fmt: skip
         for value in values:
             yield f"{name} {json.dumps(value)}", plan, (*basis, name), value
     yield "channels on other domains", "channels", (*basis, "parts", 1, "domain_range"), [0, 2]
     for name, value in (("scale", 0), ("scale", [1, 1]), ("center", "0"), ("name", "none")):
-        yield f"{name} {json.dumps(value)}", "questions", (*rescale, name), value
-    yield "a width of its own", "questions", (*rescale, "width"), 1
+        yield f"{name} {json.dumps(value)}", "answers", (*rescale, name), value
+    yield "a width of its own", "answers", (*rescale, "width"), 1
     design: dict[str, list[tuple[str, Any]]] = {
-        "questions": [
+        "answers": [
             ("evaluation_share", 1), ("temperature_share", 0.9), ("n_features", 0), ("more", 1),
-            ("scales", [0.1]), ("class_share", 1.5), ("spread_differs", 1.5), ("scales", [0] * 6),
+            ("n_features", 7), ("class_share", 1.5), ("spread_differs", 1.5), ("scales", [0.1] * 6),
         ],
         "three classes": [("class_share", 0.5)],
         "moments": [("mechanism", "none")],
@@ -173,10 +169,10 @@ def _odd_parts() -> Odd:
         ],
         "public labels": [("new_classifiers", 5), ("memory", 1)],
         "candidates": [("intercepts", [0.0]), ("coefficients", [[1], [2]]), ("intercepts", ...)],
-        "vectors of numbers": [("temperature_share", 0.1), ("range_is_loose", True)],
+        "vectors of numbers": [("temperature_share", 0.1), ("class_share", 0.5)],
     }  # fmt: skip
     for plan, given in design.items():
         for name, value in given:
             told = "left out" if value is ... else json.dumps(value)
             yield f"{name} {told}", plan, ("design", name), value
-    yield "loose on splines", "moments", ("design",), {"name": "questions", "range_is_loose": True}
+    yield "answers of three classes", "three classes", ("design",), {"name": "answers"}

@@ -189,7 +189,7 @@ def answers() -> list[Case]:
 
 def _on_thresholds(task: Any, features: list[float]) -> list[float]:
     found = list(features)
-    if task.name in ("stump", "reach"):
+    if task.name == "stump":
         for place, threshold in zip(
             task.coordinates[0].ravel(), np.ravel(task.thresholds[0]), strict=False
         ):

@@ -192,18 +192,6 @@ _ASKED = {
         "stump",
         "is this feature of yours above this value, alone or beside your label? or: your label?",
     ),
-    "reach": ("reach", "are your curve's ups and downs larger than this? (without the label)"),
-    "level": ("stump", "is the level of your curve above this value? (without the label)"),
-    "center": ("stump", "is this feature of yours above this value? (without the label)"),
-    "width": (
-        "stump",
-        "is this feature of yours farther from the middle than this? (without the label)",
-    ),
-    "direction": (
-        "stump",
-        "does this feature, large or small, agree with your label? (of some: what is your label?)",
-    ),
-    "intercept": ("calibration", "on which side does the classifier err on you?"),
     "temperature": (
         "confidence",
         "is the finished classifier right about you, and too sure?",

@@ -72,9 +72,6 @@ export function asked(task: { name: string } & Record<string, any>, plan: Plan, 
   switch (task.name) {
     case "stump":
       return `You were asked ${questions}: whether a feature of your ${own} is above a number${task.uses_label === false ? "" : ", turned round for one label"}.`;
-    case "reach":
-      return `You were asked ${questions}: whether the ups and downs of your ${own} are larger than a number.`;
-    case "calibration":
     case "confidence":
       return `You were asked ${questions}: how far a public rule is off, for you.`;
     case "evaluation":

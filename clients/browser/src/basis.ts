@@ -23,11 +23,6 @@ export function size(basis: Basis): number {
   return basis.n_basis!;
 }
 
-/** Whether smooth curves need the later functions less and less. */
-export function ordered(basis: Basis): boolean {
-  return channels(basis).every((part) => ["cosine", "fourier", "smooth"].includes(part.name));
-}
-
 export function domain(basis: Basis): [number, number] {
   const first = channels(basis)[0]!;
   return first.points ? [first.points[0]!, first.points[first.points.length - 1]!] : first.domain_range!;

@@ -1,6 +1,6 @@
 /** What a study may ask: every task of its design, and what is fixed of each. */
 
-import { channels, ordered, size } from "./basis.ts";
+import { size } from "./basis.ts";
 import type { Json } from "./canonical.ts";
 import { readFields, TASKS } from "./fields.ts";
 import type { Plan } from "./plan.ts";
@@ -52,47 +52,6 @@ function confidence(plan: Plan, dimension: number, f: number): Record<string, Te
   const k = bestQuestions(plan.epsilon, 4);
   const m = scoresOf(plan);
   return { confidence: { dimension, f, known: dimension + 1, clipped: true, m, k, damping: range(1e6 + 1) } };
-}
-
-/** How many waves beside its level the longest channel of curves has. */
-function waves({ encoder: { basis } }: Plan): number {
-  if (basis.name === "identity") return 0; // a table's columns are asked about one by one
-  return Math.max(0, ...channels(basis).map((part) => size(part) - 1));
-}
-
-const FEATURES_FROM = [0, 20, 40, 60, 300, 1000, 2000, 3500];
-
-function questions(plan: Plan): Record<string, Terms> {
-  const { basis } = plan.encoder;
-  const design = plan.design;
-  const all = size(basis);
-  const d = design.n_features ?? questionFeatures(plan, all);
-  const k = bestQuestions(plan.epsilon, d);
-  const asked = { positive: positives(plan) };
-  const f = design.spread_differs ? d : 0;
-  const rule = { dimension: d + f, f, clipped: true };
-  const width = waves(plan);
-  const reach = { k, coordinates: range(all), w: width };
-  return {
-    ...(design.range_is_loose && width ? { reach } : {}),
-    stump: { ...asked, k, coordinates: range(d + f), f: oneOf(0, f), uses_label: oneOf(false, true) },
-    calibration: { ...asked, ...rule, k: bestQuestions(plan.epsilon, 4), m: 1 },
-    evaluation: { ...rule, m: scoresOf(plan) },
-    ...confidence(plan, d + f, f),
-  };
-}
-
-function questionFeatures(plan: Plan, most: number): number {
-  const design = plan.design;
-  if (!(design.ordered ?? (ordered(plan.encoder.basis) || design.scales != null))) return most;
-  const all = plan.n_people * information(plan.epsilon, bestQuestions(plan.epsilon, 30));
-  const share = (people: number, least: number, most: number) => Math.min(Math.max(people / Math.max(all, 1e-9), least), most);
-  const count = channels(plan.encoder.basis).length;
-  let effective = all;
-  if (design.range_is_loose) effective *= 1 - share(60 * count, 0.08, 0.33);
-  if (design.spread_differs) effective *= 1 - share(15, 0.04, 0.1);
-  const allowed = FEATURES_FROM.filter((least) => effective / scoresOf(plan) >= least).length;
-  return Math.max(1, Math.min(most, allowed));
 }
 
 /** Questions about single columns, and vectors of them. */
@@ -162,7 +121,6 @@ function answers(plan: Plan): Record<string, Terms> {
 
 const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
   answers,
-  questions,
   vectors,
   vector_numbers: vectorNumbers,
   moments: (plan) => ({

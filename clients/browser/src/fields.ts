@@ -54,8 +54,6 @@ export const TASKS: Record<string, Rules> = {
     thresholds: real(["people", "k"]),
     positive: integers(["people"]),
   },
-  reach: { ...COMMON, coordinates: integers(["people", "k", "w"]), thresholds: real(["people", "k"]) },
-  calibration: { ...COMMON, ...LINE, dithers: real(["people", "k"], -1, 1), positive: integers(["people"]) },
   confidence: {
     ...COMMON,
     ...LINE,

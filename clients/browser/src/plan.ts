@@ -1,6 +1,6 @@
 /** The public contract of a study, as far as a person's device must understand it. */
 
-import { channels, domain, ordered, size, type Basis } from "./basis.ts";
+import { channels, domain, size, type Basis } from "./basis.ts";
 import type { Encoder } from "./encoder.ts";
 import { printable, Refused } from "./refusal.ts";
 
@@ -103,9 +103,6 @@ function checkEncoder(encoder: Encoder): void {
 }
 
 const KEPT: Rules = { evaluation_share: share, temperature_share: share };
-const FEATURES: Rules = {
-  ordered: maybe(flag), center_known: flag, n_features: maybe(whole(1)), range_is_loose: flag, evaluation_share: share,
-};
 const JUDGED: Rules = { cutoff: maybe((x) => finite(x) && x >= 0.5 && x < 1), strictness: (x) => finite(x) && x >= 0 };
 const MECHANISM = among("laplace", "piecewise", "duchi", "hybrid");
 const REPORTED: Rules = {
@@ -119,7 +116,6 @@ const DESIGNS: Record<string, Rules> = {
   answers: { ...KEPT, ...KNOWN, class_share: maybe(fraction), spread_differs: flag },
   vectors: { ...KEPT, ...KNOWN, class_share: maybe(fraction), spread_differs: flag },
   vector_numbers: KNOWN,
-  questions: { ...KEPT, ...FEATURES, scales: maybe(list(above)), class_share: maybe(fraction), spread_differs: flag },
   moments: { mechanism: MECHANISM },
   noisy_labels: { ridge: above },
   mrma: { ...REPORTED, verdict_share: (x) => x === 1 || fraction(x), evaluation_share: share },
@@ -132,16 +128,11 @@ function checkDesign(plan: Plan): void {
   if (!Object.hasOwn(DESIGNS, name)) throw new Refused("plan", `this client takes no part in studies of design ${printable(name, 40)}`);
   const d = size(plan.encoder.basis);
   const k = plan.classes.length;
-  const { basis } = plan.encoder;
-  const each = given.scales ?? null;
   const kept = (given.evaluation_share ?? 0) + (given.temperature_share ?? given.training_share ?? 0);
-  const loose = given.range_is_loose === true && !(basis.name === "identity" && name !== "questions");
   const sound = made(given, {}, DESIGNS[name]!)
-    && (each === null || each.length === d)
     && (given.n_features ?? 1) <= d
     && kept < 1
     && (given.class_share == null || k === 2)
-    && (!loose || ordered(basis))
     && (name !== "noisy_labels" || plan.protects === "labels")
     && (!["answers", "exchange", "mrma_stream"].includes(name) || k === 2)
     && (name !== "mrma_stream" || (given.new_classifiers ?? 10) <= (given.n_classifiers ?? 50))

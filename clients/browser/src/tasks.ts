@@ -15,7 +15,7 @@ const clamp = (x: number, most: number): number => Math.min(Math.max(x, -most), 
 
 /** How many features and distances it asks about. */
 export function looksAt({ name, fields, sizes }: Task): number {
-  if (name === "stump" || name === "reach") return 1 + Math.max(-1, ...fields.coordinates.flat(3));
+  if (name === "stump") return 1 + Math.max(-1, ...fields.coordinates.flat());
   return name === "summary" ? sizes.d! : sizes.dimension!;
 }
 
@@ -36,8 +36,6 @@ export function truth(task: Task, features: number[], label: number): number[] |
   const z = folded(boxed(features), fields.folds);
   switch (name) {
     case "stump":
-    case "reach":
-    case "calibration":
     case "confidence":
       return questions(task, z, label);
     case "evaluation":
@@ -61,8 +59,6 @@ export function answer(task: Task, features: number[], label: number, source: So
   const epsilon: number = fields.epsilon;
   switch (name) {
     case "stump":
-    case "reach":
-    case "calibration":
     case "confidence":
       return questionResponse(epsilon, truth(task, features, label)!, source);
     case "evaluation":
@@ -81,26 +77,13 @@ export function answer(task: Task, features: number[], label: number, source: So
 }
 
 function questions({ name, fields }: Task, z: number[], label: number): number[] {
-  switch (name) {
-    case "stump": {
-      const y = fields.uses_label ? sign(label === fields.positive[0]) : 1;
-      return fields.thresholds[0].map((t: number, k: number) => y * sign(z[fields.coordinates[0][k]]! > t));
-    }
-    case "reach":
-      return fields.thresholds[0].map((t: number, k: number) => {
-        const sizes = fields.coordinates[0][k].map((j: number) => Math.abs(z[j]!));
-        return sign(Math.max(0, ...sizes) > t);
-      });
-    case "calibration": {
-      const off = (sign(label === fields.positive[0]) - Math.tanh(scores(fields, z)[0]! / 2)) / 2;
-      return fields.dithers[0].map((u: number) => sign(off > u));
-    }
-    default: {
-      const right = decided(scores(fields, z)) === label ? 1 : 0;
-      const off = right - Math.max(...chances(fields, z));
-      return fields.dithers[0].map((u: number) => sign(off > u));
-    }
+  if (name === "stump") {
+    const y = fields.uses_label ? sign(label === fields.positive[0]) : 1;
+    return fields.thresholds[0].map((t: number, k: number) => y * sign(z[fields.coordinates[0][k]]! > t));
   }
+  const right = decided(scores(fields, z)) === label ? 1 : 0;
+  const off = right - Math.max(...chances(fields, z));
+  return fields.dithers[0].map((u: number) => sign(off > u));
 }
 
 function scaled(fields: Fields, z: number[], m: number): number[] {

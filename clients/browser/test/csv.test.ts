@@ -8,7 +8,7 @@ import { column, numberOf, readTable, Unreadable } from "../page/csv.ts";
 import { readCurve, readRow, usual } from "../page/reading.ts";
 
 const plans = JSON.parse(readFileSync("../vectors/plans.json", "utf8"));
-const CURVES = plans.questions.plan; // t from 0 to 24
+const CURVES = plans.answers.plan; // t from 0 to 24
 const ROWS = plans.vectors.plan; // three numbers
 const CHANNELS = plans.channels.plan; // two of them, t from 0 to 1
 const both = { t: 0, x: [1] };

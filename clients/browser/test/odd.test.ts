@@ -71,7 +71,7 @@ const plain = (words: string) => words !== "" && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.
 test("whatever a collector answers", async () => {
   const luck = lot(7);
   let done = 0;
-  for (const name of ["moments", "mrma", "questions", "channels", "vectors", "vectors of numbers"]) {
+  for (const name of ["moments", "mrma", "answers", "channels", "vectors", "vectors of numbers"]) {
     const { plan, hash } = vectors("plans")[name];
     const { task } = vectors("refused").cases.find((one: any) => one.plan === name);
     for (let number = 0; number < 12; number += 1) {

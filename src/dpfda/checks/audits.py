@@ -44,14 +44,6 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "mrma_stream"}, 400, 2),
     ({"name": "answers", "evaluation_share": 0.1, "temperature_share": 0.1}, 400, 2),
     ({"name": "answers", "evaluation_share": 0.1, "spread_differs": True}, 400, 2),
-    (
-        {"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}
-        | {"temperature_share": 0.1},
-        400,
-        2,
-    ),
-    ({"name": "questions", "range_is_loose": True}, 400, 2),
-    ({"name": "questions", "spread_differs": True}, 400, 2),
     ({"name": "vectors", "evaluation_share": 0.1, "temperature_share": 0.1}, 4000, 2),
     ({"name": "vectors", "spread_differs": True}, 4000, 2),
     ({"name": "vectors"}, 4000, 3),
@@ -120,11 +112,10 @@ def _studies() -> Iterator[Case]:
     """The first person of every phase of every study, in a server's state that others left."""
     seen = set()
     for design, people, classes in _STUDIES:
-        basis = "cosine" if design.get("range_is_loose") else "identity"
         plan = StudyPlan(
             epsilon=1.0,
             n_people=people,
-            encoder=CurveEncoder(basis, n_basis=3, rescale="clip", scale=1.0),
+            encoder=CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0),
             classes=tuple(range(classes)),
             target_range=None if classes else (-1.0, 1.0),
             design=design,
@@ -153,8 +144,6 @@ def person(plan: StudyPlan, records: Records, source: Source) -> Holder:
         label, features = features[0], features[1:]
     curve = np.zeros(plan.encoder.n_features)
     curve[: len(features)] = features
-    if plan.encoder.basis.functional:
-        curve = plan.encoder.draw(curve[None], np.linspace(0, 1, 65))[0]
     return Person(plan, curve=curve, label=label, ledger=Ledger(plan.epsilon), source=source)
 
 

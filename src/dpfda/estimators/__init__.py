@@ -1,5 +1,1 @@
 """The scikit-learn face of the studies."""
-
-from dpfda import questions
-
-__all__ = ["questions"]

@@ -13,7 +13,6 @@ from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import StudyClassifier
 from dpfda.face.curve_classifier import EncodedClassifier
 from dpfda.protocol.plan import Protects, StudyPlan
-from dpfda.questions.moments import MomentProgress
 
 
 @dataclass(eq=False, repr=False)
@@ -81,14 +80,11 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
             if known != (self._encoder(rows, grid_points), self.epsilon):
                 rule = "those of earlier people, as ε and grid are (or use fit)"
                 raise InvalidParameter("ranges", rule, "others")
-            earlier = self.server_.progress
-            assert isinstance(earlier, MomentProgress)
+            (earlier,) = self.server_.run.summaries
             # Of a seed, a part that nobody before these people has drawn from.
-            source = self._source(int(earlier.people.sum()))
+            source = self._source(int(earlier["people"].sum()))
             self._ask(rows, y, grid_points, seed=seed, source=source)
-            now = self.server_.progress
-            assert isinstance(now, MomentProgress)
-            now.add(earlier)
+            self.server_.run = self.server_.run.joined_by([earlier])
             self._conclude(source)
         self._non_private = None  # it would have seen the last people only
         return self

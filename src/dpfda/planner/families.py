@@ -40,7 +40,7 @@ class Known:
         encoder: how they are encoded, and with it their public ranges.
         shares: how frequent each class is.
         center_known: the middle of the range is the middle of the people.
-        range_is_loose: they may lie anywhere in it, and be far narrower.
+        anywhere: they may lie anywhere in their range, and be far narrower.
         spread_differs: classes may differ in how far people are from the middle.
         typical: coefficients of a typical curve of each class, (K, d).
     """
@@ -48,7 +48,7 @@ class Known:
     encoder: CurveEncoder
     shares: FloatArray
     center_known: bool = False
-    range_is_loose: bool = False
+    anywhere: bool = False
     spread_differs: bool = False
     typical: FloatArray | None = None
 
@@ -128,7 +128,7 @@ class Curves:
         apart = _differences(len(known.shares), size, rng) * tilt * np.tile(spread, channels)
         if known.center_known:
             middle *= 0
-        if known.range_is_loose:
+        if known.anywhere:
             narrower = np.exp(rng.uniform(np.log(0.1), 0))
             root, apart, middle = root * narrower, apart * narrower, middle * narrower
             middle[:, 0] = rng.uniform(-0.8, 0.8, channels)
@@ -212,7 +212,7 @@ class Tables:
         root = _factors(d, rng, most=0.8)
         apart = _differences(classes, d, rng) * rng.standard_gamma(0.5, d) ** 0.5
         together = rng.uniform(0, 1) * _differences(classes, d, rng) @ root.T
-        if known.range_is_loose:
+        if known.anywhere:
             narrower = np.exp(rng.uniform(np.log(0.1), 0, d))
             moved = rng.uniform(-1, 1, d) * (1 - narrower)
         stretch: FloatArray | float = 0.0

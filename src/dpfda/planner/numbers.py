@@ -145,7 +145,7 @@ def with_number(
         own = (1.0 + np.arange(width // known.encoder.channels)) ** -rng.uniform(*tilt)
         along = rng.standard_normal(width) * np.tile(own, known.encoder.channels)
     at, spread = rng.normal(0, _AT), np.exp(rng.uniform(*np.log(_WIDTH)))
-    if known.range_is_loose:
+    if known.anywhere:
         at, spread = rng.uniform(-0.8, 0.8), spread * np.exp(rng.uniform(np.log(0.1), 0))
     return NumberPopulation(
         mean=population.means[0],
@@ -169,7 +169,7 @@ def numbers_made_up(
         encoder=plan.encoder,
         shares=np.ones(1),
         center_known=bool(plan.design.get("center_known")),
-        range_is_loose=is_loose(plan, None),
+        anywhere=is_loose(plan, None),
     )
     tilt = generator.tilt if isinstance(generator, Curves) else None
 

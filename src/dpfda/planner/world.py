@@ -88,8 +88,6 @@ def family_for(plan: StudyPlan, family: str | None) -> tuple[str, Curves | Table
 
 def is_loose(plan: StudyPlan, typical: Any) -> bool:
     """Whether people may lie anywhere in their public range: unless something says where."""
-    if "range_is_loose" in plan.design:
-        return bool(plan.design["range_is_loose"])
     return typical is None and not plan.design.get("center_known")
 
 
@@ -112,7 +110,7 @@ def made_up(
         encoder=plan.encoder,
         shares=shares,
         center_known=bool(plan.design.get("center_known")),
-        range_is_loose=is_loose(plan, typical),
+        anywhere=is_loose(plan, typical),
         spread_differs=bool(plan.design.get("spread_differs")),
         typical=None if typical is None else _typical(plan, typical),
     )

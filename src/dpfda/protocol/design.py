@@ -8,14 +8,13 @@ than a device has.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from dpfda._registry import Registered
-from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.fields import Array, Part, declared
 from dpfda.protocol.task import Task
@@ -34,12 +33,13 @@ class Design(
     family="design",
     homes=(
         "dpfda.local.study.design",
-        "dpfda.questions",
+        "dpfda.local.moment_reports",
+        "dpfda.local.noisy_labels",
         "dpfda.mrma",
         "dpfda.boosting",
     ),
 ):
-    """The public parameters of a way to learn: MRMA, moments, questions, ..."""
+    """The public parameters of a way to learn: MRMA, moments, answers, ..."""
 
     predicts_numbers: ClassVar[bool] = False
     """Whether people hold a number of the plan's target range instead of a label."""
@@ -52,15 +52,6 @@ class Design(
         field means its default; arrays of real numbers are free within their declared ranges, but
         every length must be said, or is 0.
         """
-
-
-def require_features(encoder: CurveEncoder, **each: Sequence[float] | None) -> None:
-    """Refuse numbers that are not one for each feature of the encoder."""
-    size = encoder.n_features
-    for name, given in each.items():
-        if given is not None and len(given) != size:
-            rule = f"one number for each of the encoder's {size} features"
-            raise InvalidParameter(name, rule, f"{len(given)} of them")
 
 
 def check_shares(design: Any) -> None:

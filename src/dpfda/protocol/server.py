@@ -15,8 +15,8 @@ from dpfda.errors import ChangedStudy, ProtocolError
 from dpfda.noise import Source
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import AdaptedRun, begin
 from dpfda.protocol.robust import clipped, steadied
+from dpfda.protocol.study import Run
 from dpfda.protocol.task import Task, check_reply
 
 BLOCK = 1 << 12
@@ -60,14 +60,8 @@ class Server:
     ) -> None:
         self.plan, self._source = plan, source
         self._median_group = _validate.whole("median_group", median_group, least=0)
-        self.run = begin(plan)
+        self.run = Run(plan)
         self._begin_phase()
-
-    @property
-    def progress(self) -> Any:
-        """Of designs that have one: to be deleted with `AdaptedRun`."""
-        assert isinstance(self.run, AdaptedRun)
-        return self.run.progress
 
     @property
     def phase(self) -> int:

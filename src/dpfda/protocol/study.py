@@ -33,6 +33,8 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
 _HOMES = (
+    "dpfda.local.moment_reports",
+    "dpfda.local.noisy_labels",
     "dpfda.local.study.study",
     "dpfda.local.study.vectors",
     "dpfda.mrma.study",
@@ -268,6 +270,28 @@ class Run:
             self._pass(passed["summary"])
         self._require(state["asked"])
         self._sums = None if state["sums"] is None else _arrays(state["sums"])
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """Of the phases that are over, in their order."""
+        return [_arrays(passed["summary"]) for passed in self._passed]
+
+    def joined_by(self, others: Sequence[Summary]) -> Run:
+        """The same study, replayed as if it had heard others too: summaries add up.
+
+        It is refused where a later phase would then have asked something else.
+
+        Args:
+            others: one summary for each phase that is over.
+        """
+        sums = [_added(own, more) for own, more in zip(self.summaries, others, strict=True)]
+        passed = [
+            kept | {"summary": {name: found[name].tolist() for name in found}}
+            for kept, found in zip(self._passed, sums, strict=True)
+        ]
+        run = Run(self.plan, self._make)
+        run.restore(self.state() | {"passed": passed})
+        return run
 
     def _require(self, asked: str | None) -> None:
         """Refuse to go on with a study that asks something else than it did."""

@@ -12,22 +12,11 @@ from dpfda.protocol.plan import StudyPlan
 _PHASES = {
     "vectors": "What goes with the label, or the number",
     "answers": "What goes with the label, and where",
-    "reach": "How far curves go up and down",
-    "level": "Where curves lie",
     "location": "Where features lie",
-    "center": "Where the middle of each feature is",
-    "width": "How far people are from the middle",
     "spread": "How widely features are spread",
     "correlation": "Which features go together",
-    "rate": "How frequent each label is",
-    "direction": "Which features go with the label",
-    "moment": "Which features matter",
     "moments": "Which features matter",
     "gradient": "Improving the model",
-    "means": "Where each label lies",
-    "within": "What varies within a label",
-    "residuals": "Improving where each label lies",
-    "intercept": "Where to draw the line between labels",
     "temperature": "How sure the model may be",
     "evaluation": "Judging the finished model",
     "labels": "Telling labels",
@@ -49,8 +38,8 @@ def phase_name(kind: str) -> str:
     """What a phase does, for people who have not read the design.
 
     Examples:
-        >>> phase_name("intercept"), phase_name("new_kind")
-        ('Where to draw the line between labels', 'new kind')
+        >>> phase_name("location"), phase_name("new_kind")
+        ('Where features lie', 'new kind')
     """
     return _PHASES.get(kind, kind.replace("_", " "))
 

@@ -1,0 +1,93 @@
+"""Labels only: curves are public anyway, each person sends a randomized label once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.findings import Findings, Step
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.study import Phase, Result, Study, Summary, study
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.vector import VectorTask
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyLabelDesign(Design, name="noisy_labels"):
+    """Least squares of the debiased label on the public features; all of ε goes to the label.
+
+    Attributes:
+        ridge: added to the features' second moments, relative to their scale of 1.
+
+    Examples:
+        >>> NoisyLabelDesign().ridge
+        0.001
+    """
+
+    ridge: float = 1e-3
+
+    def __post_init__(self) -> None:
+        _validate.positive("ridge", self.ridge)
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Features in clear, a randomized label."""
+        if plan.protects != "labels":
+            raise InvalidParameter(
+                "protects", "'labels' for the design noisy_labels", plan.protects
+            )
+        asked = {"dimension": plan.encoder.n_features, "positive": plan.positives, "positives": 1}
+        return {"vector": asked | {"protects": "labels"}}
+
+
+@study("noisy_labels")
+def noisy_labels(design: NoisyLabelDesign, plan: StudyPlan) -> Study:
+    """Two classes by everybody; of more, each against the rest by people of its own."""
+    scores = plan.n_scores
+    steps = [
+        Step("labels", plan.n_people // scores + (score < plan.n_people % scores))
+        for score in range(scores)
+    ]
+    heard: list[Summary] = []
+
+    def tasks(start: int, people: int) -> Task:
+        positive = 1 if scores == 1 else len(heard)
+        return plan.ask("vector", people, positive=[positive])
+
+    def so_far() -> Result:
+        nobody = _count(tasks(0, 0), np.zeros((0, plan.encoder.n_features + 1)))
+        return _concluded(design, plan, [*heard, *[nobody] * (scores - len(heard))])
+
+    for number, step in enumerate(steps):
+        then = steps[number + 1 :]
+        told = yield Phase(step.kind, step.people, tasks, _count, so_far, then=then)
+        heard.append(told)
+    return so_far()
+
+
+def _count(task: Task, reply: FloatArray) -> Summary:
+    """Sums of products of the features, and of features and debiased labels."""
+    assert isinstance(task, VectorTask)
+    rows = np.column_stack([np.ones(len(reply)), np.clip(reply[:, :-1], -1, 1)])
+    return {
+        "products": rows.T @ rows,
+        "targets": rows.T @ task.mechanism.parts[-1].debias(reply[:, -1]),
+        "people": np.array(float(len(reply))),
+    }
+
+
+def _concluded(design: NoisyLabelDesign, plan: StudyPlan, heard: Sequence[Summary]) -> Result:
+    """One regression a score."""
+    people = np.maximum([told["people"] for told in heard], 1)[:, None]
+    products = np.array([told["products"] for told in heard])
+    matrices = products / people[..., None] + design.ridge * np.eye(products.shape[1])
+    targets = np.array([told["targets"] for told in heard]) / people
+    solution = np.linalg.solve(matrices, targets[..., None])[..., 0]
+    model = CurveModel.linear(intercept=solution[:, 0], coefficients=solution[:, 1:], **plan.stamp)
+    return Result(model, Findings(classes=plan.classes))
