@@ -64,7 +64,9 @@ assert laplace.randomize(encoded, SecureSource()).shape == (1, 4)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["mrma", "mrma_stream", "exchange", "questions", "moments"])
+@pytest.mark.parametrize(
+    "name", ["mrma", "mrma_stream", "exchange", "answers", "vectors", "moments", "noisy_labels"]
+)
 def test_a_device_finds_designs_without_the_extras(name: str) -> None:
     """Whoever takes part checks tasks against the design: no learner, no scikit-learn."""
     code = f"""

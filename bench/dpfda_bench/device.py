@@ -24,7 +24,7 @@ from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
 _PEOPLE, _COLUMNS, _EPSILONS = 10_000, 36, (1.0, 5.0)
 _DESIGNS: dict[str, dict[str, Any]] = {
-    "moments": {}, "noisy_labels": {}, "questions": {"evaluation_share": 0.1},
+    "moments": {}, "noisy_labels": {}, "answers": {"evaluation_share": 0.1},
     "mrma": {"n_classifiers": 500, "member_size": 20, "evaluation_share": 0.2},
     "mrma_stream": {"n_classifiers": 20, "new_classifiers": 5},
     "exchange": {"intercepts": [0.1], "coefficients": [[1.0] * _COLUMNS]},

@@ -88,7 +88,7 @@ def test_thirty_browsers_and_thirty_pythons_make_one_model(
         n_people=2 * HALF,
         classes=("well", "ill"),
         encoder=CurveEncoder("cosine", n_basis=4, feature_ranges=(-2, 2)),
-        design={"name": "questions", "center_known": True, "evaluation_share": 0.2},
+        design={"name": "answers", "center_known": True, "evaluation_share": 0.2},
     )
     name = collector.create(plan, open=True, deadline=3600)["id"]
     rng = np.random.default_rng(0)

@@ -55,7 +55,7 @@ def told(plan: StudyPlan) -> tuple[list[Any], bytes]:
     "design",
     [
         {"name": "moments", "mechanism": "laplace"},
-        {"name": "questions", "scales": [0.5, 0.5], "evaluation_share": 0.2},
+        {"name": "answers", "evaluation_share": 0.2},
         {"name": "mrma", "n_classifiers": 4, "member_size": 9, "evaluation_share": 0.2},
         {"name": "vectors", "evaluation_share": 0.2, "epsilon": 9.0},
     ],

@@ -41,7 +41,7 @@ def bodies(plan: StudyPlan, phase: int, values: Any, numbers: Sequence[int]) -> 
     "design",
     [
         {"name": "moments"},
-        {"name": "questions", "scales": [0.5, 0.5], "evaluation_share": 0.2},
+        {"name": "answers", "evaluation_share": 0.2},
         {"name": "mrma", "n_classifiers": 4, "member_size": 5, "evaluation_share": 0.2},
         {"name": "vectors", "evaluation_share": 0.2, "epsilon": 6.0},
     ],

@@ -40,7 +40,7 @@ def test_whoever_concludes_is_killed(database: str) -> None:
 
 def test_a_restart_goes_on_at_the_same_point(database: str, make_plan) -> None:
     """Killed while a phase is being closed: the conclusions are those of an undisturbed study."""
-    plan = make_plan(20, evaluation_share=0.5, name="questions", scales=[0.5, 0.5])
+    plan = make_plan(20, evaluation_share=0.5, name="answers")
     models = []
     for kill in (False, True):
         url = database if kill else database + ".undisturbed"

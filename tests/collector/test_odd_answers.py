@@ -98,7 +98,7 @@ class Device(RemoteClient):
 DESIGNS: list[dict[str, Any]] = [
     {"name": "moments"},
     {"name": "mrma", "n_classifiers": 4, "member_size": 5},
-    {"name": "questions", "scales": [0.5, 0.5]},
+    {"name": "answers"},
 ]
 
 

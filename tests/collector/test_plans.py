@@ -56,8 +56,8 @@ def plan(encoder: CurveEncoder = TABLE, classes: Any = ("no", "yes"), **more: An
 GOOD = [
     plan(name="moments"),
     plan(NAMED, ("a", "b", "c"), name="moments"),
-    plan(CURVES, name="questions", evaluation_share=0.2),
-    plan(name="questions", scales=[0.5, 0.5], ordered=True, n_features=2, class_share=0.3),
+    plan(CURVES, name="answers", evaluation_share=0.2),
+    plan(name="answers", ordered=True, n_features=2, class_share=0.3),
     plan(
         name="mrma", n_classifiers=4, member_size=5, evaluation_share=0.2, cutoff=0.5,
         label_share=0.3, boundary_spread=0.5, learner_parameters={},

@@ -273,7 +273,7 @@ def test_deleting_while_people_answer_and_phases_end(
         await asyncio.gather(*people)
         await asyncio.sleep(0.05)  # until sockets are closed
 
-    phases = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
+    phases = {"name": "answers", "center_known": True, "evaluation_share": 0.5}
     for number in range(8):
         plan = make_plan(10, seed=next(SEEDS), **phases)
         asyncio.run(course(collector.create(plan, open=True)["id"], 0.02 * number))

@@ -13,7 +13,6 @@ from one_process import (
     Recording,
     concluded,
     person,
-    phases,
     read_task,
     refusal,
     with_collector,
@@ -62,7 +61,7 @@ def test_tokens_are_long_and_for_those_invited(make_plan: Any) -> None:
 
 def test_one_task_a_person(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
-        direction, evaluation = phases(make_plan(2, **TWO_PHASES))
+        learning, evaluation = 0, 1
         study = (await collector.create(make_plan(2, **TWO_PHASES).to_dict(), OPEN)).id
         other = (await collector.create(make_plan(2, seed=1).to_dict(), OPEN)).id
         assert await refusal(collector.task(study, b"?")) == (401, "unknown_token")
@@ -71,7 +70,7 @@ def test_one_task_a_person(make_plan: Any) -> None:
         assert await refusal(collector.task(other, token)) == (403, "wrong_study")
         waiting = token_hash(await collector.enrol(study))
         assert await refusal(collector.task(study, waiting)) == (202, "wait")
-        assert message.phase == direction
+        assert message.phase == learning
         assert (await concluded(collector, study)).phase == evaluation
         assert await refusal(collector.task(study, token)) == (410, "late")
         assert read_task(await collector.task(study, waiting)).phase == evaluation

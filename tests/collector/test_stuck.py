@@ -127,10 +127,9 @@ def test_older_and_younger_studies_go_on(
         collector.create(make_plan(seed=seed), online=False)["id"] for seed in range(3)
     )
     whole = state_of(database, broken)
-    # As if a release had changed what a design keeps: a number where there was a mapping.
-    state_of(
-        database, broken, json.dumps(json.loads(whole) | {"run": {"asked": "", "progress": 17.25}})
-    )
+    # As if a release had changed what a study keeps: a number where there was a mapping.
+    kept = json.loads(whole)
+    state_of(database, broken, json.dumps(kept | {"run": kept["run"] | {"sums": 17.25}}))
     for study in (broken, older, younger):
         collector.request("POST", f"/api/studies/{study}/phases/0/close")
     for study in (older, younger):
@@ -153,7 +152,7 @@ def test_older_and_younger_studies_go_on(
     assert {line["study"] for line in lines} == {broken}
     assert {line["level"] for line in lines} == {"error"}
     assert [line["attempts"] for line in lines] == list(range(1, len(lines) + 1))
-    assert all("/dpfda/questions/" in line["where"] for line in lines)
+    assert all("/dpfda/protocol/study.py" in line["where"] for line in lines)
     assert "17.25" not in log.read_text()  # what was stored is not in the log
 
     state_of(database, broken, whole)

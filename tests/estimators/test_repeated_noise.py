@@ -29,10 +29,10 @@ SEEDS = [7, np.random.SeedSequence(7), SimulationSource(7)]
 def test_chunks_of_a_study_draw_different_noise(seed: Any) -> None:
     known = {"feature_ranges": (-1, 1), "classes": (0, 1), "mechanism": "laplace"}
     study = MomentClassifier(1.0, **known, random_state=seed)
-    first = study.partial_fit(X, Y).server_.progress.total.copy()
+    first = study.partial_fit(X, Y).server_.run.summaries[0]["total"]
     other = X.copy()
     other[0] = -other[0]  # one person among 400
-    second = study.partial_fit(other, Y).server_.progress.total - first
+    second = study.partial_fit(other, Y).server_.run.summaries[0]["total"] - first
     # With the same noise (and the same order) only that person's report would differ: by 2 at most.
     assert np.abs(second - first).max() > 5  # the noise of a sum is 2√2·√400 = 57 wide
 

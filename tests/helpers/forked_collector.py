@@ -19,7 +19,6 @@ from dpfda.collector.run import serve
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.worker import Worker
-from dpfda.protocol.progress import AdaptedRun
 from dpfda.protocol.study import Run
 from dpfda.study.running import CollectorProcess
 
@@ -206,18 +205,15 @@ def _after_the_last_reply(death: Death) -> None:
 
 
 def _while_learning(death: Death) -> None:
-    for kind in (Run, AdaptedRun):
-        _dying_after(kind.close, kind, death)
+    close = Run.close
 
-
-def _dying_after(close: Callable[[Run], None], kind: type[Run], death: Death) -> None:
     def learn_and_die(run: Run) -> None:
         present = run.phase
         close(run)
         if (run.plan.hash[:16], present) == (death.study, death.phase):
             _die()
 
-    kind.close = learn_and_die  # type: ignore[method-assign]
+    Run.close = learn_and_die  # type: ignore[method-assign]
 
 
 def _before_the_commit(death: Death) -> None:

@@ -19,14 +19,12 @@ from dpfda.collector.storage.base import Lapse, NewReply, StudyRecord
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
-from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, TaskMessage, token_hash
 
 OPEN, INVITED = StudySettings(open=True), StudySettings()
-TWO_PHASES = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
-"""Half of all people each; phases of nobody are passed over."""
+TWO_PHASES = {"name": "answers", "center_known": True, "evaluation_share": 0.5}
+"""Number 0 and number 1, half of all people each."""
 
 
 class Recording(MemoryStorage):
@@ -73,11 +71,6 @@ class Here(Worker):
 
     def close(self) -> None:
         self.closed = True
-
-
-def phases(plan: StudyPlan) -> list[int]:
-    """Numbers of those that ask somebody."""
-    return [n for n, phase in enumerate(Server(plan).findings.phases) if phase.people]
 
 
 def with_collector(

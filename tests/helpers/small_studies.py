@@ -23,8 +23,14 @@ _CURVES = CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=n) for n in 
 _TWO, _THREE = ("no", "yes"), ("low", "middle", "high")
 
 
-def _plan(n_people: int, epsilon: float, classes: Any = _TWO, **design: Any) -> StudyPlan:
-    encoder = _CURVES if design.get("range_is_loose") else _TABLE
+def _plan(
+    n_people: int,
+    epsilon: float,
+    classes: Any = _TWO,
+    *,
+    encoder: CurveEncoder = _TABLE,
+    **design: Any,
+) -> StudyPlan:
     protects = "labels" if design["name"] == "noisy_labels" else "both"
     return StudyPlan(
         epsilon=epsilon,
@@ -53,12 +59,10 @@ def small_studies() -> dict[str, StudyPlan]:
         "moments": _plan(3, 1.0, _THREE, name="moments"),
         "answers": _plan(40, 4.0, name="answers", evaluation_share=0.1, temperature_share=0.2),
         "answers of spread": _plan(30, 2.0, name="answers", spread_differs=True),
-        "noisy_labels": _plan(4, 1.0, _THREE, name="noisy_labels"),
-        "questions": _plan(52, 11.0, name="questions", evaluation_share=0.1, spread_differs=True),
-        "questions, loose": _plan(40, 8.0, name="questions", range_is_loose=True),
-        "questions, three classes": _plan(
-            12, 1.0, _THREE, name="questions", center_known=True, evaluation_share=0.2
+        "answers of channels": _plan(
+            20, 8.0, encoder=_CURVES, name="answers", center_known=True, evaluation_share=0.2
         ),
+        "noisy_labels": _plan(4, 1.0, _THREE, name="noisy_labels"),
         "vectors": _plan(
             120,
             20.0,

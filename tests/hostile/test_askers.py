@@ -27,7 +27,7 @@ from dpfda.protocol.query import AdditiveLook, Look, Query
 DESIGNS: tuple[dict[str, Any], ...] = (
     {"name": "moments"},
     {"name": "mrma", "n_classifiers": 3, "member_size": 5},
-    {"name": "questions", "scales": (0.3, 0.3, 0.2)},
+    {"name": "answers"},
     {"name": "vectors"},
 )
 CURVES = ([0.2, -0.4, 0.9], [-1.0, 1.0, 1.0], [np.nan, 5e300, -np.inf], [0.0, 0.0, 0.0])

@@ -11,6 +11,8 @@ from dpfda import LocalCurveClassifier, plan_study
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.study.answers import above, away
+from dpfda.local.study.design import VectorDesign
+from dpfda.local.study.vectors import Known
 from dpfda.noise import SimulationSource
 from dpfda.planner.words import consent
 from dpfda.protocol.server import Server
@@ -142,3 +144,34 @@ def test_distances_are_asked_from_one_middle_a_batch(held: Server) -> None:
     far = task.coordinates >= 12
     assert far.any()
     assert np.all(task.thresholds[far] > 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_tables_and_several_classes(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 12_000)
+    X = 2 + rng.normal(size=(12_000, 4)) * 4.0 ** y[:, None]
+    plan = plan_study(
+        6000,
+        4.0,
+        feature_ranges=[(-40, 60)] * 4,
+        classes=tuple(range(n_classes)),
+        spread_differs=True,
+    )
+    assert plan.design["name"] == "vectors"
+    model = simulate(plan, people_from(plan, X[:6000], y[:6000]), source=SimulationSource(0)).model
+    assert np.mean(model.decide(plan.encoder.encode(X[6000:])) != y[6000:]) < (
+        0.1 if n_classes == 2 else 0.3
+    )
+
+
+def test_noise_takes_no_middle_out_of_the_range() -> None:
+    """A task whose middles lie outside is refused, after people have spent their ε."""
+    plan = plan_study(
+        6000, 4.0, feature_ranges=[(-40, 60)] * 4, classes=(0, 1), spread_differs=True
+    )
+    known = Known(VectorDesign(spread_differs=True), plan)
+    location, _, width = known._columns.found()
+    known._mean = 3 * np.array([1, -1, 0, 0]) / width
+    assert known.slopes is not None
+    np.testing.assert_allclose(known.seen.folds, [1, -1, *location[2:]])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpfda import CurveEncoder, SimulationSource
+from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
 from dpfda.local.study import rule
 from dpfda.local.study.beliefs import Beliefs
@@ -51,6 +52,32 @@ def test_an_honest_range_is_a_wide_range() -> None:
     for ends in ((55.0, 85.0), (40.0, 200.0), (0.0, 1000.0)):
         found = [error(3000, 1.0, ends, seed) for seed in range(3)]
         assert np.median(found) < 0.19
+
+
+def test_every_channel_is_found_by_itself() -> None:
+    """Simulation 001, whose limit is 0.10, in a wide range, beside a channel that says nothing."""
+    some, others = simulate_001(3000, 0), simulate_001(2000, 1)
+
+    def both(X: Any) -> Any:
+        return np.stack([np.full_like(X, 7.0), X], axis=-1)
+
+    ends = [(-100.0, 50.0), (-30.0, 90.0)]
+    study = studied(both(some.X), (some.y > 0).astype(int), 2.0, 0, value_range=ends)
+    assert np.mean(study.model.predict(both(others.X)) != (others.y > 0)) < 0.15
+
+
+def test_columns_are_found_in_wide_ranges() -> None:
+    """Of width 1 to 5 at 40 in ranges of ±100, with few people; the best possible is 0.08."""
+
+    def columns(n: int, seed: int) -> tuple[Any, Any]:
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, n)
+        return rng.normal(size=(n, 3)) * [1, 5, 2] + np.outer(2 * y - 1, [1.0, 5.0, 0.0]) + 40, y
+
+    others, truth = columns(2000, 1)
+    facts: Any = {"feature_ranges": [(-100, 100)] * 3, "spread_differs": True}
+    study = studied(*columns(1500, 0), 1.0, 0, **facts)
+    assert np.mean(study.model.predict(others) != truth) < 0.2
 
 
 def test_the_larger_class_wins_where_nothing_is() -> None:

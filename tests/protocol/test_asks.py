@@ -18,9 +18,8 @@ from dpfda.simulate import simulate
 
 DESIGNS: dict[str, dict[str, Any]] = {
     "moments": {"name": "moments"},
-    "questions": {
-        "name": "questions", "scales": [0.5, 0.5], "n_features": 2, "evaluation_share": 0.2,
-    },
+    "answers": {"name": "answers", "n_features": 2, "evaluation_share": 0.2},
+    "vectors": {"name": "vectors", "temperature_share": 0.2},
     "mrma": {"name": "mrma", "n_classifiers": 3, "member_size": 5, "evaluation_share": 0.2},
     "mrma_stream": {"name": "mrma_stream", "n_classifiers": 3, "new_classifiers": 2},
     "exchange": {"name": "exchange", "intercepts": [0.1, 0.2], "coefficients": [[1, 0], [0, 1]]},
@@ -55,13 +54,15 @@ STUMP = {
     "name": "stump", "epsilon": 1.0, "people": 1, "coordinates": [[1]], "thresholds": [[0.0]],
     "positive": [1],
 }  # fmt: skip
-CALIBRATION = VERDICT | {
-    "name": "calibration", "clipped": True, "dithers": [[0.1]], "positive": [1],
+CONFIDENCE = VERDICT | {
+    "name": "confidence", "clipped": True, "dithers": [[0.1]], "damping": 1.0,
+    "variances": [[[0.1, 0.1, 0.1]]],
 }  # fmt: skip
 GOOD = [
     ("mrma", VECTOR), ("mrma", MEMBER), ("mrma", VERDICT), ("moments", MOMENT),
-    ("questions", STUMP), ("questions", STUMP | {"uses_label": False}),
-    ("questions", CALIBRATION), ("questions", VERDICT | {"clipped": True}),
+    ("answers", STUMP), ("answers", STUMP | {"uses_label": False}),
+    ("answers", STUMP | {"coordinates": [[0, 1]], "thresholds": [[0.0, 0.0]]}),
+    ("answers", VERDICT | {"clipped": True}), ("vectors", CONFIDENCE),
     ("mrma_stream", MEMBER), ("exchange", MEMBER),
     ("noisy_labels", VECTOR | {"protects": "labels"}),
 ]  # fmt: skip
@@ -100,15 +101,26 @@ HOSTILE = [
     ("moments", MOMENT | {"mechanism_name": "laplace"}),
     ("moments", MOMENT | {"dimension": 1}),
     ("moments", VECTOR),
-    ("questions", MOMENT),
-    ("questions", VECTOR),
-    ("questions", STUMP | {"coordinates": [[0, 1]], "thresholds": [[0.0, 0.0]]}),
-    ("questions", STUMP | {"coordinates": [[2]]}),
-    ("questions", STUMP | {"positive": [2]}),
-    ("questions", CALIBRATION | {"dithers": [[0.1] * 5]}),
-    ("questions", CALIBRATION | {"coefficients": [[[1]]], "centers": [[[0]]], "scales": [[[1]]]}),
-    ("questions", CALIBRATION | {"clipped": False}),
-    ("questions", VERDICT),
+    ("answers", MOMENT),
+    ("answers", VECTOR),
+    ("answers", STUMP | {"coordinates": [[0, 1] * 2], "thresholds": [[0.0] * 4]}),
+    ("answers", STUMP | {"coordinates": [[2]]}),
+    ("answers", STUMP | {"positive": [2]}),
+    ("answers", CONFIDENCE),  # nobody is kept for it
+    ("vectors", CONFIDENCE | {"dithers": [[0.1] * 5]}),
+    (
+        "vectors",
+        CONFIDENCE
+        | {
+            "coefficients": [[[1]]],
+            "centers": [[[0]]],
+            "scales": [[[1]]],
+            "variances": [[[0.1] * 2]],
+        },
+    ),
+    ("vectors", CONFIDENCE | {"clipped": False}),
+    ("vectors", STUMP),  # with the label
+    ("answers", VERDICT),
     ("noisy_labels", VECTOR),
     ("noisy_labels", VECTOR | {"protects": "features"}),
     ("mrma", {"name": ["vector"]}),
@@ -170,7 +182,7 @@ def test_a_server_asks_only_what_its_design_names(design: str, unit: str) -> Non
     assert simulate(study, people, source=SimulationSource(0)).finished
 
 
-@pytest.mark.parametrize("design", ["moments", "questions", "noisy_labels"])
+@pytest.mark.parametrize("design", ["moments", "vectors", "noisy_labels"])
 def test_with_three_classes_each_may_count(design: str) -> None:
     study = plan(design, classes=("a", "b", "c"))
     assert simulate(study, people, source=SimulationSource(0)).finished

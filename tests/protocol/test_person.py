@@ -89,7 +89,7 @@ def test_dear_or_careless_tasks_are_refused_before_anything_is_spent() -> None:
 
 def test_what_a_plan_takes_for_granted_must_be_accepted() -> None:
     """Also where no task of the design needs it: what is promised is what the plan says."""
-    for design in ({"name": "mrma"}, {"name": "questions", "scales": [0.5] * 4}):
+    for design in ({"name": "mrma"}, {"name": "answers"}):
         study, ledger = plan(protects="features", design=design), Ledger(limit_epsilon=1.0)
         task = Server(study).issue(1)
         with pytest.raises(ProtocolError, match="labels are public"):

@@ -31,7 +31,7 @@ def plans() -> list[StudyPlan]:
     both = CurveEncoder.side_by_side([curves, CurveEncoder("bspline", n_basis=5)])
     common: Any = {"epsilon": 1.0, "n_people": 500, "classes": ("no", "yes")}
     return [
-        StudyPlan(encoder=curves, design={"name": "questions"}, **common),
+        StudyPlan(encoder=curves, design={"name": "answers"}, **common),
         StudyPlan(encoder=table, design={"name": "vectors"}, **common),
         StudyPlan(encoder=both, design={"name": "mrma", "cutoff": 0.5}, **common),
         StudyPlan(

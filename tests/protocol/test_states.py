@@ -13,7 +13,6 @@ import pytest
 from small_studies import answer_one, replies, small_studies
 
 from dpfda.protocol.design import Design
-from dpfda.protocol.progress import Progress
 from dpfda.protocol.server import Server
 from dpfda.protocol.study import studies
 
@@ -23,7 +22,7 @@ every_study = pytest.mark.parametrize("name", small_studies())
 
 def test_every_design_has_a_small_study() -> None:
     designs = {plan.design["name"] for plan in small_studies().values()}
-    assert designs == set(Design.members()) == set(Progress.members()) | set(studies())
+    assert designs == set(Design.members()) == set(studies())
 
 
 def go_on(server: Server, crowd: str) -> None:

@@ -14,7 +14,6 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.price import compose, exact
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.task import Task, check_reply
-from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.evaluation import EvaluationTask
 from dpfda.protocol.tasks.member import MemberTask
 from dpfda.protocol.tasks.moment import MomentTask
@@ -47,12 +46,6 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
             "thresholds": RNG.uniform(-1, 1, (people, 2)),
             **whole,
         },
-        "reach": {
-            "coordinates": RNG.integers(0, D, (people, 2, 3)),
-            "thresholds": RNG.uniform(0, 1, (people, 2)),
-        },
-        "calibration": linear_rows(people)
-        | {"clipped": True, "dithers": RNG.uniform(-1, 1, (people, 2)), **whole},
         "confidence": linear_rows(people)
         | {
             "variances": np.full((people, 1, 1 + D), 0.1),
@@ -73,10 +66,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 
 
-KNOWN = [
-    *("vector", "evaluation", "member", "moment", "stump", "reach"),
-    *("calibration", "confidence", "summary"),
-]
+KNOWN = ["vector", "evaluation", "member", "moment", "stump", "confidence", "summary"]
 PEOPLE = RNG.uniform(-1, 1, (N, D)), np.arange(N) % 2
 
 
@@ -200,20 +190,6 @@ def test_a_stump_asks_about_its_coordinates() -> None:
     assert task.columns == 3
     with pytest.raises(ProtocolError, match="3 features"):
         task.fitting((PEOPLE[0][:, :2], PEOPLE[1]))
-
-
-@pytest.mark.parametrize("score", [-3.0, -0.4, 0.0, 1.0, 2.5])
-def test_a_calibration_compares_the_error_with_each_dither(score: float) -> None:
-    """v = (y - tanh(s/2))/2: for y = ±1 the part of the way that the chance of ±1 is off."""
-    chance = 1 / (1 + math.exp(-score))
-    for label, off in ((1, 1 - chance), (0, -chance)):
-        dithers = [-1.0, off - 1e-9, off + 1e-9, 1.0]
-        task = CalibrationTask(
-            epsilon=1.0, people=1, intercept=[[score]], coefficients=[[[0.0]]],
-            centers=[[[0.0]]], scales=[[[1.0]]], dithers=[dithers], positive=[1],
-        )  # fmt: skip
-        found = task.exact((np.zeros((1, 1)), np.array([label])), SimulationSource(0))
-        assert found.tolist() == [[1.0, 1.0, -1.0, -1.0]]
 
 
 class Fragile(MomentTask):

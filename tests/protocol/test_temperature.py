@@ -16,8 +16,8 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import begin
 from dpfda.protocol.server import Server
+from dpfda.protocol.study import Run
 from dpfda.protocol.tasks.confidence import ConfidenceTask
 from dpfda.protocol.temperature import Temperature, asked, confidence_questions, reach
 from dpfda.recipe import in_words, plan_study
@@ -26,7 +26,7 @@ from dpfda.simulate import ask_everybody
 ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 
 
-def plan(name: str = "questions", **changes: Any) -> StudyPlan:
+def plan(name: str = "answers", **changes: Any) -> StudyPlan:
     design = {"name": name, "temperature_share": 0.2} | changes.pop("design", {})
     facts = {"epsilon": 2.0, "n_people": 4000, "encoder": ENCODER, "classes": (0, 1)}
     return StudyPlan(**facts | {"design": design} | changes)
@@ -113,7 +113,7 @@ def people(start: int, stop: int) -> Any:
     return z, (generator.random(len(z)) < expit(4 * z[:, 0])).astype(np.int64)
 
 
-@pytest.mark.parametrize("name", ["questions", "vectors"])
+@pytest.mark.parametrize("name", ["answers", "vectors"])
 def test_some_people_say_how_sure_the_model_may_be(name: str) -> None:
     study = plan(name, design={"evaluation_share": 0.1})
     server = ask_everybody(study, people, source=SimulationSource(0))
@@ -134,18 +134,7 @@ def test_some_people_say_how_sure_the_model_may_be(name: str) -> None:
     assert again.coefficients.tolist() == server.model.coefficients.tolist()
 
 
-def test_the_effective_people_of_the_rest_are_fewer() -> None:
-    """Whoever speaks of the temperature says nothing of the middle: 55 answers are too few."""
-    few = plan(n_people=300, epsilon=1.0)
-    many = plan(n_people=300, epsilon=1.0, design={"temperature_share": 0.0})
-    sizes = [
-        sum(phase.people for phase in begin(study).steps if phase.kind == "center")
-        for study in (few, many)
-    ]
-    assert sizes == [0, 60]
-
-
-@pytest.mark.parametrize("name", ["questions", "vectors"])
+@pytest.mark.parametrize("name", ["answers", "vectors"])
 def test_nobody_is_asked_where_no_share_is_given(name: str) -> None:
     study = plan(name, design={"temperature_share": 0.0})
     assert "confidence" not in study.asks
@@ -163,15 +152,15 @@ def test_nobody_is_asked_where_no_share_is_given(name: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["questions", "vectors"])
+@pytest.mark.parametrize("name", ["answers", "vectors"])
 def test_shares_that_leave_nobody_are_refused(name: str) -> None:
     for shares in (
         {"temperature_share": 1.0}, {"temperature_share": -0.1}, {"temperature_share": math.nan},
         {"temperature_share": 0.5, "evaluation_share": 0.5},
     ):  # fmt: skip
         with pytest.raises(InvalidParameter, match="temperature_share"):
-            begin(plan(name, design=shares))
-    begin(plan(name, design={"temperature_share": 0.4, "evaluation_share": 0.5}))
+            Run(plan(name, design=shares))
+    Run(plan(name, design={"temperature_share": 0.4, "evaluation_share": 0.5}))
 
 
 def test_the_recipe_passes_it_on() -> None:

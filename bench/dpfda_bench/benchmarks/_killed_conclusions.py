@@ -69,7 +69,7 @@ def _study(collector: CollectorProcess, found: Killed, moments: Any) -> None:
         n_people=_PEOPLE,
         encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
         classes=(0, 1),
-        design={"name": "questions", "center_known": True, "evaluation_share": 0.5},
+        design={"name": "answers", "center_known": True, "evaluation_share": 0.5},
         seed=found.acknowledged,
     )
     study = collector.create(plan)

@@ -1,4 +1,4 @@
-"""How far the recipe's choice of a design is from the better of both, on the tasks of `local`.
+"""How far the recipe's choice of a design is from the better of both, on two classes of `local`.
 
 Studies of yes-or-no answers and of vectors are simulated on the same people with the same seeds. A
 regret is the mean error of the design that `plan_study` chooses less that of the better one, in
@@ -28,6 +28,7 @@ from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"mean_regret": at_most(1.0)}
 _REPLICATIONS, _FEW = 10, 2
+_DESIGNS = ("answers", "vectors")
 
 
 def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE) -> Outcome:
@@ -36,7 +37,7 @@ def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE
     notes = ["Errors in %. Better of both by mean error, which flatters it by its own noise."]
     replications = _FEW if quick else _REPLICATIONS
     for problem in problems():
-        if only and problem.name not in only:
+        if problem.n_classes != 2 or (only and problem.name not in only):
             continue
         try:
             rows += [_row(problem, epsilon, sweep, replications) for epsilon in problem.goals]
@@ -68,11 +69,10 @@ def _row(problem: Problem, epsilon: float, sweep: Sweep, replications: int) -> d
 def errors(problem: Problem, epsilon: float, seed: int) -> tuple[str, dict[str, float]]:
     """The design that the recipe chooses, and the errors of both in % on people not asked."""
     X, y, others, truth = problem.draw(seed)
-    classes = tuple(range(problem.n_classes))
-    plan = plan_study(len(y), epsilon, classes=classes, seed=seed, **problem.facts)
+    plan = plan_study(len(y), epsilon, classes=(0, 1), seed=seed, **problem.facts)
     features = plan.encoder.encode(others)
     found = {}
-    for name in designs(problem):
+    for name in _DESIGNS:
         own = with_design(plan, name)
         model = simulate(own, people_from(own, X, y), source=SimulationSource(seed)).model
         found[name] = 100 * float(np.mean(model.decide(features) != truth))
@@ -84,13 +84,5 @@ def with_design(plan: StudyPlan, name: str) -> StudyPlan:
     if plan.design["name"] == name:
         return plan
     kind = Design.named(name)
-    facts = ["ordered", "center_known", "evaluation_share", "n_features", "class_share"]
-    facts += ["spread_differs"] * (name != "answers")
-    told = {fact: plan.design[fact] for fact in facts if plan.design.get(fact) is not None}
+    told = {fact: value for fact, value in plan.design.items() if fact != "name"}
     return replace(plan, design=kind(**told).settled(plan.encoder).to_dict())  # type: ignore[attr-defined]
-
-
-def designs(problem: Problem) -> tuple[str, str]:
-    """Names of the two that are compared."""
-    answered = problem.n_classes == 2 and not problem.facts.get("spread_differs")
-    return ("answers" if answered else "questions"), "vectors"

@@ -14,16 +14,16 @@ from dpfda.datasets import simulate_001
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd, encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import begin
 from dpfda.protocol.server import Server
+from dpfda.protocol.study import Run
 from dpfda.protocol.task import Task
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import gathered
 
 GOALS: dict[str, Goal] = {
-    "questions_1_percent_costs": at_most(0.02),
-    "questions_5_percent_costs": at_most(0.05),
+    "answers_1_percent_costs": at_most(0.02),
+    "answers_5_percent_costs": at_most(0.05),
     "mrma_1_percent_costs": at_most(0.02),
     "mrma_5_percent_costs": at_most(0.05),
 }
@@ -38,7 +38,7 @@ _ENCODER = CurveEncoder("cosine", n_basis=4, rescale="clip", scale=6.0)
 _DESIGNS: dict[str, dict[str, Any]] = {
     "moments": {"name": "moments"},
     "mrma": {"name": "mrma", "n_classifiers": 20},
-    "questions": {"name": "questions"},
+    "answers": {"name": "answers"},
 }
 
 
@@ -107,7 +107,7 @@ def _error(
 def _model(plan: StudyPlan, asked: Callable[[Task], FloatArray], defense: str) -> Any:
     """What a study ends with whose tasks are `asked` of everybody, a phase at a time."""
     if defense == "none":  # every reply is believed: it goes into the sums as it comes
-        study = begin(plan)
+        study = Run(plan)
         while not study.finished:
             task = study.tasks(0, study.quota)
             study.absorb(task, asked(task))

@@ -1,4 +1,4 @@
-"""Probabilities of question studies: the model's own doubt is in them."""
+"""Probabilities of local studies: the model's own doubt is in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
-from dpfda.questions import estimation
 
 PARTS = {
     "encoder": CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
@@ -89,16 +88,3 @@ def test_probabilities_of_curves_are_calibrated() -> None:
         place = np.minimum((10 * chance).astype(int), 9)
         off.append(np.abs(np.bincount(place, chance - happened, 10)).sum() / len(chance))
     assert np.mean(off) < 0.07
-
-
-def test_columns_that_may_say_the_same_twice_count_less() -> None:
-    """0.4 where nobody was asked about two stumps, the more the better their products are known."""
-    asked = np.full(3, 400.0)
-    sums = {"total": np.array([80.0, 2, -3]), "asked": asked, "alpha": 0.5, "whiten": True}
-    none, many = np.zeros((3, 3)), np.full((3, 3), 600.0)
-    few = estimation.direction(**sums, pair_total=none, pair_asked=none, ordered=False)
-    known = estimation.direction(**sums, pair_total=none, pair_asked=many, ordered=False)
-    curves = estimation.direction(**sums, pair_total=none, pair_asked=none, ordered=True)
-    assert few.damping == 0.4
-    assert known.damping == pytest.approx(0.4 + 0.6 * 0.02 / (0.02 + 1 / 150))
-    assert curves.damping == 1.0

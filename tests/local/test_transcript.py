@@ -29,7 +29,7 @@ def plan_at(epsilon: float, **design: Any) -> StudyPlan:
         n_people=6000,  # enough for every phase at the smallest ε
         encoder=IDENTITY,
         classes=(0, 1),
-        design={"name": "questions", "scales": (0.3, 0.3, 0.2), "spread_differs": True} | design,
+        design={"name": "answers", "spread_differs": True} | design,
     )
 
 
@@ -42,13 +42,14 @@ def attacked(plan: StudyPlan, task: Task, *, claim: float | None = None) -> Audi
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_every_phase_keeps_epsilon(epsilon: float) -> None:
-    """Server states fixed by other people's replies; two neighboring people; every phase."""
-    plan = plan_at(epsilon, evaluation_share=0.1)
+    """Server states fixed by other people's replies; two neighboring people; every question."""
+    plan = plan_at(epsilon, evaluation_share=0.1, temperature_share=0.1)
     server, source, seen = Server(plan), SimulationSource(0), set()
     rng = np.random.default_rng(0)
     while not server.finished:
-        start, kind = server.issued, server.kind
+        start, phase = server.issued, server.kind
         task = server.issue(server.wanted)
+        kind = phase, task.width, getattr(task, "uses_label", None)
         if kind not in seen:
             seen.add(kind)
             result = attacked(plan, task)
@@ -57,7 +58,10 @@ def test_every_phase_keeps_epsilon(epsilon: float) -> None:
         z = rng.uniform(-1, 1, (task.people, 3))
         reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
         server.receive(reply.values, start=start)
-    assert seen == {"center", "width", "direction", "intercept", "evaluation"}
+    several = {("answers", 2, True), ("answers", 3, True), ("temperature", 3, None)}
+    assert seen == {("answers", 1, False), ("answers", 1, True), ("evaluation", 1, None)} | (
+        several if epsilon > 1 else {("temperature", 1, None)}
+    )
 
 
 def test_the_audit_is_not_blind() -> None:

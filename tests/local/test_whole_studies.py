@@ -1,9 +1,8 @@
-"""Question, moment and label studies, from the first person to the last."""
+"""Studies of answers, moments and labels, from the first person to the last."""
 
 import numpy as np
 import pytest
 
-from dpfda import questions  # noqa: F401 (registers the designs)
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
@@ -11,18 +10,17 @@ from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import Person, Server, StudyPlan, Task
 from dpfda.simulate import simulate
 
-SCALES = (1 / 3, 1 / 3, 1 / 6, 1 / 9)
 IDENTITY = CurveEncoder("identity", n_basis=4, rescale="clip", scale=1.0)
-QUESTIONS = {"name": "questions", "scales": SCALES}
+ANSWERS = {"name": "answers"}
 DESIGNS = [
-    QUESTIONS,
-    QUESTIONS | {"center_known": True, "evaluation_share": 0.2},
+    ANSWERS,
+    ANSWERS | {"center_known": True, "evaluation_share": 0.2},
     {"name": "moments"},
 ]
 
 
 def make_plan(n_people=2000, epsilon=2.0, design=None, classes=(0, 1), **changes):
-    design = design if design is not None else QUESTIONS
+    design = design if design is not None else ANSWERS
     return StudyPlan(
         epsilon=epsilon,
         n_people=n_people,
@@ -68,7 +66,7 @@ def test_finds_a_center_that_is_off():
     test_z, test_y = crowd(4000, seed=1, shift=0.3)
     errors = {}
     for known in (True, False):
-        design = QUESTIONS | {"center_known": known, "n_features": 1}
+        design = ANSWERS | {"center_known": known, "n_features": 1}
         model = run(make_plan(6000, 1.0, design=design), z, y).model
         errors[known] = np.mean(model.decide(test_z) != test_y)
     assert errors[False] < errors[True]
@@ -87,7 +85,7 @@ def test_labels_only_uses_all_of_epsilon_for_the_label():
 
 def test_three_classes_by_one_against_the_rest():
     z, y = crowd(9000, classes=3)
-    for design in (QUESTIONS, {"name": "moments"}):
+    for design in ({"name": "vectors"}, {"name": "moments"}):
         model = run(make_plan(9000, 4.0, design=design, classes=("a", "b", "c")), z, y).model
         test_z, test_y = crowd(4000, seed=1, classes=3)
         majority = 1 - np.bincount(test_y).max() / len(test_y)
@@ -137,7 +135,7 @@ def test_one_class_only_and_constant_features(design):
 
 def test_honest_error_estimate_covers_the_truth():
     """The last fresh group sees the finished model: its 99.9 % interval holds the true error."""
-    design = QUESTIONS | {"evaluation_share": 0.5}
+    design = ANSWERS | {"evaluation_share": 0.5}
     test_z, test_y = crowd(50_000, seed=99)
     for seed in range(5):
         z, y = crowd(4000, seed=seed)
@@ -148,23 +146,22 @@ def test_honest_error_estimate_covers_the_truth():
         assert low < np.mean(server.model.decide(test_z) != test_y) < high
 
 
-def test_correlations_have_intervals():
+def test_moments_have_intervals():
     z, y = crowd(4000)
-    server = run(make_plan(4000, 2.0, design=QUESTIONS | {"center_known": True}), z, y)
-    lead = server.findings.features[0][0]
-    truth = np.mean((2 * y - 1) * np.sign(z[:, 0]))
-    low, high = lead.interval(0.9999)
-    assert low < truth < high
-    assert all(e.standard_error < np.inf for e in server.findings.intercepts)
+    server = run(make_plan(4000, 2.0, design={"name": "moments"}), z, y)
+    for j, found in enumerate(server.findings.features[0]):
+        low, high = found.interval(0.9999)
+        assert low < np.mean((2 * y - 1) * z[:, j]) < high
+        assert found.people == 4000
 
 
 def test_state_does_not_grow_with_people():
     import msgspec
 
     sizes = []
-    for n in (1000, 4000):
+    for n in (4000, 16_000):  # in as many phases
         z, y = crowd(n)
-        state = run(make_plan(n, design=QUESTIONS | {"n_features": 3}), z, y).state()
+        state = run(make_plan(n, design=ANSWERS | {"n_features": 3}), z, y).state()
         sizes.append(len(msgspec.json.encode(state["run"])))
     assert abs(sizes[1] - sizes[0]) < 0.1 * sizes[0]
 
@@ -203,11 +200,7 @@ def test_tasks_travel_as_plain_values(design):
     )
 
 
-@pytest.mark.parametrize("scales", [SCALES[:3], (*SCALES, 0.1)])
-def test_scales_of_the_wrong_length_are_refused(scales):
-    plan = make_plan(design={"name": "questions", "scales": scales})
-    told = f"scales must be one number for each of the encoder's 4 features, got '{len(scales)} of"
-    with pytest.raises(InvalidParameter, match=told):
-        Server(plan)
+@pytest.mark.parametrize("name", ["answers", "vectors"])
+def test_more_features_than_there_are_are_refused(name):
     with pytest.raises(InvalidParameter, match="n_features must be an integer from 1 to 4"):
-        Server(make_plan(design={"name": "questions", "n_features": 5}))
+        Server(make_plan(design={"name": name, "n_features": 5}))
