@@ -27,7 +27,7 @@ TESTS = [
     "tests/protocol/test_person.py",
     "tests/protocol/test_plan.py",
     "tests/central/test_first_use.py",
-    "tests/questions/test_studies.py",
+    "tests/local/test_whole_studies.py",
     "tests/regression/test_methods.py",
     "tests/boosting/test_owner.py",
 ]

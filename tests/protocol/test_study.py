@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -259,3 +260,37 @@ def test_a_finished_study_asks_nothing() -> None:
     for ask in (server.close_phase, lambda: server.run.tasks(0, 1)):
         with pytest.raises(ProtocolError, match="finished"):
             ask()
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), ("low", "middle", "high")])
+def test_studies_of_one_phase_are_joined_by_their_sums(classes: tuple[str, ...]) -> None:
+    plan = replace(small_studies()["moments"], n_people=12, classes=classes)
+    runs, replied, asked = [], [], []
+    for seed in range(3):
+        run, generator = Run(plan), np.random.default_rng(seed)
+        task = run.tasks(0, 12)
+        reply = generator.normal(size=(12, task.width))
+        run.absorb(task, reply)
+        run.close()
+        runs.append(run)
+        replied.append(reply)
+        asked.append(task.positive if len(classes) > 2 else np.zeros(12))
+    before = runs[2].result.model.to_json()
+    whole = runs[2].joined_by(runs[1].joined_by(runs[0].summaries).summaries)
+    every, score = np.concatenate(replied), np.concatenate(asked)
+    for m, row in enumerate(whole.result.model.coefficients):
+        np.testing.assert_allclose(row, every[score == m].mean(axis=0), rtol=1e-12)
+        assert whole.result.findings.features[m][0].people == (score == m).sum()
+    assert runs[2].result.model.to_json() == before
+    with pytest.raises(ValueError, match="argument"):  # another number of phases
+        whole.joined_by([])
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_study_whose_answers_decide_what_is_asked_is_not_joined() -> None:
+    run = ended(Server(PLAN)).run
+    others = [
+        {"total": 3 - summary["total"], "people": summary["people"]} for summary in run.summaries
+    ]
+    with pytest.raises(ChangedStudy, match="asked something else"):
+        run.joined_by(others)
