@@ -31,7 +31,7 @@ def test_beliefs_are_changed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     seen = []
 
     def regret(seed: int) -> float:
-        seen.append((prior._NOTHING, prior._OWN))
+        seen.append((prior.NOTHING, prior.OWN_WIDTH))
         return 0.5
 
     monkeypatch.setattr(beliefs, "_regret", regret)
@@ -40,4 +40,4 @@ def test_beliefs_are_changed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(outcome.rows) == 1 + 2 * len(beliefs.BELIEFS)
     assert (0.2, 0.55) in seen
     assert (0.1, 1.1) in seen
-    assert (prior._NOTHING, prior._OWN) == (0.1, 0.55)
+    assert (prior.NOTHING, prior.OWN_WIDTH) == (0.1, 0.55)

@@ -22,15 +22,15 @@ from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"largest_change": at_most(0.05)}
 BELIEFS = {
-    "_THIRD": "the first feature's width",
-    "_FALLS": "how fast widths fall",
-    "_OWN": "a feature's own part in its width",
-    "_MIDDLES": "how far middles are from 0",
-    "_LEVEL": "how far levels are from the middle of the range",
-    "_APART": "how far classes are apart",
-    "_NOTHING": "how likely it is that nothing says anything",
-    "_BALANCED": "how likely equal classes are",
-    "_UNEVEN": "how uneven others are",
+    "WIDTH": "the first feature's width",
+    "FALLS": "how fast widths fall",
+    "OWN_WIDTH": "a feature's own part in its width",
+    "MIDDLES": "how far middles are from 0",
+    "LEVEL": "how far levels are from the middle of the range",
+    "APART": "how far classes are apart",
+    "NOTHING": "how likely it is that nothing says anything",
+    "BALANCED": "how likely equal classes are",
+    "UNEVEN": "how uneven others are",
 }
 _PROBLEMS, _FEW = 64, 2
 
@@ -75,13 +75,13 @@ def changed_value(name: str, factor: float) -> Any:
     """A belief that many times as large; of a logarithm, what it is the logarithm of.
 
     Examples:
-        >>> round(changed_value("_NOTHING", 2.0), 3), changed_value("_BALANCED", 2.0)
+        >>> round(changed_value("NOTHING", 2.0), 3), changed_value("BALANCED", 2.0)
         (0.2, 0.95)
     """
     value = getattr(beliefs, name)
-    if name == "_THIRD":
+    if name == "WIDTH":
         return value + np.log(factor)
-    return min(factor * value, 0.95) if name == "_BALANCED" else factor * value
+    return min(factor * value, 0.95) if name == "BALANCED" else factor * value
 
 
 def _regret(seed: int) -> float:

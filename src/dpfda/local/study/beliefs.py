@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, gammaln, ndtr
+from scipy.special import gammaincinv, gammaln, ndtr
 
 from dpfda._validate import FloatArray, IntArray
 
@@ -25,34 +25,39 @@ _WIDTHS = np.array([0.25, -0.85, -1.95, -3.05, -4.15])
 _WIDTH_ODDS = np.array([0.25, 0.3, 0.2, 0.15, 0.1])
 """Logarithm of the first feature's width beside a third of the public range's half: a range that is
 just wide enough, or up to sixty times too wide. The wider, the rarer."""
-_THIRD = np.log(0.3)
-_FALLS = np.array([0.0, 1.0, 2.0])
+WIDTH = np.log(0.3)
+"""Of the first feature beside the public range's half, as a logarithm: a third."""
+FALLS = np.array([0.0, 1.0, 2.0])
 """Widths fall like (1 + j)^-fall: as those of noise, of continuous and of smooth curves."""
-_OWN = 0.55
+OWN_WIDTH = 0.55
 """A feature's width may be 1.7 times what the common numbers say, or as much less."""
-_MIDDLES = np.array([0.5, 1.5, 4.0])
+MIDDLES = np.array([0.5, 1.5, 4.0])
 """How far middles are from 0, in units of the feature's width: curves have a mean of their own."""
-_LEVEL = 0.4
+LEVEL = 0.4
 """Of the public range's half: a level, or a column of a table, may lie anywhere in its range."""
 _EXACT = 0.05
 """Of a width: how far a middle that is 0 by construction may be from it."""
-_APART, _TAILS = 0.4, 3.0
+APART, _TAILS = 0.4, 3.0
 """Classes that differ in a feature are about one width apart (2 d), seldom three: a Student law
 with so many degrees of freedom."""
 _WIDER, _OWN_WIDER = np.array([-0.5, 0.0, 0.5]), 0.25
 """Where classes may differ in spread: a class that is wider in one feature is so in others; r is
 one of the first numbers, common to all, give or take the second."""
-_NOTHING = 0.1
+NOTHING = 0.1
 """How likely it is that no feature says anything of the label: few hold a study of nothing."""
-_MATTER = (1.0, 3.0)
+MATTER = (1.0, 3.0)
 """Otherwise: so many features do, or all of them."""
 _ORDERS = (0.0, 1.0, 2.0, 4.0)
 """In ordered features, the first rather than the last: falling like (1 + j)^-order."""
 _ALMOST = 0.98
 """How likely a feature is to matter, at most."""
-_BALANCED, _NEARLY, _UNEVEN = 0.5, 0.15, 1.4
+BALANCED, NEARLY, UNEVEN = 0.5, 0.15, 1.4
 """Classes are as often made to be equally frequent (their log-odds within 0.15 of 0) as not (within
 1.4: from one in five to four in five, seldom one in twenty)."""
+EVEN = 0.2
+"""Of what is asked: about everything alike, so that a wrong belief is noticed."""
+FIRST_LOG_ODDS = np.array([-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0])
+"""Values of logit π that a study begins with."""
 _HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -84,8 +89,8 @@ class Beliefs:
     @cached_property
     def common(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """All combinations of what features have in common: width, fall, middle, wider class."""
-        falls = _FALLS if any(self.turns) else _FALLS[:1]
-        middles = np.array([_EXACT]) if self.center_known else _MIDDLES
+        falls = FALLS if any(self.turns) else FALLS[:1]
+        middles = np.array([_EXACT]) if self.center_known else MIDDLES
         wider = _WIDER if self.spread_differs else np.zeros(1)
         every = np.meshgrid(_WIDTHS, falls, middles, wider, indexing="ij")
         width, fall, middle, wider = (one.ravel() for one in every)
@@ -102,7 +107,7 @@ class Beliefs:
         """Hypotheses: how likely each feature is to say something, shape (hypotheses, d)."""
         place = 1.0 + np.array(self.turns)
         orders = _ORDERS if self.ordered else _ORDERS[:1]
-        numbers = (*(number for number in _MATTER if number < self.features), self.features)
+        numbers = (*(number for number in MATTER if number < self.features), self.features)
         some = [_adding_up(place**-order, number) for order in orders for number in numbers]
         return np.array([np.zeros(self.features), *some])
 
@@ -110,26 +115,26 @@ class Beliefs:
     def hypothesis_odds(self) -> FloatArray:
         """How likely each hypothesis is; the first is that nothing says anything."""
         some = len(self.included) - 1
-        return np.array([_NOTHING] + [(1 - _NOTHING) / some] * some)
+        return np.array([NOTHING] + [(1 - NOTHING) / some] * some)
 
     def width_means(self, feature: int) -> FloatArray:
         """Of log s_j, for each combination."""
         width, fall, *_ = self.common
-        return np.asarray(_THIRD + width - fall * np.log1p(self.turns[feature]))
+        return np.asarray(WIDTH + width - fall * np.log1p(self.turns[feature]))
 
     def places(self, feature: int, normals: FloatArray) -> FloatArray:
         """Draws of (m, log s) as the beliefs have it, from rows of three standard normals."""
         which = self._which(normals)
-        width = self.width_means(feature)[which] + _OWN * normals[:, 1]
-        spread = _LEVEL if self._anywhere(feature) else np.exp(width) * self.common[2][which]
+        width = self.width_means(feature)[which] + OWN_WIDTH * normals[:, 1]
+        spread = LEVEL if self._anywhere(feature) else np.exp(width) * self.common[2][which]
         return np.column_stack([spread * normals[:, 2], width])
 
     def log_places(self, feature: int, places: FloatArray) -> FloatArray:
         """Log density of (m, log s) given each combination, shape (n, combinations)."""
         middle, width = places[:, 0, None], places[:, 1, None]
-        own = _log_normal(width - self.width_means(feature), _OWN)
+        own = _log_normal(width - self.width_means(feature), OWN_WIDTH)
         if self._anywhere(feature):
-            return np.asarray(own + _log_normal(middle, _LEVEL))
+            return np.asarray(own + _log_normal(middle, LEVEL))
         return np.asarray(own + _log_normal(middle, np.exp(width) * self.common[2]))
 
     def spreads(self, normals: FloatArray) -> FloatArray:
@@ -155,33 +160,32 @@ class Beliefs:
         middles = (log_odds[1:] + log_odds[:-1]) / 2
         edges = np.concatenate([[2 * log_odds[0] - middles[0]], middles])
         edges = np.append(edges, 2 * log_odds[-1] - middles[-1])
-        even, uneven = (np.diff(ndtr(edges / spread)) for spread in (_NEARLY, _UNEVEN))
-        return np.asarray(_BALANCED * even + (1 - _BALANCED) * uneven)
+        even, uneven = (np.diff(ndtr(edges / spread)) for spread in (NEARLY, UNEVEN))
+        return np.asarray(BALANCED * even + (1 - BALANCED) * uneven)
 
 
 def differences(normals: FloatArray, chances: FloatArray) -> FloatArray:
     """Draws of d where a feature says something, from normals and chances (of the tails)."""
-    from scipy.special import gammaincinv
-
     stretched = gammaincinv(_TAILS / 2, np.clip(chances, 1e-6, 1 - 1e-6)) * 2 / _TAILS
-    return np.asarray(_APART * normals / np.sqrt(stretched))
+    return np.asarray(APART * normals / np.sqrt(stretched))
 
 
 def log_differences(d: FloatArray) -> FloatArray:
     """Log density of d where a feature says something."""
     scale = gammaln((_TAILS + 1) / 2) - gammaln(_TAILS / 2) - 0.5 * np.log(_TAILS * np.pi)
-    tail = -(_TAILS + 1) / 2 * np.log1p((d / _APART) ** 2 / _TAILS)
-    return np.asarray(scale - np.log(_APART) + tail)
+    tail = -(_TAILS + 1) / 2 * np.log1p((d / APART) ** 2 / _TAILS)
+    return np.asarray(scale - np.log(APART) + tail)
 
 
-def first_log_odds() -> FloatArray:
-    """Values of logit π that a study begins with."""
-    return np.array([-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0])
+def evidence(before: float, after: float) -> float:
+    """Posterior probability of a signal if it were 1/2 before, from those of no signal.
 
-
-def as_shares(log_odds: FloatArray) -> FloatArray:
-    """π."""
-    return np.asarray(expit(log_odds))
+    Examples:
+        >>> evidence(0.1, 0.1), round(evidence(0.1, 0.01), 3)
+        (0.5, 0.917)
+    """
+    some = (1 - after) / (1 - before)
+    return float(some / (some + after / before))
 
 
 def _adding_up(weights: FloatArray, number: float) -> FloatArray:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln, logit, logsumexp, ndtr, ndtri
+from scipy.special import expit, gammaincinv, gammaln, logit, logsumexp, ndtr, ndtri
 from scipy.stats import qmc
 
 from dpfda._validate import FloatArray
@@ -31,10 +31,8 @@ _STUDENT = 6.0  # degrees of freedom of their law
 _SHARES, _REACH = 9, 3.0  # values of logit π, and how many deviations they reach
 _WIDEST = 30.0  # |log s|: beyond that numbers are not normal, and no belief is there
 _CLOSER = 0.35  # of the distance of two values: the least deviation that is seen between them
-_FEW_SHARES, _AT_AN_END = (
-    3.0,
-    0.02,
-)  # values that carry the weight; most weight of the first or last
+_FEW_SHARES = 3.0  # values of logit π that carry the weight, at least
+_AT_AN_END = 0.02  # weight of the first or the last, at most
 _LEAST = 1e-300
 
 
@@ -132,7 +130,7 @@ class Posterior:
         self._labels: list[Labels] = []
         self._halves = _Half(beliefs, says=True), _Half(beliefs, says=False)
         if beliefs.class_share is None:
-            self._log_odds = prior.first_log_odds()
+            self._log_odds = prior.FIRST_LOG_ODDS
         else:
             self._log_odds = np.array([logit(beliefs.class_share)])
         self._weigh()
@@ -159,7 +157,7 @@ class Posterior:
     @property
     def shares(self) -> FloatArray:
         """Values of π."""
-        return prior.as_shares(self._log_odds)
+        return np.asarray(expit(self._log_odds))
 
     @property
     def log_odds(self) -> tuple[float, float]:
@@ -234,9 +232,7 @@ class Posterior:
     @property
     def evidence(self) -> float:
         """How likely it is that any feature says something, if it was as likely as not before."""
-        before = self.beliefs.hypothesis_odds[0]
-        some = (1 - self.hypotheses[0]) / (1 - before)
-        return float(some / (some + self.hypotheses[0] / before))
+        return prior.evidence(self.beliefs.hypothesis_odds[0], self.hypotheses[0])
 
 
 def _peaked(logs: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 
 from dpfda._validate import FloatArray
+from dpfda.local.study.beliefs import BALANCED, EVEN, NEARLY, UNEVEN
 from dpfda.local.study.moments import FeatureMap, entry_noise, public_rows
 from dpfda.local.study.slopes import Event, Family, Slopes, priors
 
 _RADIUS = 0.8
 """Vectors are cut at this share of their root mean square length: longer ones cost everybody."""
-_EVEN = 0.2  # of what reports tell: of all directions alike, so that a wrong belief is noticed
 _PATIENCE = 1.2  # standard deviations of a number's residual that are not cut: skew moves a mean
 _MOST_EXPLAINED = 0.9  # of a number's variance, or of that of a direction, by classes
 _FEWEST = 0.1  # least share of a class, in units of 1/K
@@ -130,7 +130,7 @@ def _attentive(covariance: FloatArray, answers: float) -> tuple[FloatArray, Floa
     """Directions of ψ, weights of 1 and of these, and where to cut, for least doubt about θ."""
     values, vectors = np.linalg.eigh(covariance[1:, 1:])
     unknown = np.maximum(np.r_[covariance[0, 0], values[::-1]], _LEAST)
-    share = (1 - _EVEN) * poured(unknown, answers) + _EVEN / len(unknown)
+    share = (1 - EVEN) * poured(unknown, answers) + EVEN / len(unknown)
     weights = np.sqrt(share / share.max())
     return vectors[:, ::-1].T, weights, _RADIUS * float(np.linalg.norm(weights))
 
@@ -184,8 +184,7 @@ class TwoClasses(Kind):
     statistic = "residual"
     totals = np.geomspace(0.1, 30.0, 6)
     """Of |θ|²: classes that overlap by nearly half, or hardly at all."""
-    constants = ((0.15**2, 0.5), (1.4**2, 0.5))
-    """Classes are as often made to be equally frequent as not, as for a study of answers."""
+    constants = ((NEARLY**2, BALANCED), (UNEVEN**2, 1 - BALANCED))
 
     def __init__(self, epsilon: float, share: float | None) -> None:
         super().__init__(epsilon)

@@ -66,11 +66,7 @@ def _findings(
     middle, log_width, d, r = np.moveaxis(cloud.points, 2, 0)
     slopes = 2 * d / np.exp(log_width)
     share, doubt = posterior.share
-    learnt, lie, title = (
-        [d],
-        [middle],
-        "how far apart are the classes? (half, in standard deviations)",
-    )
+    learnt, lie, title = [d], [middle], _TITLE
     if posterior.beliefs.spread_differs:
         learnt, lie = [d, r], [middle, _HALF * np.exp(log_width)]
         title += "; of distances, which class is wider? (half the log ratio)"

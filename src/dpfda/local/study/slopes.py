@@ -22,13 +22,10 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp, xlogy
 
 from dpfda._validate import FloatArray
+from dpfda.local.study import beliefs as prior
 
-_NOTHING = 0.1
-"""How likely it is that there are no slopes: few hold a study of nothing."""
-_FALLS = np.array([0.0, 1.0, 2.0])
+_POWERS = np.array([0.0, 1.0, 2.0])
 """Slopes fall with the importance of their direction: not at all, or like one of its powers."""
-_MATTER = (1.0, 3.0)
-"""As likely as all: so many features matter, by coefficients of their own or by their means."""
 _DISCREPANCY = 0.3
 """Of the variance of a signal: how far the working model may be wrong about it."""
 _ROUNDS = 2  # of weighing all events again after a batch
@@ -126,9 +123,9 @@ class Sparse(Family):
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
         """Near: by the best law under which numbers are independent (variational Bayes)."""
         inner, pull = self.basis.T @ precision @ self.basis, pull @ self.basis
-        own, prior = np.einsum("gmii->gmi", inner), self.variances[:, None]
-        spread, odds = 1 / (own + 1 / prior), logit(self.matter)
-        gain = 0.5 * np.log(spread / prior)
+        own, wide = np.einsum("gmii->gmi", inner), self.variances[:, None]
+        spread, odds = 1 / (own + 1 / wide), logit(self.matter)
+        gain = 0.5 * np.log(spread / wide)
         mean = means @ np.linalg.inv(self.basis).T
         there, value = np.ones_like(odds), mean.copy()
         for _ in range(_SWEEPS):
@@ -142,7 +139,7 @@ class Sparse(Family):
         variance = there[:, None] * square - mean**2
         fit = (pull * mean - 0.5 * own * variance).sum(axis=(1, 2))
         fit -= 0.5 * np.einsum("gmi,gmij,gmj->g", mean, inner, mean)
-        fit += (there[:, None] * (0.5 + gain - 0.5 * square / prior)).sum(axis=(1, 2))
+        fit += (there[:, None] * (0.5 + gain - 0.5 * square / wide)).sum(axis=(1, 2))
         fit -= xlogy(there, there / self.matter).sum(axis=1)
         fit -= xlogy(1 - there, (1 - there) / (1 - self.matter)).sum(axis=1)
         spreads = np.einsum("ij,gmj,kj->gmik", self.basis, variance, self.basis)
@@ -164,10 +161,10 @@ def priors(
         bases: in which few numbers may matter.
     """
     q = len(importance)
-    falls = (importance / importance.mean()) ** _FALLS[:, None]
+    falls = (importance / importance.mean()) ** _POWERS[:, None]
     falls = falls / falls.sum(axis=1, keepdims=True)
-    few = [number for number in _MATTER if 2 * number < q]
-    odds = (1 - _NOTHING) / (1 + len(few) * len(bases))
+    few = [number for number in prior.MATTER if 2 * number < q]  # each as likely as all
+    odds = (1 - prior.NOTHING) / (1 + len(few) * len(bases))
 
     def family(slopes: FloatArray, chance: float, **sparse: FloatArray) -> Family:
         whole = [np.column_stack([np.full(len(slopes), one), slopes]) for one, _ in constants]
@@ -175,7 +172,7 @@ def priors(
         both = np.concatenate(whole), np.concatenate(likely)
         return Sparse(*both, **sparse) if sparse else Dense(*both)
 
-    found = [family(np.full((1, q), _TINY), _NOTHING)]
+    found = [family(np.full((1, q), _TINY), prior.NOTHING)]
     found.append(family((totals[:, None, None] * falls).reshape(-1, q), odds))
     for number in few:
         matter = np.full((len(totals) * len(constants), q + 1), number / q)
@@ -257,9 +254,7 @@ class Slopes:
     def evidence(self) -> float:
         """How likely it is that there are slopes, if it was as likely as not before."""
         nothing = len(self._families[0].odds)
-        before, after = self._odds[:nothing].sum(), self._weights[:nothing].sum()
-        some = (1 - after) / (1 - before)
-        return float(some / (some + after / before))
+        return prior.evidence(self._odds[:nothing].sum(), self._weights[:nothing].sum())
 
 
 def _square(slope: FloatArray) -> FloatArray:

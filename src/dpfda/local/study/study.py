@@ -45,9 +45,8 @@ _LEAST = 25
 _FEWEST = 5
 """People of one kind of question, unless there are fewer in all: a phase of one waits for one."""
 _FIRST, _LAST = 0.4, 1.6  # sizes of the first and the last beside their mean
-_BELOW = (
-    -2.0
-)  # a threshold that every feature exceeds: such an answer, with the label, is the label
+_BELOW = -2.0
+"""A threshold that every feature exceeds: such an answer, with the label, is the label."""
 
 _SoFar = Callable[[], Result]
 

@@ -9,9 +9,9 @@ sure the classifier may be, and others how good it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,6 @@ _ERRORS, _LEAST_ERROR = 3.0, 0.5
 """Errors of a number that are told apart: so many times what is expected of them, and that is so
 much of what the number varies at least."""
 
-_SoFar = Callable[[], Result]
-
 
 @study("vectors")
 def vectors(design: VectorDesign, plan: StudyPlan) -> Study:
@@ -94,19 +92,34 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
     for number, step in enumerate(steps):
         told = yield known.about_columns(step, [*steps[number + 1 :], *left])
         known.told_columns(step.kind, told)
+    known.begin()
     rest = left[0].people
     for size in batch_sizes(rest, most=known.kind.batches):
         rest -= size
-        asked = known.kind.ask(known.slopes, rest + size)
-        fields = known.kind.fields(asked, known.seen) | {"weights": asked.weights}
+        asked = known.kind.ask(known.fit.slopes, rest + size)
+        fields = known.kind.fields(asked, known.fit.seen) | {"weights": asked.weights}
         fields |= {"statistic": known.kind.statistic, "limit": asked.limit}
         then = [Step("vectors", rest), *left[1:]]
         told = yield known.summary("vectors", size, fields, then)
         if told["people"][0]:
             known.heard += int(told["people"][0])
             event = known.kind.event(asked, told["total"], int(told["people"][0]))
-            known.slopes.told(event)
+            known.fit.slopes.told(event)
     return known.result()
+
+
+class Fit(NamedTuple):
+    """Slopes of white features.
+
+    Attributes:
+        slopes: their posterior.
+        white: the features.
+        seen: what people report: the same, after the number that is predicted, if any.
+    """
+
+    slopes: Slopes
+    white: FeatureMap
+    seen: FeatureMap
 
 
 class Known:
@@ -142,7 +155,7 @@ class Known:
         self._mean, self._deviation, self._place = np.zeros(self.d), np.ones(self.d), 0.0
         self._asked: IntArray = np.zeros((self.d, 0), np.int64)
         self._placed, self._together = 0, Correlations(np.eye(d))
-        self._slopes: Slopes | None = None
+        self._fit: Fit | None = None
         if self.targets:
             self.kind: Kind = Numbers(plan.epsilon)
         elif plan.n_classes == 2:
@@ -245,19 +258,25 @@ class Known:
         location, _, width = self._columns.found()
         return FeatureMap.standard(location, width, CLIP)
 
+    def _standardized(self) -> FeatureMap:
+        return self._standard().then(np.diag(1 / self._deviation), self._mean)
+
     def _features(self) -> FeatureMap:
         """Standardized, without what is predicted."""
-        seen = self._standard().then(np.diag(1 / self._deviation), self._mean)
+        seen = self._standardized()
         return seen.then(np.eye(self.d)[self.targets :]) if self.targets else seen
 
-    @property
-    def slopes(self) -> Slopes:
-        """The posterior, of white features as they were known when it was first asked for."""
-        if self._slopes is None:
-            self._slopes = self._begun()
-        return self._slopes
+    def begin(self) -> None:
+        """Reports come next: about white features as they are known by now."""
+        self._fit = self._first_fit()
 
-    def _begun(self) -> Slopes:
+    @property
+    def fit(self) -> Fit:
+        """Of the reports so far; before the first one, of features as they are known by now."""
+        return self._first_fit() if self._fit is None else self._fit
+
+    def _first_fit(self) -> Fit:
+        """Before anybody reported."""
         features, covariance = self._features(), self._together.covariance
         favor = self.favor
         if getattr(self.design, "spread_differs", False):
@@ -270,23 +289,20 @@ class Known:
         into, importance = principal(covariance, favor)
         # Coefficients of few features, or means of few features.
         bases = () if self.design.settled(self.plan.encoder).ordered else (into @ covariance, into)
-        self._white = features.then(into)
-        self.seen = self._white
+        white = seen = features.then(into)
         if self.targets:
-            target = self._standard().then(np.diag(1 / self._deviation), self._mean)
             both = np.vstack([np.eye(self.d)[:1], into @ np.eye(self.d)[1:]])
-            self.seen = target.then(both)
-        found = Slopes(self.kind.priors(importance, bases), self.kind.rows, place=self._place)
+            seen = self._standardized().then(both)
+        slopes = Slopes(self.kind.priors(importance, bases), self.kind.rows, place=self._place)
         share = self.kind.known_share(len(into)) if isinstance(self.kind, TwoClasses) else None
         if share is not None:
-            found.told(share)
-        return found
+            slopes.told(share)
+        return Fit(slopes, white, seen)
 
     def result(self) -> Result:
         """Model and findings by now."""
-        kept = self._slopes
-        scores = self.kind.scores(self.slopes)
-        white, into = self._white, self._white.matrix
+        slopes, white, _ = self.fit
+        scores, into = self.kind.scores(slopes), white.matrix
         rule = white.rule(scores.intercept, scores.slopes)
         errors = np.sqrt(np.einsum("qd,mqr,rd->md", into, scores.covariance, into))
         weights = scores.slopes @ into
@@ -305,32 +321,31 @@ class Known:
             folded=len(self.favor) if len(white.folds) else 0,
         )
         if self.targets:
-            found = self._number(rule, findings, covariances[:, 1:, 1:])
-        else:
-            variances = np.zeros((len(scores.intercept), 1 + into.shape[1]))
-            variances[:, 0] = scores.doubt
-            model = CurveModel(**rule, variances=variances, **self.plan.stamp)
-            guessing = Estimate(*scores.guessing, self.heard) if self.heard else None
-            findings = replace(
-                findings,
-                covariances=list(covariances),
-                guessing=guessing,
-                evidence=self.slopes.evidence if self.heard else None,
-                constant=bool(self.heard) and _one_label(scores.intercept, scores.slopes),
-            )
-            found = Result(model, findings)
-        self._slopes = kept
-        return found
+            return self._number(rule, findings, covariances[:, 1:, 1:], slopes)
+        variances = np.zeros((len(scores.intercept), 1 + into.shape[1]))
+        variances[:, 0] = scores.doubt
+        model = CurveModel(**rule, variances=variances, **self.plan.stamp)
+        guessing = Estimate(*scores.guessing, self.heard) if self.heard else None
+        findings = replace(
+            findings,
+            covariances=list(covariances),
+            guessing=guessing,
+            evidence=slopes.evidence if self.heard else None,
+            constant=bool(self.heard) and _one_label(scores.intercept, scores.slopes),
+        )
+        return Result(model, findings)
 
     @property
     def farthest(self) -> float:
         """Errors of a number beyond it count as such, in units of half its range."""
         assert isinstance(self.kind, Numbers)
-        expected = max(self.kind.residual(self.slopes), _LEAST_ERROR)
+        expected = max(self.kind.residual(self.fit.slopes), _LEAST_ERROR)
         unit = self._columns.found()[2][0] * self._deviation[0]
         return float(min(_ERRORS * unit * expected, 2.0))
 
-    def _number(self, rule: dict[str, Any], findings: Findings, spread: FloatArray) -> Result:
+    def _number(
+        self, rule: dict[str, Any], findings: Findings, spread: FloatArray, known: Slopes
+    ) -> Result:
         location, _, width = (one[0] for one in self._columns.found())
         middle, unit = location + width * self._mean[0], width * self._deviation[0]
         assert self.plan.target_range is not None
@@ -341,7 +356,7 @@ class Known:
         for name in ("coefficients", "centers", "scales"):
             rule[name] = rule[name][:, 1:]
         mean, doubt = (float(half * one[0]) for one in self._columns.widths())
-        slopes, covariance = self.slopes.theta[0, 1:], self.slopes.covariance[0, 1:, 1:]
+        slopes, covariance = known.theta[0, 1:], known.covariance[0, 1:, 1:]
         findings = replace(
             findings,
             covariances=list((half * unit) ** 2 * spread),

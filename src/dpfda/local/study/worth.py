@@ -18,6 +18,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.local.study.answers import above, away
+from dpfda.local.study.beliefs import EVEN
 from dpfda.local.study.design import most_questions
 from dpfda.local.study.posterior import Posterior
 from dpfda.mechanisms.question_response import QuestionResponse
@@ -28,7 +29,6 @@ _DISTANCES = np.array([0.5, 0.9, 1.3, 1.7, 2.2])
 """From the middle, in deviations: tried as well where classes may differ in spread."""
 _GRID = 2.0**-20  # thresholds are multiples of it: machines that round otherwise ask the same
 _STEPS = 8  # parts of a batch; each is asked what is best after those before
-_EVEN = 0.2  # of each batch: asked about everything, so that a wrong belief is noticed
 _MIDDLE = 0.64  # 4 φ(0)²: what an answer at the middle says of d, without noise
 _BEATEN = 0.7  # of the best worth: fewer questions were better, so that more are not tried
 _TARGETS = 4  # d, m, log s, r
@@ -257,21 +257,21 @@ def _spread(best: _Allotted, ahead: _Outlook, *, known: bool) -> Batch:
     at_middle[:, 2] = 1 / rows
     if best.questions > 1:
         beside = (beside + at_middle) / 2 if rows > own else beside
-        even = (1 - _EVEN) * plain / plain.sum() + _EVEN * beside
+        even = (1 - EVEN) * plain / plain.sum() + EVEN * beside
         return Batch(
             best.questions, best.alpha, thresholds, ahead.folds, even, 0 * joined, 0.0, expected
         )
     total = plain.sum() + joined.sum() + best.label
     parts = np.array([_EVEN_PLAIN, _EVEN_JOINED, 0.0 if known else _EVEN_LABEL])
-    parts *= _EVEN / parts.sum()
+    parts *= EVEN / parts.sum()
     return Batch(
         1,
         best.alpha,
         thresholds,
         ahead.folds,
-        (1 - _EVEN) * plain / total + parts[0] * beside,
-        (1 - _EVEN) * joined / total + parts[1] * at_middle,
-        float((1 - _EVEN) * best.label / total + parts[2]),
+        (1 - EVEN) * plain / total + parts[0] * beside,
+        (1 - EVEN) * joined / total + parts[1] * at_middle,
+        float((1 - EVEN) * best.label / total + parts[2]),
         expected,
     )
 
