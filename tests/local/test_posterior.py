@@ -89,3 +89,17 @@ def test_a_share_that_is_public_stays() -> None:
     answered(posterior, (0.1, 0.2, 0.5), 0.4)
     assert posterior.share[0] == pytest.approx(0.2)
     assert posterior.share[1] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("number", [1e4, 1e6])
+def test_weights_of_a_nearly_constant_feature_far_from_0_are_finite(number: float) -> None:
+    """Its middle is 50 widths from 0, and so many people say so: the prior of what is true, over
+    that of where it is looked for, is below the least number."""
+    posterior = Posterior(Beliefs(turns=(1, 2), levels=(False, False)))
+    for _ in range(4):
+        answered(posterior, (0.5, 0.01, 0.4), 0.3, number)
+        cloud = posterior.cloud
+        assert np.isfinite(cloud.points).all()
+        np.testing.assert_allclose(cloud.weights.sum(axis=1), 1)
+        assert posterior.hypotheses.sum() == pytest.approx(1)
+        assert np.isfinite(posterior.says).all()

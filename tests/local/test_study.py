@@ -14,7 +14,8 @@ from dpfda.errors import InvalidParameter
 from dpfda.local.study import rule
 from dpfda.local.study.beliefs import Beliefs
 from dpfda.local.study.posterior import Posterior
-from dpfda.local.study.study import batch_sizes
+from dpfda.local.study.study import batch_sizes, parts_of
+from dpfda.local.study.worth import Batch
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.stump import StumpTask
@@ -249,3 +250,33 @@ def test_slopes_have_intervals_where_widths_are_hardly_known() -> None:
     for feature in range(2):
         inside = np.abs(slopes[feature]) <= half[feature]
         assert cloud.weights[feature, inside].sum() == pytest.approx(0.95, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("people", "plain", "sizes"),
+    [
+        (100, 0.04, [(100, True)]),
+        (100, 0.05, [(5, False), (95, True)]),
+        (100, 0.95, [(95, False), (5, True)]),
+        (100, 0.96, [(100, False)]),
+        (9, 0.5, [(9, True)]),
+        (12, 0.5, [(6, False), (6, True)]),
+        (3, 0.9, [(3, True)]),
+    ],
+)
+def test_nobody_waits_for_a_phase_of_very_few(
+    people: int, plain: float, sizes: list[tuple[int, bool]]
+) -> None:
+    """Fewer than five who would be asked one kind of question are asked the other."""
+    grid = np.linspace(-0.5, 0.5, 5)[None]
+    batch = Batch(
+        questions=1,
+        alpha=0.5,
+        thresholds=grid,
+        folds=np.zeros(0),
+        plain=np.full((1, 5), plain / 5),
+        joined=np.full((1, 5), 0.8 * (1 - plain) / 5),
+        label=0.2 * (1 - plain),
+        expected=(0 * grid, 0 * grid, 0.0),
+    )
+    assert [(part.people, part.uses_label) for part in parts_of(batch, people)] == sizes

@@ -1,0 +1,529 @@
+"""Formulas of the parts of a study, against enumeration, quadrature or draws."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit, logit
+from scipy.stats import multivariate_normal, norm
+
+from dpfda import CurveEncoder
+from dpfda.local.study import beliefs as prior
+from dpfda.local.study import columns, moments, reports, slopes, worth
+from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.moments import Correlations, FeatureMap, entry_noise, public_rows
+from dpfda.local.study.posterior import Posterior
+from dpfda.local.study.vectors import Known
+from dpfda.protocol.findings import Step
+from dpfda.protocol.plan import StudyPlan
+
+# -- reports --------------------------------------------------------------------------------------
+
+
+def known(theta: Any, covariance: Any = None, place: float = 0.0) -> Any:
+    """As if this were the posterior of slopes."""
+    theta = np.atleast_2d(np.asarray(theta, float))
+    m, p = theta.shape
+    spread = np.zeros((m, p, p)) if covariance is None else np.asarray(covariance, float)
+    return SimpleNamespace(theta=theta, covariance=spread, place=place)
+
+
+def shortened(vectors: Any, most: float) -> Any:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors * np.minimum(1.0, most / lengths)
+
+
+def vectors_of(asked: Any) -> Any:
+    """Weighted (1, ψ) of public people, cut at the reach."""
+    rows = public_rows(asked.turn.shape[1])
+    turned = np.column_stack([rows[:, 0], rows[:, 1:] @ asked.turn.T]) * asked.weights
+    return rows, shortened(turned, asked.reach)
+
+
+THETA, OTHER = np.array([[0.4, 1.1, -0.6]]), np.array([[-0.2, 0.5, 0.9]])
+DOUBT = np.diag([0.3, 0.5, 0.1])[None]
+
+
+@pytest.mark.parametrize("theta", [THETA, OTHER])
+def test_mean_reports_of_two_classes(theta: Any) -> None:
+    """Both labels of everybody, as likely as θ makes them; some reports are cut twice."""
+    kind = reports.TwoClasses(1.0, None)
+    asked = kind.ask(known(THETA, DOUBT), 1000)
+    rows, vectors = vectors_of(asked)
+    at, now = expit(rows @ THETA[0]), expit(rows @ theta[0])
+    means = [
+        chance[:, None] * shortened((label - at)[:, None] * vectors, asked.limit)
+        for label, chance in ((1, now), (0, 1 - now))
+    ]
+    mean = sum(means).mean(axis=0) / asked.limit
+    event = kind.event(asked, np.zeros(3), 500)
+    moved = event.expected[0] + event.slope(theta)[0] @ (theta - THETA)[0]
+    np.testing.assert_allclose(moved, mean, atol=1e-6)
+    assert event.noise == pytest.approx([entry_noise(3, 1.0) / 500])
+    cut = np.linalg.norm(vectors, axis=1) >= asked.reach - 1e-9
+    assert 0.2 < cut.mean() < 0.9
+
+
+def test_mean_reports_of_numbers() -> None:
+    """Residuals are normal around what the other θ predicts, and cut."""
+    kind = reports.Numbers(1.0)
+    theta, other = 0.5 * THETA, 0.5 * OTHER
+    asked = kind.ask(known(theta, 0.1 * DOUBT), 1000)
+    rows, vectors = vectors_of(asked)
+    z = norm.ppf((np.arange(2000) + 0.5) / 2000)
+    left = np.sqrt(1 - other[0, 1:] @ other[0, 1:])
+    residual = (rows @ (other - theta)[0])[:, None] + left * z
+    length = np.linalg.norm(vectors, axis=1)[:, None]
+    kept = np.clip(residual * length, -asked.limit, asked.limit).mean(axis=1) / asked.limit
+    mean = (vectors / length * kept[:, None]).mean(axis=0)
+    event = kind.event(asked, np.zeros(3), 500)
+    moved = event.slope(other)[0] @ (other - theta)[0]
+    np.testing.assert_allclose(moved, mean, atol=1e-4)
+    assert np.abs(mean).max() > 0.05
+    assert event.noise == pytest.approx([entry_noise(3, 1.0) / 500])
+
+
+def test_what_is_not_known_of_slopes_is_a_residual() -> None:
+    kind = reports.Numbers(1.0)
+    theta = np.array([0.0, 0.6, 0.0])
+    assert kind.residual(known(theta)) == pytest.approx(0.8)
+    assert kind.residual(known(theta, DOUBT)) == pytest.approx(np.sqrt(0.64 + 0.9))
+
+
+def test_every_direction_is_reported_a_little() -> None:
+    sure = np.diag([1e-6, 1.0, 1e-6, 1e-6])[None]
+    asked = reports.TwoClasses(1.0, None).ask(known(np.zeros(4), sure), 100)
+    share = asked.weights**2 / (asked.weights**2).sum()
+    assert share.min() == pytest.approx(prior.EVEN / 4)
+    assert share.max() == pytest.approx(1 - 3 * prior.EVEN / 4)
+
+
+def test_guessing_names_the_larger_class() -> None:
+    for share in (0.2, 0.8):
+        found = reports.TwoClasses(1.0, None).scores(known([logit(share), 0.0]))
+        assert found.guessing[0] == pytest.approx(0.2)
+
+
+CLASSES = reports.ManyClasses(2.0, 3)
+SHARES, MEANS = np.array([0.5, 0.3, 0.2]), np.array([[0.3, 0.2], [-0.3, 0.1], [-0.3, -0.65]])
+
+
+def classes_known(**more: Any) -> Any:
+    return known(np.column_stack([SHARES - 1 / 3, SHARES[:, None] * MEANS]), **more)
+
+
+def test_scores_of_several_classes_are_those_of_normal_laws() -> None:
+    scores = CLASSES.scores(classes_known(place=1.0))
+    within = np.eye(2) - (MEANS.T * SHARES) @ MEANS
+    psi = np.random.default_rng(0).normal(size=(5, 2))
+    told = scores.intercept + psi @ scores.slopes.T
+    laws = [multivariate_normal(mean, within).logpdf(psi) for mean in MEANS]
+    exact = np.log(SHARES) + np.column_stack(laws)
+    np.testing.assert_allclose(told - told[:, :1], exact - exact[:, :1], atol=1e-9)
+    assert scores.guessing[0] == pytest.approx(0.5)
+
+
+def test_means_of_classes_are_centered_as_far_as_that_is_known() -> None:
+    """ψ has mean 0, but for what is not known of it; what is known of means says the rest."""
+    moved = np.array([0.4, -0.2])
+    theta = np.column_stack([SHARES - 1 / 3, SHARES[:, None] * (MEANS + moved)])
+    doubt = np.tile(np.diag([0.01, 0.04, 0.04]), (3, 1, 1)) * (SHARES**2)[:, None, None]
+    off = []
+    for place in (0.0, 0.04 * float(SHARES @ SHARES), 1e9):
+        shares, means, *_ = CLASSES._picture(known(theta, doubt, place))
+        off.append((shares @ means) / moved)
+    np.testing.assert_allclose(off, [[0, 0], [0.5, 0.5], [1, 1]], atol=1e-6)
+
+
+def test_mean_reports_of_several_classes() -> None:
+    """Everybody at the mean of the class: the share is told, and no feature; cut as normal ψ is."""
+    asked = CLASSES.ask(classes_known(covariance=np.tile(DOUBT, (3, 1, 1)) / 9), 1000)
+    event = CLASSES.event(asked, np.zeros(9), 100)
+    psi = np.random.default_rng(1).normal(size=(100_000, 2))
+    vectors = np.column_stack([np.ones(len(psi)), psi]) * asked.weights
+    kept = (shortened(vectors, asked.limit) * vectors).sum() / (vectors**2).sum()
+    assert kept < 0.9
+    shares = asked.theta[:, 0] + 1 / 3
+    np.testing.assert_allclose(
+        event.expected[:, 0], shares * asked.weights[0] * kept / asked.limit, rtol=0.02
+    )
+    np.testing.assert_allclose(event.expected[:, 1:], 0, atol=1e-12)
+
+
+# -- slopes ---------------------------------------------------------------------------------------
+
+
+def test_a_dense_prior_by_quadrature() -> None:
+    """Mean, variance and evidence of one coefficient; two that are independent multiply."""
+    variances = np.array([0.7, 2.0])
+    precision, pull = np.array([3.0, 0.4]), np.array([2.0, -1.0])
+
+    def moment(j: int, power: int) -> float:
+        def density(t: float) -> float:
+            told = np.exp(pull[j] * t - precision[j] * t**2 / 2)
+            return float(t**power * told * norm.pdf(t, scale=variances[j] ** 0.5))
+
+        return quad(density, -20, 20, points=[0.0])[0]
+
+    whole = [moment(j, 0) for j in (0, 1)]
+    mean = [moment(j, 1) / whole[j] for j in (0, 1)]
+    square = [moment(j, 2) / whole[j] for j in (0, 1)]
+    family = slopes.Dense(variances[None], np.ones(1))
+    means, spreads, fit = family.after(
+        np.diag(precision)[None, None], pull[None, None], np.zeros((1, 1, 2))
+    )
+    np.testing.assert_allclose(means[0, 0], mean)
+    np.testing.assert_allclose(np.diag(spreads[0, 0]), np.array(square) - np.square(mean))
+    assert fit[0] == pytest.approx(np.log(whole).sum())
+
+
+def test_a_sparse_prior_by_enumeration() -> None:
+    """Where numbers do not act on each other, the law that is sought is exact."""
+    variances, matter = np.array([0.7, 2.0]), np.array([0.2, 0.6])
+    precision, pull = np.array([3.0, 0.4]), np.array([2.0, -1.0])
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    spread = 1 / (precision + 1 / variances)
+    value = spread * pull
+    better = np.sqrt(spread / variances) * np.exp(value**2 / (2 * spread))
+    whole = 1 - matter + matter * better
+    there = matter * better / whole
+    family = slopes.Sparse(variances[None], np.ones(1), turn, matter[None])
+    means, spreads, fit = family.after(
+        (turn @ np.diag(precision) @ turn.T)[None, None], (turn @ pull)[None, None],
+        np.zeros((1, 1, 2)),
+    )  # fmt: skip
+    np.testing.assert_allclose(means[0, 0], turn @ (there * value))
+    variance = there * (spread + value**2) - (there * value) ** 2
+    np.testing.assert_allclose(spreads[0, 0], turn @ np.diag(variance) @ turn.T, atol=1e-12)
+    assert fit[0] == pytest.approx(np.log(whole).sum())
+
+
+class Seen(slopes.Event):
+    """Told is θ, with noise."""
+
+    def slope(self, theta: Any) -> Any:
+        return np.eye(theta.shape[1])[None]
+
+
+def seen(asked: Any, told: Any, noise: float) -> Seen:
+    asked, told = np.atleast_2d(asked), np.atleast_2d(told)
+    return Seen(asked, told, asked, np.array([noise]))
+
+
+def posterior(place: float = 0.0) -> slopes.Slopes:
+    families = slopes.priors(np.ones(2), np.array([0.2, 2.0]), ((1.0, 1.0),), ())
+    return slopes.Slopes(families, 1, place=place)
+
+
+def test_reports_asked_far_from_the_truth_stay_in_doubt() -> None:
+    """However many there are; those at the truth are trusted."""
+    truth = np.array([0.0, 1.0, 1.0])
+    far = posterior()
+    for _ in range(20):
+        far.told(seen(np.zeros(3), truth, 1e-6))
+    near = posterior()
+    near.told(seen(np.zeros(3), truth, 1e-6))
+    for _ in range(4):
+        near.told(seen(near.theta, truth, 1e-6))
+    assert np.trace(far.covariance[0]) > 1e-3
+    assert np.trace(near.covariance[0]) < 1e-4
+    np.testing.assert_allclose(near.theta[0], truth, atol=0.01)
+    assert near.evidence > 0.99
+
+
+def test_slopes_move_a_constant_whose_middle_is_not_known() -> None:
+    found = []
+    for place in (0.0, 0.5):
+        one = posterior(place)
+        one.told(seen(np.zeros(3), [0.5, 1.0, 1.0], 0.01))
+        found.append(one.covariance[0, 0, 0])
+    assert found[1] > 1.3 * found[0]
+
+
+def test_precise_reports_of_nothing_are_evidence_of_nothing() -> None:
+    one = posterior()
+    assert one.evidence == pytest.approx(0.5)
+    one.told(seen(np.zeros(3), np.zeros(3), 1e-4))
+    assert one.evidence < 0.1
+    assert one.evidence + prior.evidence(0.9, one._weights[1:].sum()) == pytest.approx(1)
+
+
+def test_beliefs_stand_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slopes are believed in as features of answers are, classes as frequent."""
+    monkeypatch.setattr(prior, "NOTHING", 0.3)
+    monkeypatch.setattr(prior, "MATTER", (1.0, 2.0, 3.0))
+    found = slopes.priors(np.ones(9), np.ones(1), ((1.0, 1.0),), (np.eye(9),))
+    assert found[0].odds.sum() == pytest.approx(0.3)
+    assert sum(one.odds.sum() for one in found) == pytest.approx(1)
+    assert len(found) == 2 + 3
+    assert Beliefs(turns=(0,), levels=(True,)).hypothesis_odds[0] == 0.3
+    log_odds = np.linspace(-9, 9, 2001)
+    odds = Beliefs(turns=(0,), levels=(True,)).share_odds(log_odds)
+    mixed = sum(share * variance for variance, share in reports.TwoClasses.constants)
+    assert odds @ log_odds**2 == pytest.approx(mixed, rel=1e-3)
+
+
+# -- moments --------------------------------------------------------------------------------------
+
+
+def test_correlations_of_many_people_without_noise() -> None:
+    """Products of ψ that are cut at |ψ|² = d: the second look finds what the first one left."""
+    truth = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 1.0]])
+    people = np.random.default_rng(0).normal(size=(400_000, 3)) @ np.linalg.cholesky(truth).T
+    together = Correlations(np.eye(3))
+    rows, others = np.triu_indices(3)
+    for _ in range(4):
+        psi = shortened(people @ together.into.T, np.sqrt(3))
+        both = (psi[:, rows] * psi[:, others]).mean(axis=0) / 3
+        together = together.told(both * np.where(rows == others, 1, np.sqrt(2)), 1e-12)
+    np.testing.assert_allclose(together.covariance, truth, atol=0.02)
+
+
+def test_noise_alone_has_no_correlations() -> None:
+    rng = np.random.default_rng(0)
+    for noise in (0.02, 0.08):
+        square = rng.normal(size=(30, 30)) * noise
+        seen_ = np.eye(30) + (np.triu(square) + np.triu(square, 1).T)
+        found = np.linalg.eigvalsh(moments.denoised(seen_, noise))
+        assert np.ptp(found) < 0.1
+
+
+def test_what_stands_out_is_not_counted_twice() -> None:
+    """One direction has 8 of 20; the others share the rest."""
+    rng = np.random.default_rng(0)
+    values = np.r_[8.0, np.full(19, 12 / 19)]
+    axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    square = rng.normal(size=(20, 20)) * 0.05
+    seen_ = (axes * values) @ axes.T + np.triu(square) + np.triu(square, 1).T
+    found = np.linalg.eigvalsh(moments.denoised(seen_, 0.05))
+    assert found[-1] == pytest.approx(8, abs=0.3)
+    assert np.median(found) == pytest.approx(12 / 19, abs=0.05)
+
+
+def test_variances_are_right_on_average() -> None:
+    """Also where means are half noise."""
+    rng = np.random.default_rng(0)
+    mean, noise = rng.normal(0, 0.15**0.5, size=20_000), 0.2
+    told = np.r_[mean, 0.8 + mean**2 - 1] + rng.normal(0, noise**0.5, size=40_000)
+    found, deviation, left = moments.mean_and_deviation(told, noise)
+    assert np.mean(deviation**2) == pytest.approx(0.8, abs=0.02)
+    assert left == pytest.approx(np.mean((found - mean) ** 2), rel=0.05)
+    assert left == pytest.approx(0.15 * 0.2 / 0.35, rel=0.05)
+
+
+def test_a_rule_scores_people_as_white_features_do() -> None:
+    rng = np.random.default_rng(0)
+    first = FeatureMap.standard(rng.normal(size=3), rng.uniform(0.5, 2, size=3), 1.5)
+    seen_ = first.then(rng.normal(size=(2, 3)), rng.normal(size=3))
+    people = 3 * rng.normal(size=(50, 3))
+    inside = np.clip((people - first.location) / first.width, -1.5, 1.5)
+    psi = inside @ seen_.matrix.T + seen_.offset
+    intercept, weights = rng.normal(size=1), rng.normal(size=(1, 2))
+    rule = seen_.rule(intercept, weights)
+    scaled = np.clip((people - rule["centers"]) / rule["scales"], -1, 1)
+    told = rule["intercept"] + scaled @ rule["coefficients"].T
+    np.testing.assert_allclose(told, intercept + psi @ weights.T)
+
+
+def test_wide_directions_are_the_most_promising() -> None:
+    into, importance = moments.principal(np.diag([1.0, 4.0, 9.0]), np.array([1.0, 1.0, 0.1]))
+    np.testing.assert_allclose(importance, [4.0, 1.0, 0.9])
+    np.testing.assert_allclose(np.abs(into), [[0, 1 / 2, 0], [1, 0, 0], [0, 0, 1 / 3]], atol=1e-12)
+
+
+# -- columns --------------------------------------------------------------------------------------
+
+
+def test_a_shape_has_the_mean_that_its_answers_say() -> None:
+    """∫ P(x > t) dt, for shapes inside the range."""
+    every = columns.shapes()
+    grid = np.r_[0.0, columns.THRESHOLDS, 1.0]
+    above = np.column_stack([every.above[:, :1], every.above, every.above[:, -1:]])
+    mean = np.trapezoid(above, grid, axis=1)
+    hills = len(every.mean) - 2 * len(columns._SHARES) * len(columns._TAILS) - len(columns._SHARES)
+    far = np.minimum(every.mean, 1 - every.mean) > 5 * every.width / columns._TO_DEVIATION
+    inside = far | (np.arange(len(far)) >= hills)
+    assert inside.sum() > 500
+    np.testing.assert_allclose(mean[inside], every.mean[inside], atol=0.006)
+
+
+def told(prior_: Any, answers: dict[int, tuple[int, int]], d: int = 1, alone: int = 1) -> Any:
+    """Columns after answers no and yes to thresholds, about the first column."""
+    found = columns.Columns(prior_, np.ones(d), alpha=0.4, alone=alone)
+    asked = np.tile(list(answers), (d, 1))
+    counts = np.zeros((*asked.shape, 2))
+    counts[0] = list(answers.values())
+    found.told(asked, counts)
+    return found
+
+
+def test_answers_are_weighed_by_their_truth() -> None:
+    """Odds of two shapes, by hand: answers are true 4 times in 10, and 1 person in 25 anywhere."""
+    every = columns.shapes()
+    even = np.zeros(len(every.mean))
+    one, two = 400, 700
+    even[[one, two]] = 0.5
+    answers = {20: (30, 50), 90: (40, 10)}
+    log = 0.0
+    for place, (no, yes) in answers.items():
+        for shape, sign in ((one, 1), (two, -1)):
+            chance = 0.5 + 0.4 * 0.96 * (every.above[shape, place] - 0.5)
+            log += sign * (yes * np.log(chance) + no * np.log(1 - chance))
+    posterior_ = told(even, answers).posterior[0]
+    assert abs(log) > 0.3
+    assert posterior_[one] / posterior_[two] == pytest.approx(np.exp(log))
+
+
+def test_columns_learn_from_each_other_unless_they_are_alone() -> None:
+    public = columns.expected(curves=False)
+    answers = {20: (900, 100), 100: (990, 10)}
+    for alone, learns in ((0, True), (2, False)):
+        found = told(public, answers, d=2, alone=alone)
+        assert (not np.allclose(found.posterior[1], public)) is learns
+
+
+def test_a_column_that_may_be_in_several_places_is_wide() -> None:
+    """Three narrow hills; people who lie on the middle one, and to either side of it."""
+    every = columns.shapes()
+    likely, narrow = np.zeros(len(every.mean)), len(columns._SCALES) - 1
+    hills = narrow + len(columns._SCALES) * np.arange(len(columns._LOCATIONS))
+    places = [hills[np.abs(every.mean[hills] - mean).argmin()] for mean in (0.3, 0.5, 0.7)]
+    likely[places] = 0.3, 0.4, 0.3
+    found = columns.Columns(likely, np.ones(1), alpha=0.4, alone=1)
+    location, doubt, width = (float(one[0]) for one in found.found())
+    assert location == pytest.approx(0.0, abs=1e-9)
+    assert doubt == pytest.approx(2 * np.sqrt(0.6 * 0.2**2))
+    assert width == pytest.approx(0.4, abs=0.01)
+    chosen = columns.THRESHOLDS[found.asked()[0]]
+    np.testing.assert_allclose(np.sort(chosen), np.sort(1 - chosen), atol=0.02)
+    halfway = columns._quantile(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([2.0, 4.0]), 0.5)
+    np.testing.assert_allclose(halfway, [3.0, 3.5])
+
+
+# -- vectors --------------------------------------------------------------------------------------
+
+
+def study(n: int = 1000, d: int = 4, epsilon: float = 2.0) -> Known:
+    made = StudyPlan(
+        epsilon=epsilon,
+        n_people=n,
+        encoder=CurveEncoder("identity", feature_ranges=[(-5, 5)] * d),
+        classes=(0, 1),
+        design={"name": "vectors"},
+    )
+    from dpfda.local.study.design import VectorDesign
+
+    return Known(VectorDesign(), made)
+
+
+def test_limits_and_noise_of_reports_about_columns() -> None:
+    """The noise of a mean is that of an entry of a report, times what its vector is cut at."""
+    one = study()
+    task: Any = one.about_columns(Step("correlation", 10), []).tasks(0, 1)
+    assert float(task.limit) == pytest.approx(2.0)  # |ψ|² ≤ d
+    task = one.about_columns(Step("spread", 10), []).tasks(0, 1)
+    limit, total = float(task.limit), 40 * np.full(8, 0.1)
+    one.told_columns("spread", {"total": total, "people": np.array([40.0])})
+    noise = limit**2 * entry_noise(8, 2.0) / 40
+    expected = moments.mean_and_deviation(limit * total / 40, noise)
+    assert one._place == pytest.approx(expected[2])
+    np.testing.assert_allclose(one._mean, expected[0])
+    np.testing.assert_allclose(one._deviation, expected[1])
+
+
+def test_columns_take_a_smaller_share_of_more_people() -> None:
+    shares = [study().sizes(n)["location"] / n for n in (100, 10_000, 1_000_000)]
+    assert 0.15 < shares[0] < 0.2
+    assert shares[2] < 0.1 * shares[1] < 0.1 * shares[0]
+    together = [study().sizes(n)["correlation"] / n for n in (100, 1_000_000)]
+    assert together[0] < 0.03 < 0.14 < together[1] < 0.15
+
+
+def test_looking_at_a_study_fixes_nothing() -> None:
+    """White features follow what is known of columns until reports begin."""
+    one = study()
+    before = one.result()
+    one.told_columns("spread", {"total": 40 * np.full(8, 0.1), "people": np.array([40.0])})
+    after = one.result()
+    fresh = study()
+    fresh.told_columns("spread", {"total": 40 * np.full(8, 0.1), "people": np.array([40.0])})
+    assert after.model.to_dict() == fresh.result().model.to_dict()
+    assert not np.array_equal(one.fit.white.matrix, study().fit.white.matrix)
+    assert before.model.to_dict() == study().result().model.to_dict()
+    assert one.fit.slopes is not one.fit.slopes
+    one.begin()
+    assert one.fit.slopes is one.fit.slopes
+    one.told_columns("spread", {"total": np.zeros(8), "people": np.array([40.0])})
+    np.testing.assert_array_equal(one.fit.white.matrix, fresh.fit.white.matrix)
+
+
+# -- worth ----------------------------------------------------------------------------------------
+
+
+def covariance(features: int = 2, questions: int = 3) -> Any:
+    rng = np.random.default_rng(0)
+    size = 4 + 2 * questions
+    half = rng.normal(size=(features, size, size))
+    return half @ np.swapaxes(half, 1, 2), rng.uniform(0.5, 2, size=(features, 2 * questions))
+
+
+def conditioned(whole: Any, places: list[int], noise: Any) -> Any:
+    """Variances of the targets, given noisy answers at these places."""
+    inner = whole[np.ix_(places, places)] + np.diag(noise)
+    cross = whole[:4, places]
+    return np.diag(whole[:4, :4] - cross @ np.linalg.solve(inner, cross.T))
+
+
+def test_variances_after_one_answer_and_after_both() -> None:
+    whole, noise = covariance()
+    one, both = worth._after(whole, noise), worth._after_both(whole, noise)
+    for feature in range(2):
+        for k in range(6):
+            found = conditioned(whole[feature], [4 + k], noise[feature, [k]])
+            np.testing.assert_allclose(one[feature, :, k], found)
+        for k in range(3):
+            found = conditioned(whole[feature], [4 + k, 7 + k], noise[feature, [k, 3 + k]])
+            np.testing.assert_allclose(both[feature, :, k], found)
+
+
+def test_the_loss_is_a_variance_of_log_odds() -> None:
+    """Of a feature with d = r = 0 and a middle that is known, at normal people: 4 d² and 8 r²."""
+    nowhere = np.zeros(1)
+    ahead: Any = SimpleNamespace(apart=nowhere, before=nowhere)
+    z = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    for d, r in ((0.1, 0.0), (0.0, 0.1)):
+        loss = worth._loss(ahead, np.array([[d**2, 0.0, 0.0, r**2]]), info=1e12)
+        odds = 2 * d * np.ones_like(z) if d else 2 * r * (z**2 - 1)
+        assert loss[0] == pytest.approx(np.mean(odds**2), rel=0.01)
+
+
+def test_doubt_about_the_share_makes_answers_less_certain() -> None:
+    """The variance of a mean answer is that over π and over points."""
+    of = {"turns": (0,), "levels": (True,)}
+    unsure = worth._outlook(Posterior(Beliefs(**of)))
+    one = Posterior(Beliefs(**of))
+    cloud, (share, doubt) = one.cloud, one.share
+    middle, log_width, d, r = np.moveaxis(cloud.points, 2, 0)
+    threshold = unsure.thresholds[0, 3]
+    ones, others = (part[0] for part in worth.above(threshold, middle, np.exp(log_width), d, r))
+    weights = cloud.weights[0]
+    for place, sign in ((3, -1), (8, 1)):
+        mean = share * ones - sign * (1 - share) * others
+        slope = weights @ (ones + sign * others)
+        variance = weights @ (mean - weights @ mean) ** 2 + doubt * slope**2
+        assert unsure.covariance[0, 4 + place, 4 + place] == pytest.approx(variance)
+    assert doubt > 0.01
+
+
+def test_middles_are_worth_something_before_differences_are_known() -> None:
+    """If others are asked about these later: beside the middle, their answers say less."""
+    ahead: Any = SimpleNamespace(apart=np.zeros(1), before=np.full(1, 0.2))
+    variances = np.array([[[0.2, 0.2], [0.0, 1.5], [0.0, 0.0], [0.0, 0.0]]])
+    known_, vague = worth._loss(ahead, variances, info=10.0)[0]
+    assert vague - known_ == pytest.approx(4 * (1 / (5 + 10 / 2) - 1 / (5 + 10)))
+    known_, vague = worth._loss(ahead, variances, info=0.0)[0]
+    assert vague == known_
