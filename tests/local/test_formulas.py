@@ -15,9 +15,11 @@ from dpfda import CurveEncoder
 from dpfda.local.study import beliefs as prior
 from dpfda.local.study import columns, moments, reports, slopes, worth
 from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.design import NumberDesign, VectorDesign
 from dpfda.local.study.moments import Correlations, FeatureMap, entry_noise, public_rows
 from dpfda.local.study.posterior import Posterior
-from dpfda.local.study.vectors import Known
+from dpfda.local.study.vectors import Known, _near, _one_label
+from dpfda.protocol.estimate import accuracies_behind
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 
@@ -349,6 +351,8 @@ def test_a_shape_has_the_mean_that_its_answers_say() -> None:
     inside = far | (np.arange(len(far)) >= hills)
     assert inside.sum() > 500
     np.testing.assert_allclose(mean[inside], every.mean[inside], atol=0.006)
+    low, high = (slice(hills + k, hills + k + 121) for k in (0, 121))  # slopes at either end
+    np.testing.assert_allclose(every.above[high], 1 - every.above[low, ::-1], atol=1e-5)
 
 
 def told(prior_: Any, answers: dict[int, tuple[int, int]], d: int = 1, alone: int = 1) -> Any:
@@ -415,9 +419,18 @@ def study(n: int = 1000, d: int = 4, epsilon: float = 2.0) -> Known:
         classes=(0, 1),
         design={"name": "vectors"},
     )
-    from dpfda.local.study.design import VectorDesign
-
     return Known(VectorDesign(), made)
+
+
+def plan_of_numbers() -> StudyPlan:
+    return StudyPlan(
+        epsilon=2.0,
+        n_people=10_000,
+        encoder=CurveEncoder("identity", feature_ranges=[(-5, 5)] * 4),
+        classes=(),
+        target_range=(-20.0, 60.0),
+        design={"name": "vector_numbers"},
+    )
 
 
 def test_limits_and_noise_of_reports_about_columns() -> None:
@@ -459,6 +472,48 @@ def test_looking_at_a_study_fixes_nothing() -> None:
     assert one.fit.slopes is one.fit.slopes
     one.told_columns("spread", {"total": np.zeros(8), "people": np.array([40.0])})
     np.testing.assert_array_equal(one.fit.white.matrix, fresh.fit.white.matrix)
+
+
+def test_who_is_near_a_prediction_tells_its_error() -> None:
+    """E r² = H² P(|r| > h) where h² is uniform, of numbers that are normal around predictions."""
+    made = plan_of_numbers()
+    half, farthest, deviation = 40.0, 0.3, 4.0
+    radius = farthest * np.sqrt((np.arange(4000) + 0.5) / 4000)
+    near = np.mean(2 * norm.cdf(radius * half / deviation) - 1)
+    heard = 5000
+    left, right = (float(accuracies_behind(t, heard, epsilon=2.0)[0]) for t in (0.0, 1000.0))
+    total = 1000 * (near - left) / (right - left)
+    error = float(accuracies_behind(total, heard, epsilon=2.0)[1])
+    first = Known(NumberDesign(), made).result()
+    asked: Any = SimpleNamespace(plan=made, phase=3, farthest=farthest)
+    judged = _near(asked, first, heard)
+    next(judged)
+    with pytest.raises(StopIteration) as end:
+        judged.send({"total": np.array([total]), "people": np.array([float(heard)])})
+    found = end.value.value.findings.error
+    assert found.value == pytest.approx(deviation, rel=0.01)
+    slope = (farthest * half) ** 2 / (2 * deviation)
+    assert found.standard_error == pytest.approx(slope * error, rel=0.01)
+    assert found.people == heard
+
+
+def test_numbers_are_predicted_by_their_mean_before_anybody_reports() -> None:
+    """Also if that is far from the middle of their range."""
+    one = Known(NumberDesign(), plan_of_numbers())
+    one.told_columns("spread", {"total": 4e6 * np.r_[0.2, np.zeros(9)], "people": np.array([4e6])})
+    standard = one._standard()
+    mean = standard.location[0] + standard.width[0] * one._mean[0]
+    assert one._mean[0] > 0.5
+    assert one.result().model.intercept[0] == pytest.approx(20 + 40 * mean)
+
+
+def test_rules_that_give_nearly_everybody_one_label() -> None:
+    slopes_ = np.array([[1.0, 0.5]])
+    for intercept, constant in ((0.0, False), (2.0, False), (9.0, True), (-9.0, True)):
+        assert _one_label(np.array([intercept]), slopes_) is constant
+    three = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    for intercept, constant in ((0.0, False), (30.0, True)):
+        assert _one_label(np.array([0.0, intercept, 0.0]), three) is constant
 
 
 # -- worth ----------------------------------------------------------------------------------------
@@ -527,3 +582,25 @@ def test_middles_are_worth_something_before_differences_are_known() -> None:
     assert vague - known_ == pytest.approx(4 * (1 / (5 + 10 / 2) - 1 / (5 + 10)))
     known_, vague = worth._loss(ahead, variances, info=0.0)[0]
     assert vague == known_
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_features_that_are_alike_are_asked_about_alike(questions: int) -> None:
+    """A question that was asked is worth less in the next step; a label is one as well."""
+    one = Posterior(Beliefs(turns=(0, 0, 0, 0), levels=(True,) * 4, ordered=False))
+    found = worth._allotted(worth._outlook(one), 50.0, questions=questions, alpha=0.5, info=0.0)
+    asked = found.counts.sum(axis=1)
+    assert np.ptp(asked) <= 50
+    assert asked.sum() + found.label == 8 * 50 * questions
+
+
+def test_labels_tell_how_frequent_classes_are() -> None:
+    """As 400 of them do that are normal around α (2π - 1)."""
+    one = worth._outlook(Posterior(Beliefs(turns=(0,), levels=(True,))))
+    of = {"questions": 2, "alpha": 0.6, "info": 0.0}
+    asked, known_ = (
+        worth._allotted(one._replace(share=0.3, odds=odds), 50.0, **of) for odds in (0.5, 0.0)
+    )
+    rise = 0.6 * 2 * 0.3 * 0.7  # of the mean answer, with logit π
+    after = 1 / (1 / 0.5 + 400 * rise**2 / (1 - (0.6 * 0.4) ** 2))
+    assert asked.worth - known_.worth == pytest.approx(0.5 - after)
