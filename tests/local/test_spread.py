@@ -173,5 +173,4 @@ def test_noise_takes_no_middle_out_of_the_range() -> None:
     known = Known(VectorDesign(spread_differs=True), plan)
     location, _, width = known._columns.found()
     known._mean = 3 * np.array([1, -1, 0, 0]) / width
-    assert known.slopes is not None
-    np.testing.assert_allclose(known.seen.folds, [1, -1, *location[2:]])
+    np.testing.assert_allclose(known.fit.seen.folds, [1, -1, *location[2:]])
