@@ -8,7 +8,7 @@ which nine of ten studies lie.
 import matplotlib.pyplot as plt
 
 from dpfda import forecast
-from dpfda.planner.words import verdict
+from dpfda.planning.words import verdict
 
 facts = {"value_range": (-6, 6), "classes": ("no", "yes"), "non_private_error": 0.1}
 epsilons = [0.25, 1, 4]

@@ -20,13 +20,13 @@ from summed_cases import CURVES, PRICE, TABLE, TARGET, WORDS, T, cases
 import dpfda
 from dpfda.cli._group import dpfda as main
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
+from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.privacy.ledger import Ledger
-from dpfda.study.sweep import ALONE, Sweep
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
-cluster = pytest.importorskip("dpfda.face.cluster")
+cluster = pytest.importorskip("dpfda.estimators.cluster")
 
 FEW = 500
 pytestmark = pytest.mark.filterwarnings("ignore")  # of dask and of few rows

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import dpfda
-from dpfda import PrivateMean, documents
-from dpfda.boosting.ensemble import Ensemble
-from dpfda.boosting.model import RowModel
+from dpfda import PrivateMean
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
@@ -24,10 +22,13 @@ from dpfda.central import (
 from dpfda.central.mean import FunctionMechanism
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.moments.classifier import PrivateCurveClassifier
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.local.boosting.ensemble import Ensemble
+from dpfda.local.boosting.model import RowModel
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
-from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.report import documents
 
 RNG = np.random.default_rng(0)
 T = np.linspace(0, 2, 12)

@@ -11,15 +11,15 @@ from summed_cases import CASES, PRICE, N, cases
 
 import dpfda
 from dpfda.central.looks import BallMean
+from dpfda.central.moments.look import JointMoments
+from dpfda.central.regression.methods.noisy_gradient import GradientLook
+from dpfda.central.regression.newton_look import NewtonLook
+from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.curves import CurveEncoder
 from dpfda.curves.rowwise import row_product
-from dpfda.moments.look import JointMoments
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.query import AdditiveLook, Query
-from dpfda.regression.methods.noisy_gradient import GradientLook
-from dpfda.regression.newton_look import NewtonLook
-from dpfda.regression.problem import Bounds, Problem
-from dpfda.rehearsal import rehearse
+from dpfda.sites.rehearsal import rehearse
 
 FEW = 300  # of the rows of every case
 CUTS = st.lists(st.integers(1, FEW - 1), max_size=9, unique=True).map(sorted)

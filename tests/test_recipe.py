@@ -14,10 +14,10 @@ from dpfda import LocalCurveClassifier, SimulationSource, plan_study
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.local.recipe import in_words, plan_from_facts
 from dpfda.local.study.moments import entry_noise
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.recipe import in_words, plan_from_facts
 from dpfda.simulate import people_from, simulate
 
 FACTS: dict[str, Any] = {

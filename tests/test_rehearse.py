@@ -9,11 +9,11 @@ from summed_cases import CASES, OF_CURVES, PRICE, N, T, cases
 
 import dpfda
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.inquiry import Inquiry
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.consortium import convene
-from dpfda.rehearsal import rehearse
+from dpfda.sites.inquiry import Inquiry
+from dpfda.sites.rehearsal import rehearse
 
 
 def inquiry_of(case: Any) -> Inquiry:

@@ -15,11 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import dpfda
-from dpfda import documents
+from dpfda.central.regression.methods import RegressionMechanism
 from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import DoubtfulResult
-from dpfda.regression.methods import RegressionMechanism
-from dpfda.report import Picture
+from dpfda.report import Picture, documents
 from dpfda.report.contents import Drawn
 
 T = np.linspace(0, 1, 16)

@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from dpfda import LocalCurveClassifier, forecast
 from dpfda.datasets import simulate_001
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
-from dpfda.planner.page import draw
-from dpfda.planner.words import notes
+from dpfda.planning.page import draw
+from dpfda.planning.words import notes
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FACTS: dict[str, Any] = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1}

@@ -19,7 +19,7 @@ from mutations import ROOT, SOURCE, Mutant, functions_in
 
 KEPT = ROOT / ".mutants"
 LEFT_OUT = (
-    "tests/learners/*",
+    "tests/local/learners/*",
     "tests/test_datasets.py",
     "tests/test_documentation.py",
     "*/test_reproductions.py",

@@ -63,10 +63,12 @@ PLACES = [
     Place("central/scouting.py"),
     Place("central/records.py central/bernstein.py", WORDS),
     Place("central/*.py", COSTS, "questions look *_look* of _budget layout ask whole_ball allows"),
-    Place("moments/look.py"),
+    Place("central/moments/look.py"),
     Place("moments/*.py", COSTS, "questions joint _outside"),
-    Place("regression/*look.py regression/sensitivity.py regression/fixed_point.py"),
-    Place("regression/problem.py"),
+    Place(
+        "regression/*look.py central/regression/sensitivity.py central/regression/fixed_point.py"
+    ),
+    Place("central/regression/problem.py"),
     Place(
         "regression/methods/*.py",
         EVERY,
@@ -74,7 +76,7 @@ PLACES = [
         "tilt* radius* kept *sigma* clip* unit_rows fitting size",
     ),
     Place("regression/*.py regression/methods/*.py", COSTS, "questions look _look* most* ask _ask"),
-    Place("boosting/requests/*.py boosting/owner.py boosting/owner_rows.py", WORDS),
+    Place("boosting/requests/*.py local/boosting/owner.py local/boosting/owner_rows.py", WORDS),
     Place(
         "boosting/*.py mrma/*.py local/*.py local/study/*.py",
         COSTS,
@@ -94,24 +96,24 @@ PLACES = [
         edges=True,
     ),
     Place(
-        "federation/guard.py federation/card.py federation/kept.py federation/journal.py",
+        "sites/guard.py sites/card.py sites/kept.py sites/journal.py",
         edges=True,
     ),
-    Place("federation/sums/questions.py federation/sums/part.py", edges=True),
-    Place("federation/owners/part.py federation/owners/lead.py", edges=True),
-    Place("federation/servers/part.py federation/servers/lead.py", edges=True),
-    Place("federation/servers/inquiry.py client/exported.py mrma/servers.py", WORDS, edges=True),
-    Place("federation/sums/inquiry.py federation/owners/inquiry.py", WORDS, edges=True),
-    Place(
-        "federation/plan.py federation/coordinator.py federation/sums/lead.py", WORDS, edges=True
-    ),
-    Place("federation/offered.py protocol/scattered.py", edges=True),
-    Place("federation/site_folder.py federation/study_folder.py", WORDS, edges=True),
+    Place("sites/sums/questions.py sites/sums/part.py", edges=True),
+    Place("sites/owners/part.py sites/owners/lead.py", edges=True),
+    Place("sites/servers/part.py sites/servers/lead.py", edges=True),
+    Place("sites/servers/inquiry.py client/exported.py local/mrma/servers.py", WORDS, edges=True),
+    Place("sites/sums/inquiry.py sites/owners/inquiry.py", WORDS, edges=True),
+    Place("sites/plan.py sites/coordinator.py sites/sums/lead.py", WORDS, edges=True),
+    Place("sites/offered.py protocol/scattered.py", edges=True),
+    Place("sites/site_folder.py sites/study_folder.py", WORDS, edges=True),
     Place("client/remote.py client/outbox.py curate.py simulate.py rehearsal.py"),
-    Place("face/carried.py face/blocks.py face/cluster.py inquiry.py", WORDS),
+    Place(
+        "estimators/sum_estimator.py estimators/blocks.py estimators/cluster.py inquiry.py", WORDS
+    ),
     Place("curves/rowwise.py"),
     Place("report/promise.py", EVERY, "guess"),
-    Place("face/study_report.py", r"simulated|hidden|HELD_OUT", "of_study"),
+    Place("estimators/study_report.py", r"simulated|hidden|HELD_OUT", "of_study"),
 ]
 HARMLESS = {
     "__repr__", "__str__", "examples", "example", "example_fields", "to_dict", "to_json",

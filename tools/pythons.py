@@ -28,8 +28,8 @@ TESTS = [
     "tests/protocol/test_plan.py",
     "tests/central/test_first_use.py",
     "tests/local/test_whole_studies.py",
-    "tests/regression/test_methods.py",
-    "tests/boosting/test_owner.py",
+    "tests/central/regression/test_methods.py",
+    "tests/local/boosting/test_owner.py",
 ]
 TOOLS = ["pytest", "pytest-timeout", "hypothesis"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpfda.report.table import show
-from dpfda.study.measured import PAPERS
+from dpfda_bench.measured import PAPERS
 
 BASELINES = {
     "majority class": "majority class",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.learners import Learner
-from dpfda.learners._arrays import Array, namespace, to_numpy
-from dpfda.mrma.averaging import average_parameters, unit_norm
-from dpfda.mrma.designs import MRMADesign
+from dpfda.local.mrma.averaging import average_parameters, unit_norm
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.learners import Learner
+from dpfda.local.mrma.learners._arrays import Array, namespace, to_numpy
 from dpfda.noise import SimulationSource
 from dpfda.protocol.tasks.vector import VectorTask
 from dpfda_bench.decision_rules import (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.learners._arrays import Array, as_double, namespace, on_cpu, to_numpy
+from dpfda.local.mrma.learners._arrays import Array, as_double, namespace, on_cpu, to_numpy
 
 _CHUNK = 1 << 18
 """Scores computed at once: what a core's cache holds."""

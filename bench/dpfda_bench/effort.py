@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning.sweep import ALONE, Sweep
 
 
 @dataclass(frozen=True, kw_only=True)

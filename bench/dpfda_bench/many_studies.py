@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import sqlalchemy as sa
 
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.storage import counters, open_storage, tables
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.collector.storage.sql import SqlStorage
-from dpfda.study.running import CollectorProcess
 
 PATHS = ("/health", "/metrics", "/api/studies?most=10")
 

@@ -9,38 +9,100 @@ Examples:
     ε = 0.5, local, unit = person, sampler = exact
 """
 
-import re
-from difflib import get_close_matches
-from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from dpfda._version import __version__
-from dpfda.errors import MissingExtra
+from dpfda._lazy import lazily
+from dpfda._version import __version__ as __version__
 
-_HOMES = {
-    name: home
-    for home, name in re.findall(
-        r"^from (\S+) import ([A-Za-z]\w*)", Path(__file__).with_suffix(".pyi").read_text(), re.M
+if TYPE_CHECKING:
+    from dpfda.central.score import private_score as private_score
+    from dpfda.client.remote import RemoteClient as RemoteClient
+    from dpfda.curves import CurveEncoder as CurveEncoder
+    from dpfda.estimators.local_boosting_classifier import (
+        LocalBoostingClassifier as LocalBoostingClassifier,
     )
-}
-"""Every public name, and the module that it lives in: the stub beside this file lists them once."""
-
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (the names are strings)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        near = get_close_matches(name, _HOMES, n=1)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
-        raise AttributeError(f"module 'dpfda' has no attribute {name!r}{meant}")
-    try:
-        value = getattr(import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of(error) or error from None
-    globals()[name] = value  # the next look-up does not come here
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    from dpfda.estimators.local_curve_classifier import LocalCurveClassifier as LocalCurveClassifier
+    from dpfda.estimators.local_curve_regressor import LocalCurveRegressor as LocalCurveRegressor
+    from dpfda.estimators.moment_classifier import MomentClassifier as MomentClassifier
+    from dpfda.estimators.mrma_classifier import MRMAClassifier as MRMAClassifier
+    from dpfda.estimators.multi_server_mrma import MultiServerMRMA as MultiServerMRMA
+    from dpfda.estimators.online_mrma import OnlineMRMA as OnlineMRMA
+    from dpfda.estimators.private_covariance import PrivateCovariance as PrivateCovariance
+    from dpfda.estimators.private_curve_classifier import (
+        PrivateCurveClassifier as PrivateCurveClassifier,
+    )
+    from dpfda.estimators.private_curve_regression import (
+        PrivateCurveRegression as PrivateCurveRegression,
+    )
+    from dpfda.estimators.private_density import PrivateDensity as PrivateDensity
+    from dpfda.estimators.private_fpca import PrivateFPCA as PrivateFPCA
+    from dpfda.estimators.private_function_on_scalar import (
+        PrivateFunctionOnScalar as PrivateFunctionOnScalar,
+    )
+    from dpfda.estimators.private_group_comparison import (
+        PrivateGroupComparison as PrivateGroupComparison,
+    )
+    from dpfda.estimators.private_kernel_machine import PrivateKernelMachine as PrivateKernelMachine
+    from dpfda.estimators.private_mean import PrivateMean as PrivateMean
+    from dpfda.estimators.private_moments import PrivateMoments as PrivateMoments
+    from dpfda.estimators.private_regressions import (
+        PrivateLinearRegression as PrivateLinearRegression,
+    )
+    from dpfda.estimators.private_regressions import (
+        PrivateLogisticRegression as PrivateLogisticRegression,
+    )
+    from dpfda.local.recipe import plan_study as plan_study
+    from dpfda.mechanisms import Mechanism as Mechanism
+    from dpfda.noise import SecureSource as SecureSource
+    from dpfda.noise import SimulationSource as SimulationSource
+    from dpfda.planning.forecast import forecast as forecast
+    from dpfda.privacy.guarantee import Guarantee as Guarantee
+    from dpfda.privacy.ledger import Ledger as Ledger
+    from dpfda.privacy.tally import budget as budget
+    from dpfda.privacy.tally import spent as spent
+    from dpfda.protocol.person import Person as Person
+    from dpfda.report.documents import load as load
+    from dpfda.sites.inquiry import Inquiry as Inquiry
+    from dpfda.sites.rehearsal import rehearse as rehearse
+else:
+    __getattr__, __dir__, __all__ = lazily(
+        __name__,
+        {
+            "CurveEncoder": "dpfda.curves",
+            "Guarantee": "dpfda.privacy.guarantee",
+            "Inquiry": "dpfda.sites.inquiry",
+            "Ledger": "dpfda.privacy.ledger",
+            "LocalBoostingClassifier": "dpfda.estimators.local_boosting_classifier",
+            "LocalCurveClassifier": "dpfda.estimators.local_curve_classifier",
+            "LocalCurveRegressor": "dpfda.estimators.local_curve_regressor",
+            "MRMAClassifier": "dpfda.estimators.mrma_classifier",
+            "Mechanism": "dpfda.mechanisms",
+            "MomentClassifier": "dpfda.estimators.moment_classifier",
+            "MultiServerMRMA": "dpfda.estimators.multi_server_mrma",
+            "OnlineMRMA": "dpfda.estimators.online_mrma",
+            "Person": "dpfda.protocol.person",
+            "PrivateCovariance": "dpfda.estimators.private_covariance",
+            "PrivateCurveClassifier": "dpfda.estimators.private_curve_classifier",
+            "PrivateCurveRegression": "dpfda.estimators.private_curve_regression",
+            "PrivateDensity": "dpfda.estimators.private_density",
+            "PrivateFPCA": "dpfda.estimators.private_fpca",
+            "PrivateFunctionOnScalar": "dpfda.estimators.private_function_on_scalar",
+            "PrivateGroupComparison": "dpfda.estimators.private_group_comparison",
+            "PrivateKernelMachine": "dpfda.estimators.private_kernel_machine",
+            "PrivateLinearRegression": "dpfda.estimators.private_regressions",
+            "PrivateLogisticRegression": "dpfda.estimators.private_regressions",
+            "PrivateMean": "dpfda.estimators.private_mean",
+            "PrivateMoments": "dpfda.estimators.private_moments",
+            "RemoteClient": "dpfda.client.remote",
+            "SecureSource": "dpfda.noise",
+            "SimulationSource": "dpfda.noise",
+            "budget": "dpfda.privacy.tally",
+            "forecast": "dpfda.planning.forecast",
+            "load": "dpfda.report.documents",
+            "plan_study": "dpfda.local.recipe",
+            "private_score": "dpfda.central.score",
+            "rehearse": "dpfda.sites.rehearsal",
+            "spent": "dpfda.privacy.tally",
+        },
+    )
+    __all__ += ["__version__"]

@@ -167,6 +167,7 @@ def import_if_possible(name: str) -> ModuleType | None:
 
 
 def discover(package: str, path: list[str]) -> None:
-    """Import every module of `package`, which makes its classes register."""
+    """Import every module of `package`, which makes its classes register; not its packages."""
     for module in pkgutil.iter_modules(path):
-        importlib.import_module(f"{package}.{module.name}")
+        if not module.ispkg:
+            importlib.import_module(f"{package}.{module.name}")

@@ -18,12 +18,12 @@ from click.testing import CliRunner
 import dpfda
 from dpfda.cli._group import dpfda as command_line
 from dpfda.datasets.catalogue import CATALOGUE
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.files import to_csv
 from dpfda_bench.goals import at_least, at_most
+from dpfda_bench.verdict import agrees_if
 
 
 def invoke(*arguments: str) -> Any:

@@ -219,7 +219,7 @@ def test_curves_of_people(name: str, shared_data, monkeypatch: pytest.MonkeyPatc
 
 
 def test_published_learner_is_not_offered() -> None:
-    from dpfda.learners import Learner
+    from dpfda.local.mrma.learners import Learner
 
     assert common.UnscaledSVM not in Learner.members().values()
 

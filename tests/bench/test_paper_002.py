@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
-from dpfda.study.sweep import Sweep
+from dpfda.planning.sweep import Sweep
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.reproductions import _p002 as common

@@ -24,12 +24,12 @@ from dpfda import (
 )
 from dpfda.central.conversation import reaches
 from dpfda.central.mean import FunctionMechanism
+from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.outside_look import OUTSIDE
 from dpfda.cli._group import dpfda
 from dpfda.errors import InvalidParameter
-from dpfda.moments.classifier import PrivateCurveClassifier
-from dpfda.moments.curve_regression import PrivateCurveRegression
-from dpfda.regression.methods import RegressionMechanism
-from dpfda.regression.outside_look import OUTSIDE
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 
 T = np.linspace(0, 1, 40)
 RNG = np.random.default_rng(0)

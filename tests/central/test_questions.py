@@ -14,13 +14,13 @@ from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import spline_basis
 from dpfda.central.looks import BallMean, CountedLook
 from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.moments.joint_looks import Schedule
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import RadiusChoice, candidates, find_radius, left_outside
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
-from dpfda.moments.joint_looks import Schedule
 from dpfda.noise import source_for
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost

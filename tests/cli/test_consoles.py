@@ -237,7 +237,7 @@ def test_other_troubles_with_files_are_one_line(
     def denied(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied", str(curves))
 
-    monkeypatch.setattr("dpfda.documents.Path.read_bytes", denied)
+    monkeypatch.setattr("dpfda.report.documents.Path.read_bytes", denied)
     done = CliRunner().invoke(command_line, ["show", str(curves)])
     assert done.exit_code == 2
     assert done.stderr == f"Error: {curves}: Permission denied\n"

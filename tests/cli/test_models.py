@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import dpfda
 from dpfda.cli._group import dpfda as command_line
-from dpfda.moments.classifier import PrivateCurveClassifier
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.privacy.ledger_file import FileLedger
 
 T = np.linspace(0, 24, 20)

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from hostile_files import HOSTILE
 
 from dpfda.cli._group import dpfda
+from dpfda.curves.files import OPTIONS
 from dpfda.errors import DpfdaError
-from dpfda.files import OPTIONS
 
 pytest.importorskip("openpyxl")
 ROOT = Path(__file__).resolve().parents[2]

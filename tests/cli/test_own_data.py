@@ -14,8 +14,8 @@ from dpfda.cli._own_data import read_own
 from dpfda.cli.submit import _print
 from dpfda.client.own_data import look_over
 from dpfda.client.preview import Preview
+from dpfda.curves.files import Reading
 from dpfda.errors import InvalidData
-from dpfda.files import Reading
 
 
 @pytest.mark.parametrize(

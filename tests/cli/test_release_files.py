@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
+from dpfda.curves.files import Reading
 from dpfda.errors import InvalidData
-from dpfda.files import Reading
 
 HOURS = np.linspace(0, 24, 13)
 CURVES = 0.9 + 0.02 * np.random.default_rng(0).normal(size=(400, 13))

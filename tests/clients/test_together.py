@@ -19,10 +19,10 @@ pytest.importorskip("litestar", reason="the service extra is not installed")
 from forked_collector import ForkedCollector
 
 from dpfda.client import RemoteClient
+from dpfda.collector.running import CollectorProcess
 from dpfda.curves import CurveEncoder
-from dpfda.documents import read
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.running import CollectorProcess
+from dpfda.report.documents import read
 
 SCRIPT = Path(__file__).resolve().parents[2] / "clients" / "browser" / "people.mjs"
 HALF = 12

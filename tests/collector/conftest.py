@@ -15,11 +15,11 @@ pytest.importorskip("sqlalchemy", reason="the service extra is not installed")
 from devices import Device
 from organizer import Organizer, QuickForecasts
 
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Storage
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.running import CollectorProcess
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 

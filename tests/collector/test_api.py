@@ -15,12 +15,12 @@ import pytest
 from forked_collector import QuickCollector
 
 from dpfda.client.http import Answer, Connection, Unreachable
+from dpfda.collector.running import CollectorProcess
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage
-from dpfda.study.running import CollectorProcess
 
 
 @pytest.fixture(scope="module")

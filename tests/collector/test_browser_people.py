@@ -20,10 +20,10 @@ from packed_client import packed_client
 
 from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
+from dpfda.collector.running import CollectorProcess
 from dpfda.curves import CurveEncoder
-from dpfda.documents import read
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.running import CollectorProcess
+from dpfda.report.documents import read
 
 HALF = 30
 

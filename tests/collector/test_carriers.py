@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from forked_collector import QuickCollector
 
+from dpfda.client.crowd import RemoteCrowd, Wire
+from dpfda.collector.running import CollectorProcess
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.study.crowd import RemoteCrowd, Wire
-from dpfda.study.running import CollectorProcess
 
 PEOPLE = 60
 

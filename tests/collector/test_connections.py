@@ -16,7 +16,7 @@ from forked_collector import QuickCollector
 
 from dpfda.client.http import Connection
 from dpfda.collector.connection import MOST_HEAD, MOST_HEADERS
-from dpfda.study.running import CollectorProcess
+from dpfda.collector.running import CollectorProcess
 
 pytestmark = pytest.mark.timed
 

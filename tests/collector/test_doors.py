@@ -24,10 +24,10 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
 from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.local.recipe import plan_study
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.server import Server
-from dpfda.recipe import plan_study
 
 SETTINGS = Settings(database="memory:", admin_key="k" * 32)
 

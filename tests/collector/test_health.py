@@ -24,10 +24,10 @@ from sqlalchemy.exc import OperationalError
 from dpfda.collector import pulse
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.pulse import Pulse
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.trouble import FULL, LOCKED, reason
-from dpfda.study.running import CollectorProcess
 
 pytestmark = pytest.mark.timed
 

@@ -22,8 +22,8 @@ from dpfda.client.http import Connection
 from dpfda.client.remote import NotGranted
 from dpfda.collector.pages import views
 from dpfda.collector.pages.form import PRESETS
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import StudySettings
-from dpfda.study.running import CollectorProcess
 
 
 @pytest.fixture(scope="module")

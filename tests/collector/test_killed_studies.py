@@ -12,11 +12,11 @@ import pytest
 from forked_collector import Death, ForkedCollector
 from small_studies import answer_one, replies, small_studies
 
+from dpfda.client.crowd import Wire
 from dpfda.collector.storage import open_storage
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
-from dpfda.study.crowd import Wire
 
 MOMENTS = ("told", "learning", "writing", "written")
 

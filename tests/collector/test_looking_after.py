@@ -22,9 +22,9 @@ from dpfda.client import RemoteClient
 from dpfda.client.administrator import Administrator
 from dpfda.client.http import Answer, Connection
 from dpfda.collector.pages.words import phase_name
+from dpfda.collector.running import CollectorProcess
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.running import CollectorProcess
 
 SEEDS = iter(range(7000, 8000))
 CURVE = np.array([0.2, -0.4])

@@ -18,10 +18,10 @@ from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS, facts_of, settings_of
 from dpfda.collector.pages.sample_reply import sample_reply
 from dpfda.collector.refusal import Refused
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.wire import ReplyMessage
-from dpfda.study.running import CollectorProcess
 
 
 def created(organizer: Organizer, **typed: str) -> tuple[int, str]:

@@ -22,18 +22,18 @@ from forked_collector import QuickCollector
 
 from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
+from dpfda.client.crowd import RemoteCrowd
 from dpfda.client.http import Connection
 from dpfda.collector.pages import views
 from dpfda.collector.pages.form import PRESETS, facts_of
 from dpfda.collector.pages.templating import text
+from dpfda.collector.running import CollectorProcess
 from dpfda.datasets import simulate_001
-from dpfda.estimators import base
+from dpfda.estimators import study_base as base
+from dpfda.local.recipe import JUDGES, plan_from_facts
 from dpfda.noise import source_for
 from dpfda.protocol.plan import StudyPlan
-from dpfda.recipe import JUDGES, plan_from_facts
 from dpfda.simulate import people_from, simulate
-from dpfda.study.crowd import RemoteCrowd
-from dpfda.study.running import CollectorProcess
 
 PEOPLE, SEED = 240, 7
 FACTS: dict[str, Any] = {

@@ -16,14 +16,14 @@ from organizer import QuickForecasts
 from pages import checked, record
 
 from dpfda import plan_study
+from dpfda.client.crowd import RemoteCrowd
 from dpfda.client.http import Connection
 from dpfda.collector.pages.session import new_session
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.crowd import RemoteCrowd
-from dpfda.study.running import CollectorProcess
 
 
 @pytest.fixture(scope="module")

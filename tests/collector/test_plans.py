@@ -20,9 +20,6 @@ from hypothesis import strategies as st
 
 from dpfda._registry import Registered
 from dpfda._typed import _plain, require_types
-from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_study import GradientDesign
-from dpfda.boosting.samme_study import SammeDesign
 from dpfda.client.http import Connection
 from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.open_phase import OpenPhase, opened
@@ -30,13 +27,16 @@ from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text as shown
 from dpfda.collector.plans import check_shape, strict_json
 from dpfda.collector.refusal import Refused
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_study import GradientDesign
+from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import Reply
-from dpfda.study.running import CollectorProcess
 
 TABLE = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 NAMED = CurveEncoder("identity", feature_ranges={"a": (0, 1), "b": ["x", "y"]})
@@ -117,7 +117,7 @@ def answers(contract: StudyPlan, phase: OpenPhase) -> list[tuple[int, bytes]]:
     """What the first people of a phase send; owners, whose rows need more, say nothing."""
     people = min(phase.record.quota, 20)
     task = phase._run.tasks(0, people)
-    if type(task).__module__.startswith("dpfda.boosting"):
+    if type(task).__module__.startswith("dpfda.local.boosting"):
         return []
     rng = np.random.default_rng(0)
     features = rng.uniform(-1, 1, (people, contract.encoder.n_features))

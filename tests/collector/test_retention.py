@@ -18,10 +18,12 @@ import sqlalchemy as sa
 from forked_collector import QuickCollector
 from one_process import Here
 
+from dpfda.client.crowd import Wire
 from dpfda.client.http import Answer, Connection
 from dpfda.collector import forgetter
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.refusal import Refused
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.sent import Sent
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
@@ -30,8 +32,6 @@ from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, _masked, ticket_of, token_hash
-from dpfda.study.crowd import Wire
-from dpfda.study.running import CollectorProcess
 
 SEEDS = iter(range(5000, 6000))
 

@@ -17,11 +17,11 @@ from organizer import ENOUGH, STUDIES, Organizer, QuickForecasts
 from dpfda import forecast
 from dpfda.client.http import Connection
 from dpfda.collector.pages import planning
-from dpfda.files import Handed, Reading
-from dpfda.planner.apart import public_people_apart
-from dpfda.planner.people_file import public_people
-from dpfda.planner.words import verdict
-from dpfda.study.running import CollectorProcess
+from dpfda.collector.running import CollectorProcess
+from dpfda.curves.files import Handed, Reading
+from dpfda.planning.apart import public_people_apart
+from dpfda.planning.people_file import public_people
+from dpfda.planning.words import verdict
 
 T = np.linspace(0, 1, 8).round(3)
 LABELS = np.array(["no", "yes"] * 100)

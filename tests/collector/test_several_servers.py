@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from forked_collector import QuickCollector
 
+from dpfda.client.crowd import RemoteCrowd
+from dpfda.collector.running import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.crowd import RemoteCrowd
-from dpfda.study.running import CollectorProcess
 
 ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 

@@ -18,6 +18,7 @@ from dpfda.collector import health
 from dpfda.collector.health import LONG
 from dpfda.collector.metrics import Metrics, WorkFailed, failure
 from dpfda.collector.refusal import Refused
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.service import Collector, StudySettings
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.storage.postgresql import PostgresqlStorage
@@ -26,7 +27,6 @@ from dpfda.collector.stuck import StuckStudies
 from dpfda.collector.watcher import AtWork, Watcher
 from dpfda.collector.worker import Worker
 from dpfda.errors import InvalidParameter
-from dpfda.study.running import CollectorProcess
 
 
 class Clock:

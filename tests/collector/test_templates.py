@@ -8,9 +8,10 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from dpfda import plan_study, recipe
+from dpfda import plan_study
 from dpfda.collector.pages import templating, words
 from dpfda.curves import CurveEncoder
+from dpfda.local import recipe
 
 PAGES = Path(templating.__file__).parent
 TEMPLATES = sorted(templating.FOLDER.glob("*.html"))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpfda.client.crowd import RemoteCrowd
+from dpfda.collector.running import CollectorProcess
 from dpfda.noise import SimulationSource
-from dpfda.study.crowd import RemoteCrowd
-from dpfda.study.running import CollectorProcess
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)

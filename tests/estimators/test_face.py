@@ -25,8 +25,8 @@ from dpfda import (
 from dpfda._validate import unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.comparison import non_private_classifier
-from dpfda.face.estimator import PrivateEstimator
+from dpfda.estimators.base import PrivateEstimator
+from dpfda.protocol.comparison import non_private_classifier
 
 
 class Nothing(PrivateEstimator):

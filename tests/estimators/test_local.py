@@ -10,8 +10,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.datasets.curve_sets import load_phoneme
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.estimators.local import LocalCurveClassifier
-from dpfda.estimators.moment import MomentClassifier
+from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
+from dpfda.estimators.moment_classifier import MomentClassifier
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
 

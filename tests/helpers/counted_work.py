@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpfda.study.sweep import Sweep
+from dpfda.planning.sweep import Sweep
 
 NAMES = list(product("ab", (0.5, 1.0), range(8)))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dpfda import plan_study
+from dpfda.collector.running import CollectorProcess
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.running import CollectorProcess
 
 SCREENSHOTS = Path(os.environ.get("DPFDA_SCREENSHOTS", "out/screenshots"))
 GOOD = "hour;pulse\n0;-1,5\n6;-0,5\n12;1,2\n18;0,8\n24;-1,1\n"

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from dpfda.cli._group import dpfda
 from dpfda.collector.run import serve
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.worker import Worker
 from dpfda.protocol.study import Run
-from dpfda.study.running import CollectorProcess
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["preloaded"])

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dpfda.federation.card import Card
-from dpfda.federation.coordinator import Coordinator
-from dpfda.federation.plan import Plan, PlanBody
-from dpfda.federation.site_folder import SiteConfig, SiteFolder
-from dpfda.federation.study_folder import StudyFolder
 from dpfda.noise import SimulationSource
+from dpfda.sites.card import Card
+from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.plan import Plan, PlanBody
+from dpfda.sites.site_folder import SiteConfig, SiteFolder
+from dpfda.sites.study_folder import StudyFolder
 
 ROWS = 200
 RANGES = {"age": [18.0, 100.0], "weight": [30.0, 150.0], "dose": [0.0, 100.0]}
@@ -145,7 +145,7 @@ class Hospitals:
 
     def signed(self, name, asked, reply):
         """What a site that lies would send."""
-        from dpfda.federation.messages import Reply, encode
+        from dpfda.sites.messages import Reply, encode
 
         body = encode(reply)
         signature = self.folders[name].identity.sign(self.plan.replied(asked, body))
@@ -153,7 +153,7 @@ class Hospitals:
 
     @staticmethod
     def step_of(content):
-        from dpfda.federation.messages import Envelope, decode
+        from dpfda.sites.messages import Envelope, decode
 
         return decode(content, Envelope).step
 

@@ -10,16 +10,6 @@ import pytest
 from hospitals import Hospitals
 
 from dpfda.curves import CurveEncoder
-from dpfda.federation.coordinator import StudyFailed
-from dpfda.federation.messages import (
-    Envelope,
-    Model,
-    Models,
-    Reply,
-    decode,
-    encode,
-)
-from dpfda.federation.servers.inquiry import ServersInquiry
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
@@ -27,6 +17,16 @@ from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import Reply as Answered
 from dpfda.simulate import ask_everybody
+from dpfda.sites.coordinator import StudyFailed
+from dpfda.sites.messages import (
+    Envelope,
+    Model,
+    Models,
+    Reply,
+    decode,
+    encode,
+)
+from dpfda.sites.servers.inquiry import ServersInquiry
 
 ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 CLASSES = ("no", "yes")

@@ -12,8 +12,8 @@ from forked_collector import QuickCollector
 from dpfda.client.http import Connection
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS
-from dpfda.planner import apart
-from dpfda.study.running import CollectorProcess
+from dpfda.collector.running import CollectorProcess
+from dpfda.planning import apart
 
 ENOUGH = 120  # seconds, on a machine that does other things, too
 

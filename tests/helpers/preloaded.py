@@ -12,7 +12,12 @@ import importlib
 from dpfda.collector.app import create_app
 from dpfda.collector.settings import Settings
 
-for _name in ("dpfda.cli.serve", "dpfda.local.study.vectors", "dpfda.boosting", "forked_collector"):
+for _name in (
+    "dpfda.cli.serve",
+    "dpfda.local.study.vectors",
+    "dpfda.local.boosting",
+    "forked_collector",
+):
     importlib.import_module(_name)
 for _name in ("anyio._backends._asyncio", "psycopg", "sqlite3", "uvloop"):
     importlib.import_module(_name)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 
 few = pytest.mark.filterwarnings("ignore:too few rows")
 

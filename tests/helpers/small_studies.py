@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.boosting.design import BoostingDesign
-from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_study import GradientDesign
-from dpfda.boosting.samme_study import SammeDesign
 from dpfda.curves import CurveEncoder
+from dpfda.local.boosting.design import BoostingDesign
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_study import GradientDesign
+from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd
 from dpfda.protocol.server import Server
-from dpfda.recipe import plan_study
 
 _PEOPLE = 6000
 

@@ -10,14 +10,14 @@ import pytest
 from dpfda import LocalCurveClassifier, plan_study
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
+from dpfda.local.recipe import in_words
 from dpfda.local.study.answers import above, away
 from dpfda.local.study.design import VectorDesign
 from dpfda.local.study.vectors import Known
 from dpfda.noise import SimulationSource
-from dpfda.planner.words import consent
+from dpfda.planning.words import consent
 from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.recipe import in_words
 from dpfda.simulate import people_from, simulate
 
 T = np.linspace(0, 1, 31)

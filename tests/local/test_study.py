@@ -11,6 +11,7 @@ import pytest
 from dpfda import CurveEncoder, SimulationSource
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
+from dpfda.local.recipe import plan_study
 from dpfda.local.study import rule
 from dpfda.local.study.beliefs import Beliefs
 from dpfda.local.study.posterior import Posterior
@@ -19,7 +20,6 @@ from dpfda.local.study.worth import Batch
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 
 T = np.linspace(0, 1, 40)

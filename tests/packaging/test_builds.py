@@ -94,7 +94,7 @@ def test_the_installed_package_is_the_one_that_runs(installed: Path) -> None:
     first, second, rest = done.stdout.split(maxsplit=2)
     assert Path(first) == installed / "dpfda" / "__init__.py"
     assert Path(second) == installed / "dpfda_bench" / "__init__.py"
-    assert "dpfda.moments.mean_estimator.PrivateMean" in rest
+    assert "dpfda.estimators.private_mean.PrivateMean" in rest
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ import dpfda
 from dpfda import Ledger
 from dpfda.cli._group import dpfda as command_line
 from dpfda.curves import CurveEncoder
-from dpfda.documents import HOMES, Documented, _home
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import to_yaml
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
 from dpfda.protocol.model import CurveModel
+from dpfda.report.documents import HOMES, Documented, _home
 
 yaml: Any = pytest.importorskip("yaml")
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from site_studies import MOST, WHOLE, BoxSum
 
+from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.methods import Regression, RegressionMechanism
+from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.curate import gather
 from dpfda.errors import BudgetExceeded, InvalidData, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.holder import Curator, Gatherer
-from dpfda.regression.location_look import LocationLook
-from dpfda.regression.methods import Regression, RegressionMechanism
-from dpfda.regression.problem import Bounds, Problem
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (20, 2))
 LOOK = BoxSum(cost=WHOLE, dimension=2)

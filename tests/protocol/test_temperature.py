@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.local.recipe import in_words, plan_study
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
@@ -20,7 +21,6 @@ from dpfda.protocol.server import Server
 from dpfda.protocol.study import Run
 from dpfda.protocol.tasks.confidence import ConfidenceTask
 from dpfda.protocol.temperature import Temperature, asked, confidence_questions, reach
-from dpfda.recipe import in_words, plan_study
 from dpfda.simulate import ask_everybody
 
 ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)

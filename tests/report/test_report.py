@@ -15,7 +15,7 @@ from pages import EVIL, MARKUP, checked, record
 import dpfda
 from dpfda import Ledger
 from dpfda.errors import InvalidParameter
-from dpfda.face.study_report import LEFT_OUT
+from dpfda.estimators.study_report import LEFT_OUT
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.report import Contents, Picture, Report, Table

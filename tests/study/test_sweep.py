@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidParameter
-from dpfda.study import cells
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning import cells
+from dpfda.planning.sweep import ALONE, Sweep
 
 
 def computed(log: Path) -> list[str]:

@@ -8,8 +8,8 @@ import re
 import pytest
 from rich.console import Console
 
-from dpfda.study.outcome import Outcome
-from dpfda.study.results import rows_table
+from dpfda.report.outcome import Outcome
+from dpfda.report.terminal import rows_table
 
 ROWS = [
     {"epsilon": epsilon, "version": version}

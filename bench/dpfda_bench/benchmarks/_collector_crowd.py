@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from dpfda.client.crowd import request_bytes
+from dpfda.collector.running import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
-from dpfda.study.crowd import request_bytes
-from dpfda.study.running import CollectorProcess
 from dpfda_bench.load import CONNECTIONS, Load, load
 
 FEATURES = 4

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from dpfda.collector.running import CollectorProcess
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import NewReply
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import Reply
-from dpfda.study.running import CollectorProcess
 from dpfda_bench.benchmarks._collector_crowd import FEATURES, Crowd, plan_for
 from dpfda_bench.load import load
 

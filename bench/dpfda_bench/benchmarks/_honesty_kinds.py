@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.covariance import PrivateCovariance
-from dpfda.central.density import PrivateDensity
-from dpfda.central.function_on_scalar import PrivateFunctionOnScalar
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.errors import InvalidParameter
-from dpfda.moments.curve_regression import PrivateCurveRegression
-from dpfda.moments.estimator import PrivateMoments
-from dpfda.regression.estimators import PrivateLinearRegression
+from dpfda.estimators.private_covariance import PrivateCovariance
+from dpfda.estimators.private_curve_regression import PrivateCurveRegression
+from dpfda.estimators.private_density import PrivateDensity
+from dpfda.estimators.private_function_on_scalar import PrivateFunctionOnScalar
+from dpfda.estimators.private_moments import PrivateMoments
+from dpfda.estimators.private_regressions import PrivateLinearRegression
 from dpfda_bench import random_tables
 from dpfda_bench.benchmarks._honesty_task import LEVEL, Judged, Kind, Task, held, lost
 from dpfda_bench.random_curves import Shape, Slack, problem

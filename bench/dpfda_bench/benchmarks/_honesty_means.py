@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.moments.mean_estimator import PrivateMean
+from dpfda.estimators.private_mean import PrivateMean
 from dpfda_bench.benchmarks._honesty_task import LEVEL, Judged, Kind, Task, held
 from dpfda_bench.random_curves import Shape, Slack, problem
 

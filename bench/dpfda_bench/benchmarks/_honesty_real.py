@@ -19,8 +19,8 @@ from dpfda.datasets.curve_sets import (
     load_tecator,
 )
 from dpfda.datasets.dataset import Dataset
-from dpfda.moments.mean_estimator import PrivateMean
-from dpfda.study.sweep import Sweep
+from dpfda.estimators.private_mean import PrivateMean
+from dpfda.planning.sweep import Sweep
 from dpfda_bench.benchmarks._honesty_judge import Cell, Finding, share
 from dpfda_bench.benchmarks._honesty_task import LEVEL, held
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.client.crowd import reply_body
+from dpfda.collector.running import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.study.crowd import reply_body
-from dpfda.study.running import CollectorProcess
 
 _PEOPLE = 16  # of a study in two phases
 _LATEST = 0.15  # seconds after a phase's last reply

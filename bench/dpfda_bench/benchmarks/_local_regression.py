@@ -15,13 +15,13 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.curve_sets import load_activity, load_tecator
-from dpfda.face.comparison import non_private_regression
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
-from dpfda.planner.numbers import private_mean
+from dpfda.planning.numbers import private_mean
+from dpfda.planning.sweep import Sweep
+from dpfda.protocol.comparison import non_private_regression
 from dpfda.protocol.person import target_places
-from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
-from dpfda.study.sweep import Sweep
 from dpfda_bench.measuring import mean_and_error
 
 Draw = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
-from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.random_columns import Kind, column_problem
 

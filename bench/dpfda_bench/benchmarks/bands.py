@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.moments.estimator import PrivateMoments
-from dpfda.moments.joint_looks import BANDS_FROM
-from dpfda.moments.mean_estimator import PrivateMean
+from dpfda.central.moments.joint_looks import BANDS_FROM
+from dpfda.estimators.private_mean import PrivateMean
+from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.noise.law import NoiseLaw
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 

@@ -15,8 +15,8 @@ from unittest.mock import patch
 import numpy as np
 
 from dpfda.local.study import beliefs
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.random_studies import studies
 from dpfda_bench.goals import Goal, at_most
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.classifier import LocalBoostingClassifier
+from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
 from dpfda.privacy.tally import budget
-from dpfda.study.outcome import Outcome
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_most
 
 GOALS = {"seconds_100k_owners": at_most(20), "growth": at_most(1.3)}

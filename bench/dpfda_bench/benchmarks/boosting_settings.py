@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import IntArray
-from dpfda.boosting.classifier import LocalBoostingClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
-from dpfda.estimators.local import LocalCurveClassifier
-from dpfda.study.outcome import Outcome
+from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
+from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import gathered, mean_and_error
 from dpfda_bench.reproductions import _p004 as common

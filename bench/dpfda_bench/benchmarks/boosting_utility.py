@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_study import GradientDesign
-from dpfda.face.comparison import majority_error
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.noise import SimulationSource
+from dpfda.protocol.comparison import majority_error
 from dpfda.protocol.study import Run
-from dpfda.study.outcome import Outcome
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_most
 from dpfda_bench.measuring import mean_and_error
 from dpfda_bench.reproductions import _p004 as common

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import AnyArray, FloatArray
+from dpfda.central.regression.recipe import public_encoder
 from dpfda.datasets import simulate_001
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.datasets.curve_sets import load_phoneme
-from dpfda.face.comparison import majority_error, non_private_classifier
-from dpfda.moments.classifier import PrivateCurveClassifier
-from dpfda.regression.recipe import public_encoder
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.protocol.comparison import majority_error, non_private_classifier
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import mean_and_error
 

@@ -15,13 +15,13 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.recipe import public_encoder
 from dpfda.curves.band import Band
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.datasets.curve_sets import load_activity
-from dpfda.moments.curve_regression import PrivateCurveRegression
-from dpfda.regression.recipe import public_encoder
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.estimators.private_curve_regression import PrivateCurveRegression
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks._local_regression import Draw, simulated, slope
 from dpfda_bench.goals import Goal, at_most
 

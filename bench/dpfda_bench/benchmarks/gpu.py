@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpfda.errors import DpfdaError
-from dpfda.learners._arrays import placed
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import Sweep
+from dpfda.local.mrma.learners._arrays import placed
+from dpfda.planning.sweep import Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.reproductions import p001_figure_2

@@ -12,12 +12,12 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.functions import spline_basis
+from dpfda.central.moments.anova import chance
 from dpfda.central.quadrature import as_grid
-from dpfda.moments.anova import chance
-from dpfda.moments.comparison import PrivateGroupComparison
+from dpfda.estimators.private_group_comparison import PrivateGroupComparison
 from dpfda.noise.law import NoiseLaw
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks._curve_families import RANGE, T, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.local.recipe import plan_study
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import SimulationSource
-from dpfda.recipe import plan_study
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import simulate
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from dpfda.errors import InvalidParameter
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks import _honesty_real as real
 from dpfda_bench.benchmarks._honesty_judge import (
     LARGEST_ERROR,

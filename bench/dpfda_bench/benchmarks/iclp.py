@@ -25,7 +25,7 @@ from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SecureSource, SimulationSource
-from dpfda.study.outcome import Outcome
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.measuring import seconds
 from dpfda_bench.process import Process

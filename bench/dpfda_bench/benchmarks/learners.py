@@ -13,8 +13,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda._validate import FloatArray
-from dpfda.learners import Learner
-from dpfda.study.outcome import Outcome
+from dpfda.local.mrma.learners import Learner
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_least
 from dpfda_bench.measuring import seconds
 

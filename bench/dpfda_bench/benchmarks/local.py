@@ -14,12 +14,12 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.face.comparison import majority_error, non_private_classifier
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
-from dpfda.recipe import plan_study
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.protocol.comparison import majority_error, non_private_classifier
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import people_from, simulate
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks._local_regression import figures_of, regressions, rows_of

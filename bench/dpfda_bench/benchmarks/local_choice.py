@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from dpfda.datasets.catalogue import DataFileMissing
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
+from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
-from dpfda.recipe import plan_study
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import people_from, simulate
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.goals import Goal, at_most

@@ -16,9 +16,9 @@ from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.datasets.curve_sets import load_dti
-from dpfda.moments.mean_estimator import PrivateMean
+from dpfda.estimators.private_mean import PrivateMean
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import distances, total_error
 from dpfda_bench.goals import Goal, at_most
 

@@ -15,12 +15,12 @@ from itertools import product
 import numpy as np
 from scipy.stats import norm
 
+from dpfda.local.recipe import plan_study
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import SimulationSource
-from dpfda.recipe import plan_study
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import people_from, simulate
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.random_problems import curve_classes
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from dpfda import LocalCurveRegressor, MRMAClassifier
 from dpfda._validate import FloatArray
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import mean_and_error
 

@@ -30,17 +30,17 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.face.comparison import non_private_classifier
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
-from dpfda.planner.forecast import forecast
-from dpfda.planner.trials import Expected, Trials
-from dpfda.planner.world import made_up
+from dpfda.planning.forecast import forecast
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.planning.trials import Expected, Trials
+from dpfda.planning.world import made_up
+from dpfda.protocol.comparison import non_private_classifier
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.recipe import plan_study
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import ask_everybody
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._plan_tasks import Case, tasks
 from dpfda_bench.goals import Goal, at_least, at_most
 

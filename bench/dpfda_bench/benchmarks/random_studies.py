@@ -18,11 +18,11 @@ import numpy as np
 
 import dpfda.local.study
 from dpfda._validate import FloatArray
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
-from dpfda.recipe import plan_study
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import people_from, simulate
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._random_vectors import regrets as vector_regrets
 from dpfda_bench.benchmarks._random_vectors import rows_of
 from dpfda_bench.goals import Goal, at_least, at_most

@@ -11,11 +11,11 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets import simulate_001
-from dpfda.moments.classifier import PrivateCurveClassifier
-from dpfda.moments.curve_regression import PrivateCurveRegression
-from dpfda.moments.estimator import PrivateMoments
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.estimators.private_curve_regression import PrivateCurveRegression
+from dpfda.estimators.private_moments import PrivateMoments
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks._curve_families import FAMILIES, curves
 from dpfda_bench.benchmarks._local_regression import simulated
 from dpfda_bench.goals import Goal, at_least, at_most

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from dpfda.central.regression.methods import Regression, RegressionMechanism
+from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SimulationSource
 from dpfda.protocol.consortium import convene
-from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import Regression, RegressionMechanism
-from dpfda.regression.problem import Bounds, Problem
-from dpfda.study.outcome import Outcome
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_most
 
 GOALS = {

@@ -12,11 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.methods import RegressionMechanism
 from dpfda.datasets.preparation import Prepared, folds, prepare
-from dpfda.face.comparison import non_private_classifier
-from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import RegressionMechanism
-from dpfda.study.outcome import Outcome
+from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.protocol.comparison import non_private_classifier
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import gathered, mean_and_error
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.regression.estimators import PrivateLinearRegression
-from dpfda.study.outcome import Outcome
+from dpfda.estimators.private_regressions import PrivateLinearRegression
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_least, at_most
 
 GOALS = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import Sweep
+from dpfda.planning.sweep import Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import p001_figure_2

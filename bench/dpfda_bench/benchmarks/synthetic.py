@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 
+from dpfda.central.regression.recipe import public_encoder
 from dpfda.datasets.curve_sets import load_phoneme
-from dpfda.face.comparison import non_private_classifier
-from dpfda.moments.classifier import PrivateCurveClassifier
-from dpfda.moments.estimator import PrivateMoments
-from dpfda.regression.recipe import public_encoder
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.estimators.private_moments import PrivateMoments
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.protocol.comparison import non_private_classifier
+from dpfda.report.outcome import Outcome
 from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"phoneme5_gap": at_most(1.0)}

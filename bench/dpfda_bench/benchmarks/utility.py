@@ -26,14 +26,14 @@ from dpfda.datasets.curve_sets import (
     load_tecator,
 )
 from dpfda.datasets.vector_sets import load_adult, load_diabetes
-from dpfda.face.comparison import majority_error, non_private_classifier
+from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.protocol.comparison import majority_error, non_private_classifier
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
-from dpfda.recipe import plan_study
+from dpfda.report.outcome import Outcome
 from dpfda.simulate import simulate
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.goals import Goal, at_most
 
 _EPSILONS = (0.1, 0.5, 1.0, 5.0)

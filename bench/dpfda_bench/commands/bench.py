@@ -12,10 +12,10 @@ from rich.console import Console
 from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.errors import InvalidParameter
-from dpfda.study.measured import benchmark_report
-from dpfda.study.results import machine, rich_table, rows_table, to_json
+from dpfda.report.terminal import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.goals import goals_table, missed
+from dpfda_bench.measured import benchmark_report
 
 _OWN = {"seeds": "--seeds", "write_reference_to": "--write-reference"}
 """Options that only some benchmarks have, by the parameter of their `run`."""

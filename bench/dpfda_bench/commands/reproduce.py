@@ -13,12 +13,12 @@ from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.datasets.catalogue import CATALOGUE, locate
 from dpfda.errors import InvalidParameter
-from dpfda.study.measured import reproduction_report
-from dpfda.study.results import machine, rich_table, rows_table, to_json
+from dpfda.report.terminal import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.files import write_files
 from dpfda_bench.goals import goals_table, missed
+from dpfda_bench.measured import reproduction_report
 
 
 @click.command()

@@ -18,19 +18,19 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.waves import CosineBasis
-from dpfda.learners import Learner, LinearModels
-from dpfda.learners._arrays import as_double, namespace
-from dpfda.learners._design import Design
-from dpfda.learners.conjugate_gradient import ConjugateGradient
-from dpfda.learners.dwd import DWD
-from dpfda.learners.linear_svm import LinearSVM
-from dpfda.learners.logistic import Logistic
-from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.members import DEFAULT_SPREAD
-from dpfda.study.lines import named_lines
-from dpfda.study.sweep import Name
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.learners import Learner, LinearModels
+from dpfda.local.mrma.learners._arrays import as_double, namespace
+from dpfda.local.mrma.learners._design import Design
+from dpfda.local.mrma.learners.conjugate_gradient import ConjugateGradient
+from dpfda.local.mrma.learners.dwd import DWD
+from dpfda.local.mrma.learners.linear_svm import LinearSVM
+from dpfda.local.mrma.learners.logistic import Logistic
+from dpfda.local.mrma.members import DEFAULT_SPREAD
+from dpfda.planning.sweep import Name
 from dpfda_bench.baselines import Setting
 from dpfda_bench.effort import Effort
+from dpfda_bench.lines import named_lines
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 """The eight budgets of Figures 2, 3 and A.1."""

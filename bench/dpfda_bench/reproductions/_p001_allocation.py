@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dpfda.datasets.simulated import scores_001
-from dpfda.mrma.designs import MRMADesign
+from dpfda.local.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
-from dpfda.study.lines import named_lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import named_lines
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions._p001_batch import REFERENCES, STEPS, Crowd, errors_of
+from dpfda_bench.verdict import Verdict, agrees_if
 
 CASES = {
     1: (3000, 500, 100, 25),

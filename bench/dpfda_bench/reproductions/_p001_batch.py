@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.learners._arrays import Array, device, namespace, to_numpy
+from dpfda.local.mrma.averaging import weights
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.learners._arrays import Array, device, namespace, to_numpy
+from dpfda.local.mrma.members import Judgement, draw_members, intercept_shrinkage, judge
 from dpfda.mechanisms.randomized_response import RandomizedResponse
-from dpfda.mrma.averaging import weights
-from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.members import Judgement, draw_members, intercept_shrinkage, judge
 from dpfda.noise import SimulationSource
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting

@@ -12,14 +12,14 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets.curve_sets import load_activity, load_phoneme
 from dpfda.datasets.dataset import Dataset, signs
-from dpfda.learners.conjugate_gradient import ConjugateGradient
-from dpfda.mrma.designs import MRMADesign
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.learners.conjugate_gradient import ConjugateGradient
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if, not_comparable
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions._p001_batch import METHODS, REFERENCES, Crowd, errors_of
+from dpfda_bench.verdict import Verdict, agrees_if, not_comparable
 
 SIZES = {"activity": (410, 500, 1500, 30, 0.7), "phoneme": (535, 300, 1200, 24, 0.9)}
 """Test people, those who report, those who judge, members of 50, cutoff as published."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.study.lines import named_lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import named_lines
+from dpfda_bench.verdict import Verdict, agrees_if
 
 Z, Z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
 DIMENSIONS = (1, 2, 5, 10)

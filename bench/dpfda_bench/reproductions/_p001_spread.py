@@ -11,16 +11,16 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import scores_001
-from dpfda.mrma.designs import MRMADesign
+from dpfda.local.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import People, Setting
 from dpfda_bench.decision_rules import LinearRule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdict import Verdict, agrees_if
 
 RESCALED: dict[str, Callable[[FloatArray], FloatArray]] = {"Tanh": np.tanh, "MAN": common.max_abs}
 QUANTILES = (5, 25, 50, 75, 95)

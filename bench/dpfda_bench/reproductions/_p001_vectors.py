@@ -13,21 +13,21 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.datasets.dataset import Dataset
 from dpfda.datasets.vector_sets import load_diabetes, load_employee
-from dpfda.learners.logistic import Logistic
-from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.members import Judgement
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.learners.logistic import Logistic
+from dpfda.local.mrma.members import Judgement
 from dpfda.noise import SimulationSource
-from dpfda.study.lines import named_lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import People, Setting
 from dpfda_bench.decision_rules import MembersRule, Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most
+from dpfda_bench.lines import named_lines
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdict import Verdict, agrees_if
 
 METHODS = ("Weak", "MR", "MA", "MRMA", "Voting", "Averaging", "All data", "Histogram")
 GOALS = {"largest_difference_points": at_most(2.0)}

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.empirical_risk import CURVATURE, minimize_risk
 from dpfda.datasets.preparation import Prepared, prepare
 from dpfda.privacy.calibration import gaussian_epsilon
-from dpfda.regression.empirical_risk import CURVATURE, minimize_risk
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_sensitivity
 
 DELTA = 1e-5

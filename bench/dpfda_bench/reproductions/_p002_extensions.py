@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.fixed_point import clip_to_ball
+from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.methods.gaussian_fm import GaussianFM
+from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.curves.symmetric import floored
 from dpfda.datasets.preparation import Prepared
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
-from dpfda.regression.fixed_point import clip_to_ball
-from dpfda.regression.location_look import LocationLook
-from dpfda.regression.methods.gaussian_fm import GaussianFM
-from dpfda.regression.problem import Bounds, Problem
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if, not_comparable
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
 from dpfda_bench.measuring import gathered
 from dpfda_bench.reproductions._p002 import DELTA, data_of
 from dpfda_bench.reproductions._p002_panels import among_sites, published_score
 from dpfda_bench.reproductions._p002_published import published_cape_epsilon
+from dpfda_bench.verdict import Verdict, agrees_if, not_comparable
 
 EPSILON = 0.5
 EPSILONS = (0.5, 1.0, 2.0)

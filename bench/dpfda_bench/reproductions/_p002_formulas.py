@@ -11,16 +11,16 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpfda.central.regression.methods.published_fm import published_l1
+from dpfda.central.regression.problem import Link
+from dpfda.central.regression.sensitivity import best_weight, joint_l2
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_sigma
-from dpfda.regression.methods.published_fm import published_l1
-from dpfda.regression.problem import Link
-from dpfda.regression.sensitivity import best_weight, joint_l2
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
 from dpfda_bench.reproductions._p002 import DELTA, FM_FAMILY, noise_levels
 from dpfda_bench.reproductions._p002_published import published_sensitivity
+from dpfda_bench.verdict import Verdict, agrees_if
 
 DIMENSIONS = (5, 10, 20, 50, 100)
 EPSILONS = (0.1, 0.5, 1.0)

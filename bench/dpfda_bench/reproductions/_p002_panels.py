@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.rehearsal import rehearse
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.report.outcome import Outcome
+from dpfda.sites.rehearsal import rehearse
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.measuring import gathered
@@ -30,6 +29,7 @@ from dpfda_bench.reproductions._p002 import (
     true_epsilon,
 )
 from dpfda_bench.reproductions._p002_published import published_cape_epsilon
+from dpfda_bench.verdict import Verdict, agrees_if
 
 SOUND = ("gaussian_fm", "moments")
 

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from dpfda import _validate
+from dpfda.central.regression.problem import Link
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
-from dpfda.regression.problem import Link
 
 
 def published_mu(claimed: float, *, delta: float, link: Link) -> float:

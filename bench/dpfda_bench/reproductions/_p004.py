@@ -12,23 +12,23 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.design import BoostingFindings
-from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_study import GradientDesign
-from dpfda.boosting.owner_rows import OwnerRows
-from dpfda.boosting.requests.sample import SampleRequest
-from dpfda.boosting.samme_study import SammeDesign, samme
 from dpfda.datasets.preparation import prepare
 from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
+from dpfda.local.boosting.design import BoostingFindings
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_study import GradientDesign
+from dpfda.local.boosting.owner_rows import OwnerRows
+from dpfda.local.boosting.requests.sample import SampleRequest
+from dpfda.local.boosting.samme_study import SammeDesign, samme
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Records
 from dpfda.protocol.study import Run
-from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
 from dpfda_bench.printed import printed
+from dpfda_bench.verdict import Verdict, agrees_if
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
 MECHANISMS = ("laplace", "duchi", "piecewise")

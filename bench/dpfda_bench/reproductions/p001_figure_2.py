@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from dpfda.datasets.simulated import scores_001
-from dpfda.learners._arrays import namespace, placed
-from dpfda.mrma.members import Judgement
+from dpfda.local.mrma.learners._arrays import namespace, placed
+from dpfda.local.mrma.members import Judgement
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.sweep import Sweep
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.planning.sweep import Sweep
+from dpfda.report.outcome import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdict import Verdict, agrees_if
 
 ACCELERATED = True
 TITLE = "Error of seven methods under ε-LDP, one server, % (001 Figure 2)"

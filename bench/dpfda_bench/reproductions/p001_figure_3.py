@@ -13,8 +13,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import ConstantRule, LinearRule
@@ -22,6 +21,7 @@ from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
 COVERS = ("000-figure-9",)

@@ -9,14 +9,14 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
-from dpfda.learners import Learner
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.local.mrma.learners import Learner
+from dpfda.report.outcome import Outcome
 from dpfda_bench.decision_rules import ConstantRule, LinearRule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Error of learners on curves, coefficients and rescaled coefficients, % (001 Table A.1)"
 COVERS = ("000-table-1",)

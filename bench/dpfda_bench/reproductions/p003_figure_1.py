@@ -16,13 +16,13 @@ from dpfda.central.linear import (
 )
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import TAU
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
 from dpfda_bench.reproductions import _p003 as common
 from dpfda_bench.selection import cross_validated
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Total error with privacy-safe and with cross-validated parameters (003 Figure 1)"
 NEEDS = ()

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import p003_table_3 as table
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Private age-at-death densities of the UN's regions, ε = 1 (003 Figure 10)"
 NEEDS = ("un_deaths",)

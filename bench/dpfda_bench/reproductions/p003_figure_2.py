@@ -10,11 +10,11 @@ import numpy as np
 
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import MECHANISMS, TAU, total_error
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Total error of mechanisms for a mean, by number of curves (003 Figure 2)"
 NEEDS = ()

@@ -11,11 +11,11 @@ from dpfda.central.density import DensityMechanism
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.density import line_sample, line_truth
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions._p003 import kernel_estimate, released
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Private densities of a two-peaked sample, n = 2000, ε = 1 (003 Figure 3)"
 NEEDS = ()

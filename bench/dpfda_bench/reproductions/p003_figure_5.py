@@ -13,10 +13,10 @@ from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, Quadrati
 from dpfda.central.mean import FunctionMechanism
 from dpfda.central.quadrature import trapezoid
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p003 as common
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Private means of brain scans and electricity demand, ε = 1 (003 Figure 5)"
 NEEDS = ("dti", "adelaide_demand")

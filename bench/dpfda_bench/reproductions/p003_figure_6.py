@@ -26,13 +26,13 @@ from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SimulationSource
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import distances
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
 from dpfda_bench.reproductions import _p003 as common
 from dpfda_bench.selection import cross_validated
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Total error with other errors around the mean and another kernel (003 Figures 6 to 9)"
 COVERS = ("003-figure-7", "003-figure-8", "003-figure-9")

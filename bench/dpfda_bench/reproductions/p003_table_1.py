@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dpfda.central.kernels import Kernel, Matern, SquaredExponential
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, not_comparable
+from dpfda.report.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import path_times
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.printed import printed
+from dpfda_bench.verdict import Verdict, not_comparable
 
 TITLE = "Time for 100 paths, and for the one decomposition behind them (003 Table 1)"
 NEEDS = ()

@@ -20,12 +20,12 @@ from dpfda.central.linear import (
     QuadraticRegularization,
 )
 from dpfda.central.quadrature import Grid, trapezoid
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p003 as common
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "E‖μ̃ - X̄‖² on brain scans and electricity demand (003 Table 2)"
 NEEDS = ("dti", "adelaide_demand")

@@ -21,11 +21,11 @@ from dpfda.datasets.catalogue import read
 from dpfda.mechanisms.budgeted import l1_noise
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions._p003 import kernel_estimate
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "E‖f̃ - f̂‖² of age-at-death densities, × 1000 (003 Table 3)"
 NEEDS = ("un_deaths",)

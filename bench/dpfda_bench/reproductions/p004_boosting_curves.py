@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p004 as common
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Boosting curves of 004: test error by round, % (Figures 4, 5, 7, 8)"
 COVERS = ("004-figure-4", "004-figure-5", "004-figure-7", "004-figure-8")

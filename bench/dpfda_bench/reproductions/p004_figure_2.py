@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.local.boosting.owner_rows import OwnerRows
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p004 as common
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Accuracy of the first base learner, % (004 Figures 2, 6 and 9)"
 COVERS = ("004-figure-6", "004-figure-9")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from dpfda.noise import SimulationSource
-from dpfda.study.lines import lines
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict, agrees_if
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.lines import lines
 from dpfda_bench.reproductions import _p004 as common
 from dpfda_bench.reproductions.p004_figure_2 import default, exact, first
 from dpfda_bench.reproductions.p004_table_2 import distance
+from dpfda_bench.verdict import Verdict, agrees_if
 
 TITLE = "Accuracy and centroid error by number of owners, MNIST, ε = 5 (004 Figure 3)"
 NEEDS = ("mnist_4_9",)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.owner_rows import OwnerRows
-from dpfda.boosting.requests.sample import SampleRequest
+from dpfda.local.boosting.owner_rows import OwnerRows
+from dpfda.local.boosting.requests.sample import SampleRequest
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p004 as common
+from dpfda_bench.verdict import Verdict
 
 TITLE = "Distance of perturbed from true centroids in the first round (004 Table II)"
 NEEDS = ("mnist_4_9", "fashion")

@@ -8,11 +8,11 @@ from itertools import combinations
 import numpy as np
 
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least
 from dpfda_bench.reproductions import _p004 as common
+from dpfda_bench.verdict import Verdict
 
 TITLE = "Mean squared difference of perturbed and true impurities φ, first round (004 Table III)"
 NEEDS = ("mnist_4_9", "fashion")

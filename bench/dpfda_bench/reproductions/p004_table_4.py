@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.requests.local_classifier import ClassifierRequest
+from dpfda.local.boosting.requests.local_classifier import ClassifierRequest
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome
-from dpfda.study.verdict import Verdict
+from dpfda.report.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least
 from dpfda_bench.reproductions import _p004 as common
+from dpfda_bench.verdict import Verdict
 
 TITLE = "Squared error of averaged local coefficients, first round (004 Table IV)"
 NEEDS = ("mnist_4_9", "fashion")

@@ -1,20 +1,55 @@
-"""Functional summaries by a trusted curator: means, covariances, densities, regressions."""
+"""A curator releases: means, covariances, densities, groups, components, regressions."""
 
+from typing import TYPE_CHECKING
+
+from dpfda._lazy import lazily
 from dpfda._registry import discover
-from dpfda.central.covariance import PrivateCovariance
-from dpfda.central.density import PrivateDensity
-from dpfda.central.function_on_scalar import PrivateFunctionOnScalar
-from dpfda.central.kernel_machine import PrivateKernelMachine
-from dpfda.central.mean import FunctionMechanism
-from dpfda.central.release import Release
 
+if TYPE_CHECKING:
+    from dpfda.central.release import Release as Release
+    from dpfda.central.score import private_score as private_score
+    from dpfda.estimators.private_covariance import PrivateCovariance as PrivateCovariance
+    from dpfda.estimators.private_curve_classifier import (
+        PrivateCurveClassifier as PrivateCurveClassifier,
+    )
+    from dpfda.estimators.private_curve_regression import (
+        PrivateCurveRegression as PrivateCurveRegression,
+    )
+    from dpfda.estimators.private_density import PrivateDensity as PrivateDensity
+    from dpfda.estimators.private_fpca import PrivateFPCA as PrivateFPCA
+    from dpfda.estimators.private_function_on_scalar import (
+        PrivateFunctionOnScalar as PrivateFunctionOnScalar,
+    )
+    from dpfda.estimators.private_group_comparison import (
+        PrivateGroupComparison as PrivateGroupComparison,
+    )
+    from dpfda.estimators.private_kernel_machine import PrivateKernelMachine as PrivateKernelMachine
+    from dpfda.estimators.private_mean import PrivateMean as PrivateMean
+    from dpfda.estimators.private_moments import PrivateMoments as PrivateMoments
+    from dpfda.estimators.private_regressions import (
+        PrivateLinearRegression as PrivateLinearRegression,
+    )
+    from dpfda.estimators.private_regressions import (
+        PrivateLogisticRegression as PrivateLogisticRegression,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazily(
+        __name__,
+        {
+            "PrivateCovariance": "dpfda.estimators.private_covariance",
+            "PrivateCurveClassifier": "dpfda.estimators.private_curve_classifier",
+            "PrivateCurveRegression": "dpfda.estimators.private_curve_regression",
+            "PrivateDensity": "dpfda.estimators.private_density",
+            "PrivateFPCA": "dpfda.estimators.private_fpca",
+            "PrivateFunctionOnScalar": "dpfda.estimators.private_function_on_scalar",
+            "PrivateGroupComparison": "dpfda.estimators.private_group_comparison",
+            "PrivateKernelMachine": "dpfda.estimators.private_kernel_machine",
+            "PrivateLinearRegression": "dpfda.estimators.private_regressions",
+            "PrivateLogisticRegression": "dpfda.estimators.private_regressions",
+            "PrivateMean": "dpfda.estimators.private_mean",
+            "PrivateMoments": "dpfda.estimators.private_moments",
+            "Release": "dpfda.central.release",
+            "private_score": "dpfda.central.score",
+        },
+    )
 discover(__name__, list(__path__))  # mechanisms, kernels and losses register by name
-
-__all__ = [
-    "FunctionMechanism",
-    "PrivateCovariance",
-    "PrivateDensity",
-    "PrivateFunctionOnScalar",
-    "PrivateKernelMachine",
-    "Release",
-]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, far_apart
-from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.release import Release
 from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.curves.symmetric import Triangle, floored
+from dpfda.curves.symmetric import floored
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
@@ -126,69 +125,3 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             cls(epsilon=epsilon, delta=delta, n=n, bound=bound, basis=spline_basis(grid, size=size))
             for size, bound in ((2, 1.0), (8, 1.0), (8, math.inf))
         ]
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCovariance(CuratedCurveEstimator):
-    """Release the covariance surface of curves held by a trusted curator; private FPCA for free.
-
-    Products of coefficients are averaged about a center that is released first, and clipped at a
-    radius that is released too; below nε = 1000 the rest of the mean is released as well.
-
-    Privacy:
-        (ε, δ)-DP for replacing one curve. With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ
-        by at most √2 R² in the norm with axes a_j a_k; j ≤ k only is released (C23). The budgets of
-        center, radius and products add up. Eigenfunctions are post-processing.
-
-    Args:
-        epsilon: ε.
-        delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t), or None to find it privately: as for
-            `PrivateMean`.
-        domain_range: public range of t, where the data do not bring it.
-        bound, center: instead of a range, for experts: as for `PrivateMean`.
-        unit: whose data one row is.
-        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
-        random_state: None for exact noise, or a seed for simulations.
-
-    The error is about (R²/nε)² times the fourth power of the number of functions: with a few
-    hundred curves expect little more than the leading component, and compare
-    ``release_.parameters["noise"]`` (root mean squared norm of the noise) with the variance
-    expected.
-
-    Examples:
-        >>> rng = np.random.default_rng(0)
-        >>> curves = rng.normal(size=(5000, 1)) * np.sin(np.pi * np.linspace(0, 1, 30))
-        >>> fitted = PrivateCovariance(epsilon=2.0, value_range=(-3, 3), random_state=0).fit(curves)
-        >>> fitted.covariance_.shape, bool(fitted.explained_variance_[0] > 0.3)
-        ((30, 30), True)
-    """
-
-    _finds_range = True
-
-    def _conversation(self, read: HeldRecords, n: int) -> CovarianceRelease:
-        basis = spline_basis(read.grid, size=read.grid[0].size)
-        bound = self._norm_bound(read.bounds[0], read.grid, n=n)
-        return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis)
-
-    def _records(self, asked: CovarianceRelease, read: HeldRecords) -> Records:
-        return (asked.basis.project(read.rows[0]),)
-
-    @property
-    def mean_(self) -> FloatArray:
-        """The rough mean curve that deviations were taken from, on the grid of the data."""
-        rough = np.array(self.release_.parameters["mean"])
-        return np.asarray(rough @ self._functions[: rough.size] + self._middle)
-
-    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
-        self._functions, self._middle = asked.basis.functions, read.center
-        triangle = Triangle(asked.axes)
-        values, vectors = np.linalg.eigh(triangle.matrix(found.coefficients))
-        self.explained_variance_: FloatArray = np.maximum(values[::-1], 0.0)
-        self.components_: FloatArray = vectors[:, ::-1].T @ asked.basis.functions[: triangle.size]
-        return super()._keep(asked, read, found)
-
-    @property
-    def covariance_(self) -> FloatArray:
-        """The released surface on the grid of the data, (T, T)."""
-        return self.release_.values()

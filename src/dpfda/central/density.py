@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray
 from dpfda.central.conversation import BoxConversation, too_small
-from dpfda.central.estimator import HeldRecords
-from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
@@ -106,48 +103,3 @@ class DensityRelease(BoxConversation, name="density"):
             for member in DensityMechanism.members().values()
             for mechanism in member.examples()
         ]
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class PrivateDensity(PointEstimator):
-    """Release the density of numbers or of points in the plane held by a trusted curator.
-
-    Privacy:
-        (ε, δ)-DP for replacing one point (pure ε with ``delta=0``, and where that has less
-        noise). Points outside the public
-        `feature_ranges` are moved to its border; n is public.
-
-    Args:
-        epsilon: ε.
-        delta: δ; 0 for pure ε.
-        feature_ranges: public range (low, high), or one range a variable, or column → (low, high).
-        mechanism: ``"histogram"`` (default), ``"kernel"``, or an instance with parameters.
-        project: make the released function a density: not negative, of integral 1.
-        unit: whose data one point is.
-        ledger: budget of the data over all releases: spent before noise is drawn.
-        random_state: None for exact noise, or a seed for simulations.
-
-    Examples:
-        >>> import numpy as np
-        >>> ages = np.random.default_rng(0).beta(8, 2, size=2000) * 100
-        >>> density = PrivateDensity(epsilon=1.0, feature_ranges=(0, 100), random_state=0).fit(ages)
-        >>> int(np.argmax(density.release_.values(np.arange(101)))) in range(80, 95)
-        True
-    """
-
-    mechanism: str | DensityMechanism = "histogram"
-    project: bool = True
-
-    def _conversation(self, read: HeldRecords, n: int) -> DensityRelease:
-        chosen = self.mechanism
-        mechanism = DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen
-        known: dict[str, Any] = {**self._budget, "n": n, "box": self._box}
-        return DensityRelease(**known, mechanism=mechanism, either=True)
-
-    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
-        return super()._keep(asked, read, replace(found, density=bool(self.project)))
-
-    @property
-    def density_(self) -> FloatArray:
-        """The released density on the release's grid."""
-        return self.release_.values()

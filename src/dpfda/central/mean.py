@@ -36,7 +36,7 @@ class FunctionMechanism(
     Registered,
     Declared,
     family="function mechanism",
-    homes=("dpfda.central", "dpfda.moments"),
+    homes=("dpfda.central", "dpfda.central.moments"),
 ):
     """Releases the mean of curves; a new one is one file that fills in what is asked of it.
 

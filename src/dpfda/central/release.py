@@ -16,12 +16,12 @@ from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_grid, as_places
 from dpfda.central.solved import NoiseBody, Numbers, Solved, SolvedBody
 from dpfda.curves.band import Of, whose
-from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.report import Contents, Verdict
+from dpfda.report.documents import Body, Documented
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 

@@ -47,7 +47,7 @@ def load_all() -> None:
 
     A layer whose optional dependency is not installed is passed over.
     """
-    above = {"checks", "cli", "collector", "study"}
+    above = {"checks", "cli", "collector"}
     layers = {entry.name for entry in pkgutil.iter_modules(dpfda.__path__)} - above
     for layer in sorted(layers):
         module = import_if_possible(f"dpfda.{layer}")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.methods.objective_perturbation import TiltedLook
 from dpfda.checks import expect
 from dpfda.checks.neighbors import distance, exact_answer, losses, search
 from dpfda.checks.queries import Counting
@@ -30,7 +31,6 @@ from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Curator, Holder
 from dpfda.protocol.query import Query, Records
 from dpfda.protocol.task import Task
-from dpfda.regression.methods.objective_perturbation import TiltedLook
 
 Pairs = list[tuple[FloatArray, FloatArray]]
 Holding = Callable[[Records, Source], Holder]

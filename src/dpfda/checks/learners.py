@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpfda.checks import expect
 from dpfda.errors import InvalidData
-from dpfda.learners import Learner, LinearModels
+from dpfda.local.mrma.learners import Learner, LinearModels
 
 Floats = npt.NDArray[np.float64]
 

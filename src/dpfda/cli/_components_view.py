@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from dpfda.central.fpca import PrivateFPCA
 from dpfda.cli._release_view import print_public
-from dpfda.study.results import rich_table
+from dpfda.estimators.private_fpca import PrivateFPCA
+from dpfda.report.terminal import rich_table
 
 
 def print_components(model: PrivateFPCA) -> None:

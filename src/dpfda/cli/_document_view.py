@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpfda.central.moments.curve_moments import CurveMoments
+from dpfda.central.regression.model import RegressionModel
 from dpfda.central.release import Release
 from dpfda.cli._model_view import print_regression, print_study_model
 from dpfda.cli._moments_view import print_moments
 from dpfda.cli._release_view import print_release
-from dpfda.moments.curve_moments import CurveMoments
-from dpfda.regression.model import RegressionModel
 
 
 def print_document(loaded: Any) -> None:

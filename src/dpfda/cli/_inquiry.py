@@ -10,15 +10,15 @@ from typing import Any
 import click
 import numpy as np
 
-from dpfda.boosting.classifier import RULES, LocalBoostingClassifier
 from dpfda.cli._reading import public_labels, read_ranges
 from dpfda.errors import InvalidParameter
-from dpfda.federation.owners.inquiry import OwnersInquiry
-from dpfda.federation.servers.inquiry import ServersInquiry
-from dpfda.federation.shared import SharedInquiry
-from dpfda.federation.sums.inquiry import TableInquiry
-from dpfda.inquiry import Inquiry
+from dpfda.estimators.local_boosting_classifier import RULES, LocalBoostingClassifier
 from dpfda.protocol.model import CurveModel
+from dpfda.sites.inquiry import Inquiry
+from dpfda.sites.owners.inquiry import OwnersInquiry
+from dpfda.sites.servers.inquiry import ServersInquiry
+from dpfda.sites.shared import SharedInquiry
+from dpfda.sites.sums.inquiry import TableInquiry
 
 ESTIMATORS = {
     "classes": "PrivateCurveClassifier",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from dpfda.central.regression.model import RegressionModel
+from dpfda.central.regression.shown import table
 from dpfda.cli._release_view import print_verdict
 from dpfda.protocol import shown
 from dpfda.protocol.model import StudyModel
-from dpfda.regression.model import RegressionModel
-from dpfda.regression.shown import table
-from dpfda.study.results import rich_table
+from dpfda.report.terminal import rich_table
 
 
 def print_regression(model: RegressionModel) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from dpfda.central.moments.curve_moments import CurveMoments
+from dpfda.central.moments.shown import means
+from dpfda.central.moments.synthetic import SyntheticCurves
 from dpfda.cli._release_view import print_public
-from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.shown import means
-from dpfda.moments.synthetic import SyntheticCurves
-from dpfda.study.results import rich_table
+from dpfda.report.terminal import rich_table
 
 
 def print_moments(moments: CurveMoments) -> None:

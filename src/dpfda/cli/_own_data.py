@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from dpfda.curves.files import Reading
+from dpfda.curves.files.opening import Opened
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
-from dpfda.files import Reading
-from dpfda.files.opening import Opened
 from dpfda.protocol.plan import StudyPlan
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from dpfda.curves.files import OPTIONS, Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidParameter
-from dpfda.files import OPTIONS, Reading, Rows
 
 Command = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from dpfda.central.release import Release
 from dpfda.central.shown import table
 from dpfda.report import Verdict
 from dpfda.report.table import show
-from dpfda.study.results import rich_table
+from dpfda.report.terminal import rich_table
 
 
 def print_release(release: Release) -> None:

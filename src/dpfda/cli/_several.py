@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from dpfda.curves.files import Reading
 from dpfda.errors import InvalidParameter
-from dpfda.files import Reading
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -12,7 +12,7 @@ import click
 
 from dpfda.cli._progress import progress_bar
 from dpfda.errors import InvalidParameter, MissingExtra
-from dpfda.study.sweep import Sweep
+from dpfda.planning.sweep import Sweep
 
 Command = Callable[..., Any]
 

@@ -21,9 +21,9 @@ from dpfda.cli._reading import (
 from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.cli._several import are_several, files_argument, fit_files
 from dpfda.errors import InvalidParameter
-from dpfda.face.file_block import RowsBlock, grid_of
-from dpfda.face.from_files import check_labels
-from dpfda.moments.classifier import PrivateCurveClassifier
+from dpfda.estimators.file_block import RowsBlock, grid_of
+from dpfda.estimators.from_files import check_labels
+from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 
 
 @click.command(name="classify")

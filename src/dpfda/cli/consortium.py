@@ -12,17 +12,17 @@ import msgspec
 
 from dpfda.cli._document_view import print_document
 from dpfda.cli._inquiry import inquiry_from, inquiry_options
-from dpfda.documents import Documented
 from dpfda.errors import InvalidParameter, printable
-from dpfda.federation import app
-from dpfda.federation.alone import alone
-from dpfda.federation.card import Card
-from dpfda.federation.certificates import Certificates
-from dpfda.federation.coordinator import Coordinator
-from dpfda.federation.link import FlowerCarrier, SuperLink
-from dpfda.federation.plan import Plan, PlanBody
-from dpfda.federation.study_folder import StudyFolder, read_card
 from dpfda.privacy import durable
+from dpfda.report.documents import Documented
+from dpfda.sites import app
+from dpfda.sites.alone import alone
+from dpfda.sites.card import Card
+from dpfda.sites.certificates import Certificates
+from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.link import FlowerCarrier, SuperLink
+from dpfda.sites.plan import Plan, PlanBody
+from dpfda.sites.study_folder import StudyFolder, read_card
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -10,7 +10,7 @@ import click
 from dpfda.datasets.catalogue import CATALOGUE, Columns, locate, places, read
 from dpfda.datasets.originals import convert, write
 from dpfda.errors import DpfdaError, InvalidParameter, UnknownName
-from dpfda.study.results import to_json
+from dpfda.report.terminal import to_json
 
 _FOLDER = click.option(
     "--folder",

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from dpfda.cli import _demo as demo
 from dpfda.cli._progress import progress_bar
-from dpfda.study import demo
-from dpfda.study.results import machine, rows_table, to_json
+from dpfda.report.terminal import machine, rows_table, to_json
 
 
 @click.command()

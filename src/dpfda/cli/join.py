@@ -11,7 +11,7 @@ import click
 
 from dpfda.client import RemoteClient
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.results import to_json
+from dpfda.report.terminal import to_json
 
 _HOME = Path.home() / ".dpfda"
 

@@ -8,7 +8,7 @@ import click
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.study.results import to_json
+from dpfda.report.terminal import to_json
 
 
 @click.command()

@@ -12,15 +12,15 @@ from rich.console import Console
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import read_ranges, reading_from, reading_options
 from dpfda.cli._sweep import SWEEP_OPTIONS, sweep_options, sweeping
+from dpfda.curves.files import Reading
 from dpfda.errors import InvalidParameter
-from dpfda.files import Reading
-from dpfda.planner import page
-from dpfda.planner.families import FAMILIES
-from dpfda.planner.forecast import Forecast, forecast
-from dpfda.planner.people_file import public_people
-from dpfda.recipe import JUDGES, in_words, plan_study
-from dpfda.study.outcome import Outcome
-from dpfda.study.results import rows_table, to_json
+from dpfda.local.recipe import JUDGES, in_words, plan_study
+from dpfda.planning import page
+from dpfda.planning.families import FAMILIES
+from dpfda.planning.forecast import Forecast, forecast
+from dpfda.planning.people_file import public_people
+from dpfda.report.outcome import Outcome
+from dpfda.report.terminal import rows_table, to_json
 
 _NEED_FORECASTS = ("error", "class_shares", "family", "typical", "folder")
 _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
@@ -172,8 +172,8 @@ def _forecast(
 def _read_again(name: str, path: Path, reading: Reading, known: dict[str, Any]) -> str:
     """Program text for a file of public people."""
     return (
-        "from pathlib import Path\n\nfrom dpfda.files import Reading\n"
-        "from dpfda.planner.people_file import public_people\n\n"
+        "from pathlib import Path\n\nfrom dpfda.curves.files import Reading\n"
+        "from dpfda.planning.people_file import public_people\n\n"
         f"path = Path({str(path.resolve())!r})\nreading = {reading!r}\n"
         f"{name}, said = public_people(path, reading, **{known!r})\n\n"
     )

@@ -11,17 +11,17 @@ from typing import Any
 import click
 import numpy as np
 
-from dpfda import documents
-from dpfda.boosting.model import RowModel
+from dpfda.central.regression.model import RegressionModel
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import reading_from, reading_options
+from dpfda.curves.files import Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.from_files import frame
-from dpfda.files import Reading, Rows
+from dpfda.estimators.from_files import frame
+from dpfda.local.boosting.model import RowModel
 from dpfda.protocol.curve_regression import CurveRegression
-from dpfda.regression.model import RegressionModel
-from dpfda.study.results import to_json
+from dpfda.report import documents
+from dpfda.report.terminal import to_json
 
 
 @click.command(name="predict")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpfda.cli.submit import client_at
-from dpfda.study.results import to_json
+from dpfda.report.terminal import to_json
 
 
 @click.command()

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dpfda import _validate
+from dpfda.central.regression.methods import RegressionMechanism
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
@@ -23,13 +24,12 @@ from dpfda.cli._reading import (
 )
 from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.cli._several import are_several, files_argument, fit_files
+from dpfda.curves.files import Reading
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
-from dpfda.face.file_block import FileBlock, RowsBlock, grid_of
-from dpfda.files import Reading
-from dpfda.moments.curve_regression import PrivateCurveRegression
-from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import RegressionMechanism
+from dpfda.estimators.file_block import FileBlock, RowsBlock, grid_of
+from dpfda.estimators.private_curve_regression import PrivateCurveRegression
+from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 
 _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 

@@ -24,11 +24,11 @@ from dpfda.cli._reading import (
 )
 from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.cli._several import are_several, files_argument, fit_files
+from dpfda.curves.files import Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
-from dpfda.face.file_block import RowsBlock, grid_of
-from dpfda.face.from_files import check_labels, frame
-from dpfda.files import Rows
+from dpfda.estimators.file_block import RowsBlock, grid_of
+from dpfda.estimators.from_files import check_labels, frame
 
 _MODELS = {
     "mean": "PrivateMean",

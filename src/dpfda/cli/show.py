@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from dpfda import documents
 from dpfda.cli._document_view import print_document
 from dpfda.cli._output import check_picture, draw
 from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.errors import InvalidParameter
+from dpfda.report import documents
 
 
 @click.command(name="show")

@@ -11,14 +11,14 @@ import click
 from dpfda.cli._reading import read_ranges
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter, ProtocolError, printable
-from dpfda.federation import app
-from dpfda.federation.alone import alone
-from dpfda.federation.node import Node
-from dpfda.federation.plan import Plan
-from dpfda.federation.shared import COUNTED
-from dpfda.federation.site_folder import SiteConfig, SiteFolder
-from dpfda.federation.study_folder import read_card
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.sites import app
+from dpfda.sites.alone import alone
+from dpfda.sites.node import Node
+from dpfda.sites.plan import Plan
+from dpfda.sites.shared import COUNTED
+from dpfda.sites.site_folder import SiteConfig, SiteFolder
+from dpfda.sites.study_folder import read_card
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -19,7 +19,7 @@ from dpfda.cli._secrets import read_secret
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.words import phase_name
 from dpfda.errors import InvalidParameter, printable
-from dpfda.study.results import to_json
+from dpfda.report.terminal import to_json
 
 _COLUMNS = {
     "id": "id",

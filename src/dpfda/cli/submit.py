@@ -19,7 +19,7 @@ from dpfda.client import RemoteClient
 from dpfda.client.preview import Preview
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.results import to_json
+from dpfda.report.terminal import to_json
 
 _ROWS = 12
 _BEFORE = "this study was answered before: its reply stays the same bytes, nothing of {} is used"

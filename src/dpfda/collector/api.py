@@ -23,8 +23,8 @@ from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
 from dpfda.collector.summary import standing
 from dpfda.errors import DpfdaError
+from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.wire import RECEIPT, Counted, Receipt, ReplyMessage, TaskMessage
-from dpfda.recipe import plan_from_facts
 from dpfda.report import Verdict
 
 T = TypeVar("T")

@@ -14,9 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import dpfda.local.study.study
-import dpfda.local.study.vectors
-import dpfda.mrma.study  # noqa: F401 (now, so that the first request does not wait for them)
+import dpfda.local.mrma.study  # noqa: F401 (now, so that the first request does not wait for them)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.collector.plans import check_shape, check_sizes, odd_part, rehearse
 from dpfda.collector.storage import open_storage

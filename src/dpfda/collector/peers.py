@@ -11,8 +11,8 @@ from dpfda.client.http import Connection
 from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError
-from dpfda.mrma.servers import exchange_plan as judging
-from dpfda.mrma.servers import plain_linear, same_recipe
+from dpfda.local.mrma.servers import exchange_plan as judging
+from dpfda.local.mrma.servers import plain_linear, same_recipe
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 

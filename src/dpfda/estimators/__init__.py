@@ -1,1 +1,1 @@
-"""The scikit-learn face of the studies."""
+"""Every scikit-learn class, one file each, and what they have in common."""

@@ -1,164 +1,189 @@
-"""What the study estimators share: fit runs a simulated study, the rest reads its result."""
+"""What all private estimators share: parameters, reading input, and what they refuse."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+import secrets
+import sys
+import warnings
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_array, validate_data
 
-from dpfda._validate import FloatArray
-from dpfda.curves.observations import with_own_grids
-from dpfda.estimators.plots import draw_study
-from dpfda.estimators.result import StudyResult
-from dpfda.face.comparison import (
-    NON_PRIVATE,
-    WITH_SQUARES,
-    in_words,
-    majority_error,
-)
-from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes
-from dpfda.face.curve_study import CurveEstimator
-from dpfda.face.study_report import of_study
-from dpfda.noise import Source
-from dpfda.protocol.beside_guessing import beside_guessing, found_of
-from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.findings import ERROR
-from dpfda.protocol.plan import Protects, StudyPlan
-from dpfda.protocol.server import Server
-from dpfda.report import Contents
-from dpfda.simulate import people_from, simulate
+from dpfda import _validate
+from dpfda._validate import FloatArray, unquoted
+from dpfda.curves.ranges import PublicColumns
+from dpfda.errors import DoubtfulResult, InvalidParameter
+from dpfda.estimators.scikit import BaseEstimator
+from dpfda.noise import RandomState, Source, source_for
+from dpfda.noise.source import SecureSource
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.report import Contents, Report
+from dpfda.report.documents import Documented
+
+_PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
+_SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly
+_RESULTS = ("model_", "moments_", "release_")  # what a fit may leave to be shown to anyone
+_LATER = 2  # and those from here on: 1 is a class's own
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class StudyEstimator(CurveEstimator):
-    """Everybody behind the rows of `fit` reports once; what the server learnt is kept."""
+@dataclass(eq=False, repr=False)
+class PrivateEstimator(BaseEstimator):
+    """An estimator that spends ε when it is fitted.
 
-    plan_: StudyPlan = field(init=False)
-    server_: Server = field(init=False)
-
-    def _hold(self, rows: Any, y: Any, grid_points: Any, *, source: Source) -> None:
-        """Hold the study of the plan with these people."""
-        people = people_from(self.plan_, rows, y, grid_points=grid_points)
-        self.server_ = simulate(self.plan_, people, source=source, **self._account)
-        self._conclude(source)
-
-    def _conclude(self, source: Source) -> None:
-        """What the server knows now."""
-        self.guarantee_ = self._promise(self.plan_.guarantee, source)
-        self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
-        findings = self.server_.findings
-        self.result_ = StudyResult(
-            estimates=findings.estimates(),
-            notes=findings.said,
-            shares=frozenset([ERROR] if findings.classes else []),
-        )
-
-    @property
-    def error_estimate_(self) -> Estimate | None:
-        """The server's own estimate of the error, from people who answered after the model stood.
-
-        None unless people were set aside for it (``evaluation_share``).
-        """
-        check_is_fitted(self)
-        return self.server_.findings.error
-
-    def plot(self) -> Any:
-        """Slope function, what was learnt with intervals, and who was asked what."""
-        check_is_fitted(self)
-        return draw_study(self.model_, self.server_.findings)
-
-    def _contents(self) -> Contents:
-        found = self.server_.findings
-        return of_study(
-            self.model_._contents(),
-            self.plan_,
-            self.result_,
-            simulated=self._is_simulation,
-            verdict=beside_guessing(self.plan_, found_of(found)),
-            draw=self.plot,
-            replies=found.notes,
-        )
-
-    def slope(self, points: Any = None) -> FloatArray:
-        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
-
-        It describes the score where no feature is clipped.
-        """
-        check_is_fitted(self)
-        return np.asarray(self.model_.slope(points))
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class StudyClassifier(StudyEstimator, CurveClassifierBase):
-    """A classifier that is learnt in a study: everybody behind the rows of `fit` reports once.
-
-    Subclasses say in `_plan` what the study looks like, from public parameters and the public
-    number of people alone.
+    Args:
+        epsilon: ε of the whole fit.
+        unit: whose data a row is, or all rows of one group.
+        ledger: budget of the data over all fits: spent before noise is drawn.
+        random_state: None for exact noise of the operating system; an integer, a seed sequence or
+            a source makes a simulation, which protects nobody and says so. With an integer every
+            `fit` and every clone draws the same noise; a source goes on, and its clones differ.
+            A simulation spends from `ledger` like any fit: what it shows is about the same rows.
     """
 
-    protects: Protects = "both"
+    _stream: ClassVar[int | None] = None  # of a seed, where other things are drawn from it too
 
-    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
-        """Simulate the study: every person answers once, privately.
+    epsilon: float = 1.0
+    _: KW_ONLY
+    unit: str = "person"
+    ledger: BaseLedger | None = None
+    random_state: RandomState = None
+
+    @property
+    def _is_simulation(self) -> bool:
+        return not (self.random_state is None or isinstance(self.random_state, SecureSource))
+
+    def _source(self, number: int = 0) -> Source:
+        """Where noise comes from; what is fitted further draws from places of its own."""
+        if number == 0:
+            return source_for(self.random_state, stream=self._stream)
+        return source_for(self.random_state, stream=_LATER + number)
+
+    def _public_seed(self) -> int:
+        """Seed of what everybody may know: who is asked what."""
+        if not self._is_simulation:
+            return secrets.randbits(_SEED_BITS)
+        if isinstance(self.random_state, (int, np.integer)):
+            return _validate.whole("random_state", self.random_state, least=0)
+        return int(source_for(self.random_state, stream=_PUBLIC).words(1)[0] >> (64 - _SEED_BITS))
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def _numbers(self, X: Any, *, reset: bool, **rules: Any) -> FloatArray:
+        """X as an array of numbers, in scikit-learn's words unless they would quote a value."""
+        rules = {"dtype": np.float64, **rules}
+        with unquoted("X"):
+            return np.asarray(validate_data(self, X, reset=reset, **rules))
+
+    def _checked_table(self, ranges: Any, X: Any, *, reset: bool, **rules: Any) -> Any:
+        """X as it is where columns have names or categories, otherwise as an array of numbers."""
+        named = isinstance(ranges, Mapping) and (
+            hasattr(X, "columns")
+            or any(column.categories for column in PublicColumns.of(ranges).columns)
+        )
+        if not named:
+            return self._numbers(X, reset=reset, **rules)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
+    def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[PublicColumns, FloatArray]:
+        """The public columns that `ranges` speak of, and X's rows inside their ranges."""
+        rows = self._checked_table(ranges, X, reset=reset)
+        table = PublicColumns.of(
+            ranges, width=None if isinstance(ranges, Mapping) else rows.shape[1]
+        )
+        return table, table.read(rows)
+
+    def _require_raw_rows(self) -> None:
+        """Refuse a pipeline that has learned from the private rows before they come here.
+
+        A step behind that protects nothing is named: each guarantee is true, and none covers it.
+        """
+        before, behind = _steps_around(self)
+        for step in before:
+            if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
+                told = (
+                    f"{type(step).__name__} learned from the private rows before "
+                    f"{type(self).__name__} protects them, so the guarantee would not cover it: "
+                    "give public ranges instead"
+                )
+                if not self._is_simulation:
+                    raise InvalidParameter("pipeline", f"without such a step. {told}", step)
+                warnings.warn(told, UserWarning, stacklevel=3)
+        for step in behind:
+            if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
+                told = (
+                    f"{type(step).__name__} learns from what {type(self).__name__} makes of the "
+                    "private rows, which is as private as they are: no guarantee covers it"
+                )
+                warnings.warn(told, UserWarning, stacklevel=3)
+
+    # -- what came of it ----------------------------------------------------------------------
+
+    def _warn(self, told: Iterable[str], doubted: Container[str], *, stacklevel: int) -> None:
+        """Say what is wrong with a result; doubts about it have a category of their own."""
+        for text in told:
+            category = DoubtfulResult if text in doubted else UserWarning
+            warnings.warn(text, category, stacklevel=stacklevel + 1)
+
+    def report(self, **more: Any) -> Report:
+        """Everything public of the fit on one page: ``report().write("report.html")``.
 
         Args:
-            X: an array (n, T), or (n, T, C) for C channels; scikit-fda curves; a list of pairs
-                (t, x); or a table.
-            y: the label of each row.
-            grid_points: the T points of an array, equidistant by default; or a list of grids, one
-                for each curve.
-            groups: the person behind each row, where people have several; then each person
-                reports one of their rows, chosen at random, so that ε is per person.
+            more: `title`, and what the record of a deployment is told: see `Report.of`.
         """
-        X, grid_points = with_own_grids(X, grid_points)
-        seed = self._public_seed()
-        rows, y = self._read(X, y, groups, seed=seed)
-        self._set_classes(y)
-        self._ask(rows, y, grid_points, seed=seed, source=self._source())
-        self._fit_comparison(rows, y, grid_points)
-        return self
+        found = next((name for name in _RESULTS if name in vars(self)), _RESULTS[0])
+        document: Documented = getattr(self, found)
+        known = {"contents": self._contents(), "ledger": self.ledger} | more
+        return document.report(**known)
 
-    def _ask(self, rows: Any, y: Any, grid_points: Any, *, seed: int, source: Source) -> None:
-        """Ask these people, and keep what comes of it."""
-        self.grid_points_ = grid_points
-        self.plan_ = self._plan(
-            rows,
-            grid_points,
-            epsilon=self.epsilon,
-            n_people=len(y),
-            classes=plain_classes(self.classes_),
-            protects=self.protects,
-            unit=self.unit,
-            seed=seed,
-        )
-        self._warn_if_few(len(y))
-        self._hold(rows, y, grid_points, source=source)
+    def _contents(self) -> Contents | None:
+        """What the page shows, where this is more than what the result shows by itself."""
+        return None
 
-    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
-        """Errors on held-out people, beside the majority class and the non-private error.
+    # -- scikit-learn ------------------------------------------------------------------------------
 
-        The non-private classifier looks at raw curves, so it exists for simulations only.
-        """
-        decided = self.model_.decide(self._features(X, grid_points))
-        y = self._read_labels(y, len(decided))
-        error, guessing = float(np.mean(self.classes_[decided] != y)), majority_error(y)
-        result = self.result_
-        result.errors = {"private": error, "majority class": guessing}
-        result.held_out = len(y)
-        result.notes = [*self.server_.findings.said, in_words(error, guessing, len(y))]
-        if self._non_private is not None:
-            result.errors["non-private"] = self._non_private_error(X, y, grid_points)
-            result.notes.append(WITH_SQUARES if len(self.model_.folds) else NON_PRIVATE)
-        return result
+    if not TYPE_CHECKING:  # which knows what a fit brings
 
-    @abstractmethod
-    def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
-        """The public contract of the study; of X only its shape and domain are looked at."""
+        def __getattr__(self, name: str) -> Any:
+            """What only a fit brings is missing before it, in scikit-learn's own words."""
+            if name.endswith("_") and not name.startswith("_") and "guarantee_" not in vars(self):
+                raise NotFittedError(f"{type(self).__name__} is not fitted: {name} comes with fit")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
+        tags.non_deterministic = not self._is_simulation
         return tags
+
+
+def check_numbers(X: Any, **rules: Any) -> FloatArray:
+    """Numbers that need not look like those of the fit."""
+    with unquoted("X"):
+        return np.asarray(check_array(X, dtype=np.float64, **rules))
+
+
+def _steps_around(estimator: BaseEstimator) -> tuple[list[Any], list[Any]]:
+    """The steps before and behind it of the pipeline that is fitting `estimator` now, if one is.
+
+    scikit-learn tells a step nothing about the others, so the callers are asked.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        caller, fitted = frame.f_locals.get("self"), frame.f_locals.get("cloned_transformer")
+        if isinstance(caller, Pipeline):
+            steps = [step for _, step in caller.steps]
+            # With a cache it is a copy that is fitted.
+            place = frame.f_locals.get("step_idx") if fitted is estimator else None
+            places = [k for k, step in enumerate(steps) if step is estimator or k == place]
+            if places:
+                parts = steps[: places[0]], steps[places[0] + 1 :]
+                before, behind = ([s for s in part if hasattr(s, "fit")] for part in parts)
+                return before, behind
+        frame = frame.f_back  # type: ignore[assignment]
+    return [], []

@@ -31,7 +31,7 @@ class Conversation(
     Registered,
     Generic[Result],
     family="conversation",
-    homes=("dpfda.central", "dpfda.regression", "dpfda.moments"),
+    homes=("dpfda.central", "dpfda.central.regression", "dpfda.central.moments"),
 ):
     """A frozen, public plan of questions. It has no argument for a record, so it may run anywhere.
 

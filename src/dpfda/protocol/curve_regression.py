@@ -9,10 +9,10 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.documents import Body
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.linear_scores import NUMBERS
 from dpfda.protocol.model import RuleModel
+from dpfda.report.documents import Body
 
 
 class CurveRegressionBody(Body):

@@ -35,8 +35,8 @@ class Design(
         "dpfda.local.study.design",
         "dpfda.local.moment_reports",
         "dpfda.local.noisy_labels",
-        "dpfda.mrma",
-        "dpfda.boosting",
+        "dpfda.local.mrma",
+        "dpfda.local.boosting",
     ),
 ):
     """The public parameters of a way to learn: MRMA, moments, answers, ..."""

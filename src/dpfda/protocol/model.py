@@ -11,7 +11,6 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
-from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
@@ -19,6 +18,7 @@ from dpfda.protocol.folds import folded
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.plan import Label
 from dpfda.report import Contents, Verdict
+from dpfda.report.documents import Body, Documented
 
 _UNKNOWN = (
     "How often this model is wrong is not known from the model alone: the study that made it "

@@ -49,9 +49,9 @@ class Query(
     homes=(
         "dpfda.protocol.tasks",
         "dpfda.central",
-        "dpfda.regression",
-        "dpfda.moments",
-        "dpfda.boosting",
+        "dpfda.central.regression",
+        "dpfda.central.moments",
+        "dpfda.local.boosting",
     ),
 ):
     """A question that a holder answers with noise, once.

@@ -23,7 +23,6 @@ from dpfda.curves.basis import Basis
 from dpfda.curves.ranges import Column, PublicColumns
 from dpfda.curves.rescale import Rescaler
 from dpfda.curves.rows import RowEncoder
-from dpfda.documents import schema as documents_schema
 from dpfda.errors import printable
 from dpfda.protocol import fields as declared_fields
 from dpfda.protocol.canonical import MOST_WHOLE
@@ -31,6 +30,7 @@ from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
+from dpfda.report.documents import schema as documents_schema
 
 Schema = dict[str, Any]
 

@@ -37,8 +37,8 @@ _HOMES = (
     "dpfda.local.noisy_labels",
     "dpfda.local.study.study",
     "dpfda.local.study.vectors",
-    "dpfda.mrma.study",
-    "dpfda.boosting",
+    "dpfda.local.mrma.study",
+    "dpfda.local.boosting",
 )
 """Modules that register studies; one is imported when a study is not known yet."""
 _HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside the last one

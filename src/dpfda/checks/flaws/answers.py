@@ -11,10 +11,10 @@ from unittest.mock import patch
 
 import numpy as np
 
+from dpfda.central.moments.look import Weights
 from dpfda.checks import expect, neighbors, queries
 from dpfda.checks.planted import asked, plant
 from dpfda.mechanisms import budgeted
-from dpfda.moments.look import Weights
 from dpfda.privacy.events import PureEvent
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Query
@@ -100,13 +100,13 @@ def _unmixed_sizes() -> list[Any]:
         return honest(weights._replace(common=1.0), groups)
 
     honest = Weights.size
-    return [patch("dpfda.moments.look.Weights.size", size)]
+    return [patch("dpfda.central.moments.look.Weights.size", size)]
 
 
 plant(
     "another_group_for_nothing",
     "sizes weigh as much as means, and who changes the group is forgotten: 2 instead of √5",
-    lambda: [patch("dpfda.moments.look.Weights.size", lambda weights, groups: 1.0)],
+    lambda: [patch("dpfda.central.moments.look.Weights.size", lambda weights, groups: 1.0)],
     asked(queries.check_sensitivity, "joint_moments"),
 )
 plant(

@@ -10,7 +10,7 @@ import msgspec
 
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError, InvalidParameter
-from dpfda.recipe import JUDGES
+from dpfda.local.recipe import JUDGES
 
 PRESETS = {
     "title-0": "",

@@ -19,7 +19,7 @@ from dpfda.collector.pages.posted import posted
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.errors import DpfdaError
-from dpfda.recipe import plan_from_facts
+from dpfda.local.recipe import plan_from_facts
 
 _AT_ONCE = 2  # forecasts that are under way when another is made while somebody types
 

@@ -14,12 +14,12 @@ from typing import Any
 from dpfda.collector.pages import charts
 from dpfda.collector.pages.form import check_numbers, in_the_forms_words, number
 from dpfda.collector.refusal import Refused
+from dpfda.curves.files import Handed, Reading
 from dpfda.errors import DpfdaError, InvalidParameter
-from dpfda.files import Handed, Reading
-from dpfda.planner.apart import public_people_apart
-from dpfda.planner.forecast import Forecast, forecast
-from dpfda.planner.words import guess, notes, prospect
-from dpfda.recipe import plan_from_facts
+from dpfda.local.recipe import plan_from_facts
+from dpfda.planning.apart import public_people_apart
+from dpfda.planning.forecast import Forecast, forecast
+from dpfda.planning.words import guess, notes, prospect
 
 ERRORS = ("non_private_error", "error")
 """Further numbers that a forecast takes."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from multipart import PushMultipartParser
 
 from dpfda.collector.refusal import Refused
-from dpfda.files import Handed
+from dpfda.curves.files import Handed
 
 _FIELDS = 50
 _NAME = 100  # characters of a file's name

@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 
 from dpfda.collector.pages import charts
+from dpfda.local.recipe import in_words
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.wire import ReplyMessage
-from dpfda.recipe import in_words
 
 _POINTS = 61
 _NOTHING = "0" * 32  # where a device's own random digits are

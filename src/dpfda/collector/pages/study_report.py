@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpfda.collector.pages.templating import drawn
-from dpfda.face.study_report import errors, settings
+from dpfda.estimators.study_report import errors, settings
 from dpfda.privacy.deployment import Deployment
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Report, Table

@@ -18,9 +18,9 @@ from dpfda.collector.pages.templating import page
 from dpfda.collector.pages.words import phase_name, status_name
 from dpfda.collector.plans import check_sizes
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
+from dpfda.curves.files import OPTIONS
 from dpfda.errors import DpfdaError
-from dpfda.files import OPTIONS
-from dpfda.recipe import in_words, plan_from_facts
+from dpfda.local.recipe import in_words, plan_from_facts
 from dpfda.report import Report
 
 MOST_INVITED = 10_000  # at once, on one page

@@ -1,0 +1,38 @@
+"""Names of a package that are loaded when they are first used, so that importing it stays light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from dpfda.errors import MissingExtra
+
+
+def lazily(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package.
+
+    Args:
+        package: its name.
+        homes: every name, and the module that it is defined in.
+    """
+
+    def found(name: str) -> Any:
+        if name not in homes:
+            near = get_close_matches(name, homes, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{meant}")
+        try:
+            value = getattr(import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            raise MissingExtra.of(error) or error from None
+        vars(import_module(package))[name] = value  # the next look-up does not come here
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*vars(import_module(package)), *homes})
+
+    return found, listed, sorted(homes)

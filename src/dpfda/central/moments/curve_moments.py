@@ -1,0 +1,200 @@
+"""What the joint release hands back: means, sizes and covariances of groups of curves.
+
+Everything here is computed from the noisy answer and the public look: it may be asked any number of
+times, and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpfda._registry import plain
+from dpfda._validate import FloatArray
+from dpfda.central.functions import FunctionBasis
+from dpfda.central.judged import public_span
+from dpfda.central.moments.belief import Belief, believed
+from dpfda.central.moments.joint import BELIEVED, JointAnswer
+from dpfda.central.moments.look import JointMoments
+from dpfda.central.quadrature import as_grid, norm_bound
+from dpfda.central.release import DOMAIN
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.privacy.deployment import Deployment
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.plan import Label
+from dpfda.report import Contents, Verdict
+from dpfda.report.documents import Body, Documented
+
+
+class MomentsBody(Body):
+    """The document of `CurveMoments`."""
+
+    look: dict[str, Any]
+    noisy: list[float]
+    grid_points: list[list[float]]
+    functions: list[list[float]]
+    groups: tuple[Label, ...]
+    center: list[float]
+    parameters: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CurveMoments(JointAnswer, Documented):
+    """Means of groups of curves, group sizes and covariances, from one private release.
+
+    Attributes:
+        look: the public question whose answer this is.
+        noisy: the answer.
+        basis: functions that the coefficients belong to.
+        groups: names of the groups; empty where there is one.
+        center: public function added back, on the basis' grid.
+        guarantee: what the release promises.
+        parameters: every public choice, for the record.
+        warnings: what a reader should know, from what was released alone.
+    """
+
+    kind: ClassVar[str] = "moments"
+    body: ClassVar[type[Body]] = MomentsBody
+
+    basis: FunctionBasis
+    groups: tuple[Label, ...]
+    center: FloatArray
+    guarantee: Guarantee
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def grid_points(self) -> FloatArray:
+        """Where curves are known."""
+        return self.basis.grid[0]
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean curves on the grid, (groups, T), as they are believed to be (`belief`)."""
+        return np.asarray(self.shrunk @ self.basis.functions + self.center)
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """Noisy means in the basis, (groups, M), the public center not included."""
+        return np.asarray(self.look.center + self.shift * self.unit)[:, : self.basis.size]
+
+    @property
+    def shrunk(self) -> FloatArray:
+        """The same, as they are believed to be."""
+        return self.belief.mean
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What is known of the groups' means: of the mean of all, and what sets groups apart."""
+        span = public_span(self.parameters)
+        reach = self.look.radius if span is None else norm_bound(span / 2, self.basis.grid)
+        most = max(self.grid_points.size, self.basis.size)
+        return believed(self, reach=reach, size=self.basis.size, most=most)
+
+    @property
+    def left_out(self) -> FloatArray:
+        """Deviation, at a point, of what further functions and clipping may add, one a group."""
+        further = np.sqrt(self.belief.most) / norm_bound(1.0, self.basis.grid)
+        clipped = self.parameters.get("clipped", 0.0) if self.look.emphasis == "means" else 0.0
+        return np.asarray(np.hypot(further, clipped))
+
+    def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
+        """Of the coefficients of a person's curve, (M, M): see `covariance_in`.
+
+        Args:
+            group: whose; left out where there is one covariance for all.
+            floor: of eigenvalues, in deviations of the noise.
+        """
+        table = 0 if self.look.blocks == 1 else self.number_of(group)
+        size = self.basis.size
+        return self.covariance_in(table, floor=floor)[:size, :size]
+
+    def number_of(self, group: Label | None) -> int:
+        """The place of a group, by its name; left out where there is one."""
+        if len(self.groups) < 2 and group is None:
+            return 0
+        if group not in self.groups:
+            raise InvalidParameter("group", f"one of {self.groups}", group)
+        return self.groups.index(group)
+
+    def sample(self, size: int, *, group: Label | None = None, seed: int | None = None) -> Any:
+        """Synthetic curves, `SyntheticCurves`, of one group or of all: they cost nothing."""
+        from dpfda.central.moments.synthetic import sample  # which stands on this file
+
+        return sample(self, size, group=group, seed=seed)
+
+    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+        """Draw the mean of every group with its band; returns the axes."""
+        from dpfda.central.moments.differences import plot_means  # which stands on this file
+
+        return plot_means(self, ax, level=level)
+
+    # -- document ------------------------------------------------------------------------------
+
+    def _deployment(self) -> Deployment:
+        known, names = self.parameters, ", ".join(map(str, self.groups))
+        whose = "the mean and the covariance"
+        if names:
+            whose = f"sizes, means and covariances of groups ({names})"
+        return Deployment(
+            product=f"{whose} of curves",
+            mechanism="joint_moments",
+            guarantee=self.guarantee,
+            records=self.n,
+            domain={name: known[name] for name in DOMAIN if name in known},
+            computed="Bands hold the mean curves of the population and include privacy noise and "
+            "sampling error; bands, tests and synthetic curves are computed from the one release.",
+        )
+
+    def _judged(self) -> Verdict:
+        from dpfda.central.moments.judged import judged  # which stands on this file
+
+        return judged(self)
+
+    def _contents(self) -> Contents:
+        from dpfda.central.moments.shown import contents  # which stands on this file
+
+        return contents(self)
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "look": self.look.to_dict(),
+            "noisy": self.noisy,
+            "grid_points": self.basis.grid,
+            "functions": self.basis.functions,
+            "groups": self.groups,
+            "center": self.center,
+            "parameters": {name: plain(value) for name, value in self.parameters.items()},
+            "warnings": self.warnings,
+        }
+
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> Self:
+        look = JointMoments.from_dict(body.pop("look"))
+        grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
+        functions, noisy, center = (
+            np.array(body.pop(name), dtype=np.float64) for name in ("functions", "noisy", "center")
+        )
+        points = grid[0].size
+        rules = {
+            "functions": functions.ndim == 2
+            and functions.shape[1] == points
+            and look.second <= len(functions) <= len(look.axes),
+            "noisy": noisy.shape == (look.size,),
+            "center": center.shape == (points,),
+            "groups": max(1, len(body["groups"])) == look.groups,
+        }
+        for name, holds in rules.items():
+            if not holds:
+                raise InvalidData(name, "as long as the look of this document asks for")
+        basis = FunctionBasis(grid, functions, np.ones(len(functions)))
+        return cls(**body, look=look, noisy=noisy, center=center, basis=basis)
+
+    def __repr__(self) -> str:
+        names = f", groups {', '.join(map(str, self.groups))}" if self.groups else ""
+        return f"CurveMoments({len(self.look.axes)} coefficients{names}, {self.guarantee})"

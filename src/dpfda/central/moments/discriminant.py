@@ -1,0 +1,112 @@
+"""Linear discriminant analysis from one joint look: class means, class sizes, one covariance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray, whole
+from dpfda.central.moments.joint import JointAnswer
+from dpfda.central.moments.joint_looks import Course
+from dpfda.central.moments.release import JointRelease
+from dpfda.central.regression.methods import Fitted
+from dpfda.curves.symmetric import floored
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
+from dpfda.protocol.conversation import Questions
+
+_BELIEVED = 6.0  # noise deviations below which no eigenvalue of the covariance is believed
+_NARROWED = 0.5  # of the radius that holds most rows: noise falls, directions stay
+MOST_FEATURES = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Discriminant(JointRelease[Fitted], name="discriminant"):
+    """Classes of rows with ‖x‖ ≤ bound, told apart by released means and their common covariance.
+
+    Attributes:
+        features: numbers in a row.
+        found_classes: whether labels that were not given were found in the data.
+    """
+
+    summary: ClassVar[str] = "discriminant"
+
+    features: int
+    found_classes: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("features", self.features, most=MOST_FEATURES)
+
+    @property
+    def finds_bound(self) -> bool:
+        """By the search for a center and a radius."""
+        return True
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self.features
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The number of rows is public; found labels are taken to be."""
+        return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
+
+    def questions(self) -> Questions[Fitted]:
+        """A center, a radius, the joint look; then algebra."""
+        found = yield from self.joint(
+            Course(widened=_NARROWED, tilt=0.0),
+            size=self.features,
+            second=self.features,
+            separate=False,
+            emphasis="covariances",
+        )
+        return _solved(found.answer, found.warnings)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Three classes; of rows within a bound, and of rows of which nothing is known."""
+        names = ("a", "b", "c")
+        known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "groups": names}
+        return [cls(**known, bound=bound, features=3) for bound in (1.0, math.inf)]
+
+
+def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
+    """Scores m_kᵀΣ⁻¹u - m_kᵀΣ⁻¹m_k/2 + log p_k; u a row over the radius, clipped."""
+    floor = _BELIEVED * found.product_noise()
+    inverse = floored(found.products[0], floor, inverted=True)
+    slope = found.shift @ inverse
+    share = found.sizes / found.sizes.sum()
+    prior = np.log(share)
+    explained, clarity = _between(found, inverse, share)
+    return Fitted(
+        slope=slope / found.look.radius,
+        offset=prior - (slope * found.shift).sum(axis=1) / 2,
+        center=np.asarray(found.look.center),
+        radius=found.look.radius,
+        clips=True,
+        explained=explained,
+        clarity=clarity,
+        warnings=warnings,
+    )
+
+
+def _between(found: JointAnswer, inverse: FloatArray, share: FloatArray) -> tuple[float, float]:
+    """The share of the variance that lies between classes, and how clearly it is there.
+
+    Σ p_k |m_k - m|² in the metric of Σ⁻¹, m the common mean. Noise and sampling of m_k add to it,
+    and so does the noise of a class size, by which the noisy sum of the class is divided.
+    """
+    metric = np.diag(inverse)
+    apart = found.shift - share @ found.shift
+    weight = share * (1 - share)
+    own = found.shift_variance + np.diag(floored(found.products[0])) / found.sizes[:, None]
+    by_size = weight * found.variances.shares / share**2 * (found.shift**2 @ metric)
+    own = weight[:, None] * own * metric
+    seen = float(share @ np.einsum("ki,ij,kj->k", apart, inverse, apart))
+    beyond = seen - float(own.sum() + by_size.sum())
+    deviation = math.sqrt(2 * float((own**2).sum() + (by_size**2).sum()))
+    return beyond / (1 + max(beyond, 0.0)), beyond / max(deviation, 1e-300)

@@ -1,0 +1,185 @@
+"""The noisy answer to the joint look, in its parts: means, shares, second moments.
+
+Units are those of the look: u = (coefficient - center)/unit, clipped to the unit ball.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.moments.look import JointMoments
+from dpfda.curves.symmetric import floored
+from dpfda.noise.law import NoiseLaw
+
+BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
+_FAR = 6.0  # deviations of noise within which sizes are looked for
+_SHARES = 201  # sizes that are looked at
+
+
+class Parts(NamedTuple):
+    """A joint vector cut into its parts, each over n: sums of u, of 1, of products, of the rest."""
+
+    means: FloatArray  # (..., G, M)
+    shares: FloatArray  # (..., G), or empty where there is one group
+    products: FloatArray  # (..., tables, entries)
+    rests: FloatArray  # (..., tables)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class JointAnswer:
+    """What can be said of groups from one answer.
+
+    Attributes:
+        look: the public question.
+        noisy: the answer.
+    """
+
+    look: JointMoments
+    noisy: FloatArray
+
+    @property
+    def n(self) -> int:
+        """How many people (public)."""
+        return self.look.n
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """People in each group: noisy, at least one; with one group, all."""
+        if self.look.groups == 1:
+            return np.array([float(self.n)])
+        return np.maximum(self.answer.shares * self.n, 1.0)
+
+    @property
+    def unit(self) -> FloatArray:
+        """What 1 in u stands for."""
+        return self.look.radius * self.look.axes
+
+    @cached_property
+    def answer(self) -> Parts:
+        """The noisy vector; shares add up to 1, as everybody is in some group."""
+        found = self.parts(self.noisy / self._scale)
+        if not found.shares.size:
+            return found
+        return found._replace(shares=found.shares + (1 - found.shares.sum()) / self.look.groups)
+
+    @cached_property
+    def law(self) -> NoiseLaw:
+        """Of the noise on it."""
+        return self.look.noise.law.times(1 / self._scale)
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """What sums of a group are divided by: its share s of all people, E[s²]/E[s].
+
+        s is between one person and all; the noise on it is known. That is s where s is known well,
+        keeps 1/s from being far too large where it is not, and makes the mean S E[s]/E[s²] the
+        linear one of least error.
+        """
+        if self.look.groups == 1:
+            return np.ones(1)
+        noise, raw = np.sqrt(self.variances.shares), self.answer.shares
+        low, high = (np.clip(raw + far * noise, 1 / self.n, 1.0) for far in (-_FAR, _FAR))
+        shares = np.linspace(low, high, _SHARES)
+        away = ((shares - raw) / noise) ** 2 / 2
+        weights = np.exp(away.min(axis=0) - away)
+        return np.asarray((weights * shares**2).sum(axis=0) / (weights * shares).sum(axis=0))
+
+    @property
+    def pooled(self) -> tuple[FloatArray, FloatArray]:
+        """Mean of u over all people, and the variance of its noise: no size is needed for it."""
+        common = self.look.weights.mixing(self.look.groups)[1]
+        noise = self._cut(self.law.variance).means.sum(axis=0) / common**2
+        return np.asarray(self.answer.means.sum(axis=0)), np.asarray(noise)
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """Means of u, (groups, M)."""
+        return np.asarray(self.answer.means / self.share[:, None])
+
+    @cached_property
+    def shift_variance(self) -> FloatArray:
+        """Of the noise on them."""
+        return np.asarray(self.variances.means / self.share[:, None] ** 2)
+
+    @cached_property
+    def variances(self) -> Parts:
+        """Of the noise on the parts of the answer."""
+        cut = self._cut(self.law.variance)
+        own, common = self.look.weights.mixing(self.look.groups)
+        alike = 1 / self.look.groups
+        return cut._replace(
+            means=cut.means * ((1 - alike) / own**2 + alike / common**2),
+            shares=cut.shares * (1 - alike),
+        )
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """Covariances of the first u, (tables, J, J), as they came out of the noise."""
+        few, triangle = self.look.second, self.look.triangle
+        found = []
+        for table, weight in enumerate(self._weights):
+            mean = self.shift[:, :few]
+            own = np.diag(weight @ self.shift_variance[:, :few])  # noise that squared means carry
+            raw = triangle.matrix(self.answer.products[table] / self._people(table))
+            found.append(raw - (mean.T * weight) @ mean + own)
+        return np.stack(found)
+
+    @cached_property
+    def rests(self) -> FloatArray:
+        """Sums of the variances of all further u, one a table."""
+        squares = (self.shift**2 - self.shift_variance)[:, self.look.second :].sum(axis=1)
+        raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
+        return np.asarray(np.array(raw) - self._weights @ squares)
+
+    def covariance_in(self, table: int = 0, *, floor: float = BELIEVED) -> FloatArray:
+        """Covariance of coefficients, (M, M), eigenvalues at least `floor` deviations of noise.
+
+        Beyond the coefficients whose products were released only the sum of variances is known; it
+        is spread along the axes.
+        """
+        many, few = len(self.look.axes), self.look.second
+        full = np.zeros((many, many))
+        full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
+        beyond = np.arange(few, many)
+        full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
+        return np.asarray(full * np.outer(self.unit, self.unit))
+
+    def product_noise(self, table: int = 0) -> float:
+        """Standard deviation of the noise on an entry of `products`."""
+        variance = self.variances.products[table]
+        return math.sqrt(float(variance.mean())) / self._people(table)
+
+    def parts(self, vectors: FloatArray) -> Parts:
+        """Joint vectors (..., size) in their parts, group by group."""
+        return self._cut(self.look.mixed(vectors, back=True))
+
+    def _cut(self, vectors: FloatArray) -> Parts:
+        (groups, width), (tables, entries) = self.look.shapes
+        cut = groups * width
+        first = vectors[..., :cut].reshape(*vectors.shape[:-1], groups, width)
+        second = vectors[..., cut:].reshape(*vectors.shape[:-1], tables, entries)
+        many = len(self.look.axes)
+        shares = first[..., many] if width > many else first[..., :0, 0]
+        return Parts(first[..., :many], shares, second[..., :-1], second[..., -1])
+
+    @cached_property
+    def _scale(self) -> FloatArray:
+        """What the joint vector was multiplied with, entry by entry."""
+        return np.asarray(self.look.noise_axes * self.look.part_weights)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """How much each group counts in a table of products, (tables, groups)."""
+        if self.look.blocks > 1:
+            return np.eye(len(self.sizes))
+        return np.asarray(self.sizes / self.sizes.sum())[None, :]
+
+    def _people(self, table: int) -> float:
+        """The share of all people whose products are in a table."""
+        return float(self.share[table]) if self.look.blocks > 1 else 1.0

@@ -1,0 +1,328 @@
+"""The mean of sparse curves: pooled moments of everybody's few points, instead of interpolation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.stats import chi2
+
+from dpfda._validate import FloatArray
+from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.moments.inferred_mean import UNSURE
+from dpfda.central.moments.joint import JointAnswer
+from dpfda.central.moments.joint_looks import too_few
+from dpfda.central.moments.look import JointMoments
+from dpfda.central.quadrature import Grid, norm_bound, trapezoid
+from dpfda.central.radius import find_radius, left_outside
+from dpfda.central.release import Release
+from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.sparse import (
+    SparseMean,
+    SparsePlace,
+    SparseRadiusChoice,
+    SparseRadiusCount,
+    SparseRows,
+    SparseTimes,
+)
+from dpfda.errors import InvalidParameter
+from dpfda.noise.law import NoiseLaw, padded
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import array, flag
+from dpfda.protocol.query import Records
+
+_CHECK, _ESTIMATE, _FIRST = 0.05, 0.15, 0.2  # shares of the queries before the search
+_LEAST_SEARCH, _MOST_SEARCH = 0.05, 0.15  # share of the search for a radius
+_TELLING = 90.0  # n times the ε of a search that finds it
+_TIME_FUNCTIONS = 5  # of the density of times: level, slope and three waves
+_CERTAIN = 2.0  # deviations of noise that people outside the radius are worth
+_ROOM = 3.0  # how much a radius is widened for each share of people whom the search leaves outside
+_SURE = 0.99  # of a warning about the density of times
+_FAR = 0.2  # relative distance of densities that is worth a warning
+_LEAST = 1 / 3  # of a uniform density: an estimated one is nowhere lower
+_LEAST_GIVEN = 0.01  # and a declared one: weights 1/f beyond are noise
+
+DENSE = "each curve interpolated between its points (few points a curve: try design='sparse')"
+"""How dense curves are read. Every release says so: which points are missing is private."""
+_OTHER_TIMES = (
+    "the times of the points are not distributed as declared: the mean may be wrong where it "
+    "changes fast; give their density as times=, or times='estimate'"
+)
+_RARE_TIMES = (
+    "part of the domain has few points: the mean may be further off there than its band says; give "
+    "the density of the points as times= where it is known"
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseMoments(SparseRows, JointMoments, name="sparse_moments"):
+    """The joint look at z of sparse rows: their mean and second moments.
+
+    Privacy:
+        That of `JointMoments`, with one group.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.groups != 1:
+            raise InvalidParameter("groups", "1 for sparse curves", self.groups)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure and Gaussian."""
+        dense = JointMoments.examples()
+        place = SparseMean.examples()[0]
+        return [
+            cls(
+                cost=one.cost,
+                n=5,
+                center=np.array([0.3, -0.2, 0.1]),
+                axes=one.axes,
+                radius=0.7,
+                groups=1,
+                second=2,
+                separate=False,
+                emphasis="means",
+                grid=place.grid,
+                density=place.density,
+            )
+            for one in (dense[0], dense[5])
+        ]
+
+
+class _Sizes(NamedTuple):
+    """How many coefficients the first and the last query ask for, and covariances of how many."""
+
+    first: int
+    fine: int
+    second: int
+
+    @classmethod
+    def of(cls, strength: float, most: int) -> _Sizes:
+        fine = min(most, math.ceil(2 * strength**0.25))
+        first = min(fine, math.ceil(strength ** (1 / 6)))
+        return cls(first, fine, min(fine, math.ceil(strength**0.25)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparse(FunctionMechanism, name="sparse"):
+    """Means of curves of which few points are known, `PrivateMean(design="sparse")`.
+
+    A person contributes z = mean_j (y_j - c(t_j)) φ(t_j)/f(t_j), clipped, whatever their number of
+    points: first about the public center, coarsely, then about what that gave. Second moments of z
+    ride on the last query, so that bands hold the mean of the population.
+
+    Privacy:
+        The budgets of all queries (times, center, radius, moments) add up, as for `Adaptive`.
+
+    Attributes:
+        density: f on the grid, up to a factor; empty for points that are equally likely everywhere.
+        estimate: estimate f privately instead.
+
+    Examples:
+        >>> Sparse().name
+        'sparse'
+    """
+
+    takes_delta: ClassVar[bool] = True
+
+    density: FloatArray = array("real", "points", least=0.0, default=())
+    estimate: bool = flag(default=False)
+
+    def basis(self, mean: MeanRelease) -> FunctionBasis:
+        """Splines on [0, 1], as functions on the domain."""
+        unit = unit_grid(mean)
+        functions = spline_basis(unit, size=unit[0].size).functions / norm_bound(1.0, mean.grid)
+        return FunctionBasis(mean.grid, functions, np.ones(len(functions)))
+
+    def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
+        """They are read as `sparse_rows`."""
+        return records
+
+    def questions(self, mean: MeanRelease) -> Questions[Release]:
+        """The density of times, a center, a radius about it, and the moments."""
+        basis, budget, length = self.basis(mean), mean.whole, norm_bound(1.0, mean.grid)
+        sizes = _Sizes.of(mean.strength, basis.size)
+        shares = (_ESTIMATE if self.estimate else _CHECK, _FIRST, _search_share(mean))
+        times, first, search = map(budget.part, shares)
+        density, doubt, told = yield from self._density(mean, times)
+
+        place = self._place(mean, np.zeros(sizes.first), np.ones(sizes.first), density)
+        coarse = yield SparseMean(cost=first, **place, radius=_reach(mean, place))
+        shrinkage = monotone_shrinkage(coarse.values, coarse.noise.variance)
+        center = padded(shrinkage * coarse.values, sizes.fine)
+        place = self._place(mean, center, np.ones(sizes.fine), density)
+        reach = _reach(mean, place)
+        outside = left_outside(search, place, bound=reach, certain=_CERTAIN)
+        radius = yield from find_radius(
+            search,
+            place,
+            bound=reach,
+            certain=_CERTAIN,
+            choice=SparseRadiusChoice,
+            count=SparseRadiusCount,
+        )
+        look = SparseMoments(
+            cost=budget.rest(times, first, search),
+            **place,
+            radius=(1 + _ROOM * outside) * radius,
+            groups=1,
+            second=sizes.second,
+            separate=False,
+            emphasis="means",
+        )
+        answer = yield look
+        found = JointAnswer(look=look, noisy=answer.values)
+        noisy = length * (look.center + found.shift[0] * found.unit)  # of functions on the domain
+        law = found.law.first(sizes.fine).times(length * found.unit)
+        wrong = _wrong_times(look, found.shift[0] * found.unit, doubt)
+        spread = UNSURE * found.covariance_in() / mean.n + wrong
+        sampling = NoiseLaw.normal(length**2 * spread)
+        variance = law.variance + sampling.variance
+        shrunk = monotone_shrinkage(noisy, variance) * noisy
+        wider = min(basis.size, 2 * sizes.fine)
+        return mean.conclude(
+            basis.first(wider),
+            padded(noisy, wider),
+            law.widened(wider),
+            shrunk=padded(shrunk, wider),
+            sampling=(sampling.widened(wider), _left_out(noisy, variance, wider)),
+            sensitivity=length * look.sensitivity * look.radius,
+            warnings=(*told, *too_few(mean)),
+            mechanism="sparse",
+            components=sizes.fine,
+            stages=2,
+            radius=look.radius,
+            times="estimated" if self.estimate else "declared",
+        )
+
+    def _density(
+        self, mean: MeanRelease, cost: Cost
+    ) -> Questions[tuple[FloatArray, FloatArray, tuple[str, ...]]]:
+        """f at the grid points of [0, 1]: declared and checked, or estimated.
+
+        Returns f, what may be wrong with an estimate (`_wrong_times`), and warnings.
+        """
+        unit = unit_grid(mean)
+        weights = trapezoid(unit)
+        declared = self.density if len(self.density) else np.ones(len(weights))
+        declared = declared / float(weights @ declared)
+        size = min(_TIME_FUNCTIONS, len(weights))
+        functions = spline_basis(unit, size=size).functions
+        expected = functions @ weights
+        place = self._place(mean, expected, np.ones(size), declared)
+        radius = float(np.linalg.norm((functions / declared).T - expected, axis=1).max())
+        answer = yield SparseTimes(cost=cost, **place, radius=radius)
+        variance = answer.noise.variance + radius**2 / (size * mean.n)  # noise and sampling
+        if self.estimate:
+            kept = monotone_shrinkage(answer.values, variance) * answer.values
+            ratio = 1 + kept @ functions  # f/declared
+            found = declared * np.maximum(ratio, _LEAST)
+            held = np.vstack([np.sqrt(variance)[:, None] * functions, ratio - found / declared])
+            told = (_RARE_TIMES,) * bool(ratio.min() < _LEAST)
+            return found / float(weights @ found), held * declared / found, told
+        beyond = float((answer.values**2 / variance).sum()) > float(chi2.ppf(_SURE, size))
+        far = float((answer.values**2 - variance).sum()) > _FAR**2
+        return declared, np.zeros((0, len(weights))), (_OTHER_TIMES,) * bool(beyond and far)
+
+    def _place(
+        self, mean: MeanRelease, center: FloatArray, axes: FloatArray, density: FloatArray
+    ) -> SparsePlace:
+        return {**mean.place(center, axes), "grid": unit_grid(mean)[0], "density": density}
+
+    def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
+        """One person at either end of the range at all points."""
+        points = mean.grid[0].size
+        rows = np.full((mean.n, 2 * points), 1 / points)
+        rows[:, points:] = 0.01 * np.random.default_rng(0).normal(size=(mean.n, points)) / points
+        other = rows.copy()
+        rows[0, points:], other[0, points:] = (
+            sign * mean.bound / norm_bound(1.0, mean.grid) / points for sign in (1, -1)
+        )
+        return (rows,), (other,)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Uniform times, declared ones, estimated ones."""
+        return [cls(), cls(density=np.linspace(1.0, 2.0, 9)), cls(estimate=True)]
+
+
+def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
+    """A law of the rougher coefficients that were not asked for, so that bands hold them too.
+
+    They are believed to go on as large as the last third of those released, falling as 1/j.
+    """
+    size = len(noisy)
+    last = slice(size - math.ceil(size / 3), size)
+    level = math.sqrt(max(0.0, float((noisy**2 - variance)[last].mean())))
+    beyond = level * size / np.arange(size + 1.0, wider + 1.0)
+    return NoiseLaw(law="gaussian", scales=np.concatenate([np.zeros(size), beyond]))
+
+
+def _wrong_times(look: SparseRows, shift: FloatArray, doubt: FloatArray) -> FloatArray:
+    """Covariance of what a wrong density adds to the mean of z: ∫ (μ - c) (f̂/f - 1) φ.
+
+    Args:
+        look: at z; its center is c.
+        shift: the released μ - c, in coefficients.
+        doubt: functions of t (rows): f̂/f - 1 is the sum of normal deviates times them.
+    """
+    weights = trapezoid((look.grid,))
+    moved = (look.functions * (shift @ look.functions) * weights) @ doubt.T
+    return np.asarray(moved @ moved.T)
+
+
+def _search_share(mean: MeanRelease) -> float:
+    """More of a small pure ε, so that the radius is not noise."""
+    if not mean.whole.pure:
+        return _LEAST_SEARCH
+    return min(_MOST_SEARCH, max(_LEAST_SEARCH, _TELLING / mean.strength))
+
+
+def unit_grid(mean: MeanRelease) -> Grid:
+    """The grid, the domain being [0, 1]."""
+    points = mean.grid[0]
+    unit = (points - points[0]) / (points[-1] - points[0])
+    unit[-1] = 1.0
+    return (np.asarray(unit),)
+
+
+def _reach(mean: MeanRelease, place: SparsePlace) -> float:
+    """‖z‖ of a person with one point, at the end of the range: root mean square over times."""
+    grid = (place["grid"],)
+    half = mean.bound / norm_bound(1.0, mean.grid)
+    functions = spline_basis(grid, size=len(place["center"])).functions
+    return float(
+        half * math.sqrt(trapezoid(grid) @ ((functions**2).sum(axis=0) / place["density"]))
+    )
+
+
+def declared_density(times: Any, grid: FloatArray, *, shared: bool) -> FloatArray:
+    """The density of times on the grid, from `PrivateMean(times=...)`.
+
+    Args:
+        times: "uniform", "estimate", numbers at the grid points, or a function of t.
+        grid: the points.
+        shared: whether curves are observed at grid points only; `times` are then frequencies.
+    """
+    if isinstance(times, str):
+        if times not in ("uniform", "estimate"):
+            rule = "'uniform', 'estimate', a density at the grid points, or a function of t"
+            raise InvalidParameter("times", rule, times)
+        times = np.ones(len(grid))
+    function: Callable[[FloatArray], Any] | None = times if callable(times) else None
+    values = np.asarray(times if function is None else function(grid), dtype=np.float64)
+    if values.shape != grid.shape or not np.isfinite(values).all():
+        raise InvalidParameter("times", f"{len(grid)} finite numbers", values.shape)
+    if shared:  # probabilities of points, each of which stands for a stretch of t
+        values = values / trapezoid((grid,))
+    least = _LEAST_GIVEN * float(trapezoid((grid,)) @ values) / float(grid[-1] - grid[0])
+    if not (least > 0 and values.min() >= least):
+        rule = f"a density that is nowhere below {_LEAST_GIVEN:g} of its mean"
+        raise InvalidParameter("times", rule, "a lower one")
+    return values

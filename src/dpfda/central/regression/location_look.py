@@ -1,0 +1,173 @@
+"""First question of the two-stage release: where are the rows, and how far do they spread?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.regression.fixed_point import ONE, SQUARE
+from dpfda.central.regression.look import ProblemLook, RowSums
+from dpfda.central.regression.plan import TARGET_WEIGHT
+from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.sensitivity import LOCATION_WEIGHT, location_l1
+from dpfda.noise.mixture import level
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import number
+from dpfda.protocol.query import Records
+
+_LEAST_SPREAD = 0.01  # of mean |z|²; a radius of zero would clip everything
+_LEAST_TARGET_SPREAD = 0.003
+_RADIUS = (0.7, 2.5)  # clipping radius in root-mean-square distances: few rows, many rows
+_FEW = 400.0  # nμ/√D: below, noise is what hurts; above, clipping is
+_TARGET_RADIUS = 2.5  # in standard deviations
+
+
+@dataclass(frozen=True)
+class Location:
+    """Public estimates of center and spread.
+
+    Attributes:
+        bounds: where the second stage clips rows and targets.
+        spread: noisy estimate of the mean squared distance of rows from the center; may be below 0.
+        target_variance: the same of targets.
+        center_noise: of the noise on a number of the center, in the units of rows.
+        target_noise: of the noise on the center of targets.
+        most_target_variance: two deviations of its noise above `target_variance`, as far as the
+            public range allows.
+    """
+
+    bounds: Bounds
+    spread: float
+    target_variance: float
+    center_noise: float = 0.0
+    target_noise: float = 0.0
+    most_target_variance: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocationLook(RowSums, ProblemLook, name="regression_location"):
+    """Σ (z, 1.6|z|², kv, 1.6kv²) with z, v the row and target in their public balls.
+
+    Privacy:
+        Euclidean sensitivity 2√(1 + k²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
+        free, and k(v, 1.6v²) by at most 2k. Sum of absolutes: `location_l1`.
+
+    Attributes:
+        target_weight: k.
+    """
+
+    target_weight: float = number(least=1e-3, most=1e3, default=TARGET_WEIGHT)
+
+    @property
+    def l2(self) -> float:
+        """The two parts are perpendicular."""
+        return 2 * math.hypot(1.0, self.target_weight)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Grid steps to weighted units."""
+        line, square = 1 / ONE, LOCATION_WEIGHT * SQUARE
+        ends = [square, self.target_weight * line, self.target_weight * square]
+        return np.concatenate([np.full(self.dimension, line), ends])
+
+    @property
+    def l1(self) -> float:
+        """The two parts add up."""
+        return location_l1(self.dimension) + self.target_weight * location_l1(1)
+
+    def block(self, records: Records) -> FloatArray:
+        """Exact sums of z, |z|², v, v²."""
+        bounds = self.problem.bounds
+        z, v = bounds.rows(records[0]), bounds.targets(records[1])
+        return np.concatenate([np.ones(len(z)) @ z, [np.vdot(z, z), v.sum(), v @ v]])
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Gaussian and Laplace, in one dimension and in two, rows or targets first."""
+        far = Bounds(center=np.array([0.3, -0.2]), radius=2.0, target_center=0.5)
+        line = Problem(link="linear", bounds=Bounds(center=np.zeros(1)))
+        space = Problem(link="logistic", bounds=far)
+        gaussian, pure = Cost(epsilon=1.0, delta=0.05), Cost(epsilon=1.0)
+        costs = (gaussian.part(0.2), pure.part(0.25))
+        problems = ((line, TARGET_WEIGHT), (space, TARGET_WEIGHT), (space, 8.0))
+        return [
+            cls(cost=cost, problem=problem, target_weight=weight)
+            for cost in costs
+            for problem, weight in problems
+        ]
+
+    def means(self, answer: Answer) -> tuple[FloatArray, float, float]:
+        """Mean row and mean target in units of their bounds, and the noise on them."""
+        mean, noise = answer.values / answer.n, answer.sigma / answer.n
+        larger = max(noise, noise / self.target_weight)
+        return mean[: self.dimension], float(mean[-2] / self.target_weight), larger
+
+    def read(self, answer: Answer) -> Location:
+        """Center and spread from the noisy sums (free post-processing)."""
+        problem, bounds, dimension = self.problem, self.problem.bounds, self.dimension
+        mean, noise = answer.values / answer.n, answer.sigma / answer.n
+        z = mean[:dimension]
+        square = float(np.clip(mean[dimension] / LOCATION_WEIGHT, 0.0, 1.0))
+        # The mean is shrunk to the public center by its own noise: this matters for few rows only.
+        target_noise = noise / self.target_weight
+        v, left = level(float(mean[-2]) / self.target_weight, target_noise**2)
+        v, unsure = min(max(v, -1.0), 1.0), math.sqrt(left)
+        v_square = float(np.clip(mean[-1] / (self.target_weight * LOCATION_WEIGHT), 0.0, 1.0))
+        if problem.fit_intercept:
+            shift, kept = shrink_to_mean(z, noise)
+            # Of what was shrunk, that part; of the average of all, which stays, its own noise.
+            vague = noise * math.sqrt(kept + (1 - kept) / dimension)
+        else:  # lines through 0, where the center is known
+            shift, kept, v, vague, unsure = np.zeros(dimension), 0.0, 0.0, 0.0, 0.0
+        # E|z - c|², with the noise that z and c share taken out of their product
+        shared = float(z @ shift) - kept * dimension * noise**2
+        spread = square - 2 * shared + float(shift @ shift)
+        furthest = 1 + float(np.linalg.norm(shift))  # no row of the public ball is further from c
+        reach = math.sqrt(min(max(spread, _LEAST_SPREAD), furthest**2))
+        variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
+        doubt = 2 * target_noise / LOCATION_WEIGHT
+        target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
+        clipped = Bounds(
+            center=bounds.center + bounds.radius * shift,
+            radius=radius_factor(answer.n, self._usual_noise(answer), dimension)
+            * reach
+            * bounds.radius,
+            target_center=bounds.target_center + bounds.target_radius * v,
+            target_radius=target_radius * bounds.target_radius,
+        )
+        return Location(
+            bounds=clipped,
+            spread=spread * bounds.radius**2,
+            target_variance=variance * bounds.target_radius**2,
+            center_noise=vague * bounds.radius,
+            target_noise=unsure * bounds.target_radius,
+            most_target_variance=min(variance + doubt, 1.0) * bounds.target_radius**2,
+        )
+
+    def _usual_noise(self, answer: Answer) -> float:
+        """What the noise would be with the usual weight of targets."""
+        usual = replace(self, target_weight=TARGET_WEIGHT)
+        ratio = usual.l1 / self.l1 if self.cost.pure else usual.l2 / self.l2
+        return answer.sigma * ratio
+
+
+def radius_factor(n: int, noise: float, dimension: int) -> float:
+    """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
+    clarity = math.sqrt(5.0) * n / (noise * math.sqrt(0.2 * dimension))
+    low, high = _RADIUS
+    return float(min(max(low * (clarity / _FEW) ** (1 / 3), low), high))
+
+
+def shrink_to_mean(noisy: FloatArray, noise: float) -> tuple[FloatArray, float]:
+    """A noisy vector shrunk to its average by its signal-to-noise ratio, inside the unit ball."""
+    average = float(noisy.mean())
+    signal = max(float(noisy.var()) - noise**2, 0.0)
+    kept = signal / (signal + noise**2)
+    shrunk = average + (noisy - average) * kept
+    return np.asarray(shrunk / max(1.0, float(np.linalg.norm(shrunk)))), kept

@@ -1,0 +1,241 @@
+"""What every method is: a conversation of public questions that ends in a predictor."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpfda._registry import Registered
+from dpfda._validate import FloatArray
+from dpfda.central.regression.fixed_point import clip_to_ball
+from dpfda.central.regression.outside_look import OUTSIDE, OutsideCount
+from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.released import Released
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.events import ApproximateEvent, Event
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
+from dpfda.privacy.price import Price, exact
+from dpfda.protocol.conversation import Conversation, Questions
+from dpfda.protocol.fields import Declared
+from dpfda.protocol.outside import more_than_a_few, price_of_a_count
+from dpfda.protocol.query import Records
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A public predictor x ↦ intercept + slope·(x clipped to a ball).
+
+    For a logistic link the prediction is the log-odds of class 1. Of K classes there are K scores,
+    and the largest says which.
+
+    Attributes:
+        slope: coefficients of the clipped, centered row; (K, D) for K scores.
+        offset: value at the center; (K,) for K scores.
+        center, radius: the ball; `radius` may be infinite (no clipping).
+        clips: whether `slope` belongs to rows that are shortened though they lie inside the public
+            bounds; then it is no statement about rows as they are.
+        released: moments that `slope` was computed from, from which intervals follow; None where
+            a mechanism releases none, or where rows were shortened.
+        explained: expected share of the targets' variance that predictions for others explain, from
+            released numbers; below 0 where a constant would be better. None if it is not known.
+        clarity: by how many deviations the fit explains more than noise alone would.
+        spread: standard deviation of the predictions.
+        warnings: what a reader of the numbers should know.
+    """
+
+    slope: FloatArray
+    offset: Any
+    center: FloatArray
+    radius: float = float("inf")
+    clips: bool = False
+    released: Released | None = None
+    explained: float | None = None
+    clarity: float | None = None
+    spread: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def intercept(self) -> Any:
+        """Value at x = 0 of the line that holds inside the ball; an array of K."""
+        return self.offset - self.slope @ self.center
+
+    def predict(self, rows: FloatArray) -> FloatArray:
+        """Predictions, one a row, or K; rows beyond the ball are clipped as in training."""
+        if np.isinf(self.radius):
+            return np.asarray(rows @ self.slope.T + self.intercept)
+        clipped = clip_to_ball(rows, center=self.center, radius=self.radius)
+        return np.asarray(clipped @ self.slope.T + self.offset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionMechanism(Registered, Declared, family="regression mechanism"):
+    """A way to fit. Frozen and public; subclasses state their privacy."""
+
+    pure: ClassVar[bool] = False
+    """Whether the fit costs no δ whatever δ was allowed."""
+    pure_too: ClassVar[bool] = False
+    """Whether it can do without δ."""
+    shows_rows: ClassVar[bool] = True
+    """Whether its answers show where rows are, and thereby whether a bound on them is too small."""
+    additive: ClassVar[bool] = True
+    """Whether its questions are sums, so that rows may come in chunks."""
+    gaussian: ClassVar[bool] = True
+    """Whether a budget with δ is all spent on Gaussian noise, whose μ² add up."""
+
+    def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
+        """Which of the costs it spends: the last, all that is given, unless it can do better."""
+        return costs[-1]
+
+    @abstractmethod
+    def questions(self, regression: Regression) -> Questions[Fitted]:
+        """Ask for noisy sums, one look after the other, and return the fit."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Regression(Conversation[Fitted], name="regression"):
+    """A private regression: one of the methods, asking about one problem.
+
+    Attributes:
+        problem: link and public bounds.
+        mechanism: how the budget is spent.
+        found_classes: whether labels that were not given were found in the data.
+        share: of the budget; the rest is for what was asked before.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
+        counts_outside: whether records have a third column, which marks the rows that were moved
+            into their public ranges; they are counted first, for a small part of the budget.
+
+    Examples:
+        >>> from dpfda.curate import curate
+        >>> from dpfda.noise import SimulationSource
+        >>> problem = Problem(link="linear", bounds=Bounds(center=np.zeros(2)))
+        >>> method = RegressionMechanism.named("moments")()
+        >>> regression = Regression(epsilon=1.0, delta=1e-5, problem=problem, mechanism=method)
+        >>> records = np.full((500, 2), 0.1), np.full(500, 0.5)
+        >>> fitted, curator = curate(regression, records, source=SimulationSource(0))
+        >>> fitted.slope.shape, len(curator.transcript)
+        ((2,), 2)
+    """
+
+    problem: Problem
+    mechanism: RegressionMechanism
+    found_classes: bool = False
+    share: Fraction = Fraction(1)
+    either: bool = False
+    counts_outside: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mechanism.pure:
+            object.__setattr__(self, "delta", 0.0)
+        super().__post_init__()
+        if not (self.delta or self.mechanism.pure or self.mechanism.pure_too):
+            rule = f"above 0 for mechanism {self.mechanism.name!r}"
+            raise InvalidParameter("delta", rule, self.delta)
+
+    @property
+    def whole(self) -> Cost:
+        """The share of the budget: Gaussian, or pure ε where the mechanism is better with it."""
+        given = super().whole.part(self.share)
+        if given.pure or not self.either:
+            return given
+        pure = Cost(epsilon=self.epsilon).part(self.share)
+        return self.mechanism.budget(self, [pure, given])
+
+    def among_sites(self) -> Self:
+        """With Gaussian noise where a δ is given, and without the count: a round for itself."""
+        return replace(self, either=False, counts_outside=False)
+
+    def questions(self) -> Questions[Fitted]:
+        """A count of rows outside their ranges, where it is asked for; those of the method."""
+        known = self.problem.rows
+        if not self.counts_outside or known is None or not self.mechanism.additive:
+            return (yield from self.mechanism.questions(self))
+        whole, dimension = self.whole, self.problem.dimension
+        check = price_of_a_count(whole, known)
+        outside = yield OutsideCount(cost=check, unit=self.unit, features=dimension)
+        # What is left is spent as all would have been: the kind of noise stays.
+        delta = 0.0 if whole.pure else self.delta
+        left = replace(
+            self, share=whole.rest(check).share, delta=delta, either=False, counts_outside=False
+        )
+        fitted = yield from self.mechanism.questions(left)
+        few = not more_than_a_few(float(outside.values[0]), outside.n, outside.noise)
+        return fitted if few else replace(fitted, warnings=(*fitted.warnings, OUTSIDE))
+
+    def clarity(self, rows: int) -> float:
+        """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
+        whole = self.whole
+        budget = whole.epsilon_spent if whole.pure else whole.mu
+        return rows * budget / math.sqrt(self.problem.dimension)
+
+    @property
+    def most(self) -> Price:
+        """The limit; a method that is not Gaussian announces ε and δ as they are."""
+        if self.mechanism.gaussian or not self.delta:
+            return super().most
+        return Price(epsilon=exact(self.epsilon), delta=exact(self.delta))
+
+    @property
+    def event(self) -> Event:
+        """Likewise as one release."""
+        if self.mechanism.gaussian or not self.delta:
+            return super().event
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The number of rows is public; found labels are taken to be."""
+        found = (CLASSES_ARE_PUBLIC,) if self.found_classes else ()
+        return (*super().assumptions, *found)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Every method that can do with or without δ, both links, few rows and many."""
+        bounds = Bounds(center=np.zeros(2))
+        line = Problem(link="linear", bounds=bounds)
+        classes = Problem(
+            link="logistic", bounds=replace(bounds, target_center=0.5, target_radius=0.5)
+        )
+        methods = [
+            member() for member in RegressionMechanism.members().values()
+            if delta or member.pure_too or member.pure
+        ]  # fmt: skip
+        found = [(problem, method) for method in methods for problem in (line, classes)]
+        moments = RegressionMechanism.named("moments")()
+        counted = cls(
+            epsilon=epsilon,
+            delta=delta,
+            problem=replace(line, rows=n),
+            mechanism=moments,
+            either=True,
+            counts_outside=True,
+        )
+        found += [(replace(problem, rows=n), moments) for problem in (line, classes)]
+        if delta:
+            steep = RegressionMechanism.from_dict({"name": "moments", "newton_steps": 2})
+            found.append((replace(classes, fit_intercept=False), steep))
+        return [counted] + [
+            cls(epsilon=epsilon, delta=delta, problem=problem, mechanism=method, either=True)
+            for problem, method in found
+        ]
+
+    def neighbors(self, n: int) -> tuple[Records, Records]:
+        """Everybody alike, and one row that lies at the other end of both balls."""
+        bounds = self.problem.bounds
+        rows = np.tile(bounds.center, (n, 1))
+        rows[:, 0] += bounds.radius
+        targets = np.full(n, bounds.target_center + bounds.target_radius)
+        other, low = rows.copy(), targets.copy()
+        other[0, 0] -= 2 * bounds.radius
+        low[0] -= 2 * bounds.target_radius
+        one, two = (rows, targets), (other, targets if self.problem.link == "linear" else low)
+        if not self.counts_outside:
+            return one, two
+        return (*one, np.zeros(n, dtype=bool)), (*two, np.arange(n) == 0)

@@ -1,0 +1,146 @@
+"""Gaussian functional mechanism of 002, in its sound form."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from dpfda._validate import FloatArray
+from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
+from dpfda.central.regression.moment_look import MomentLook, Moments
+from dpfda.central.regression.problem import Problem
+from dpfda.central.regression.released import Released
+from dpfda.central.regression.sensitivity import best_weight
+from dpfda.curves.symmetric import floored
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import choice, number
+
+COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
+"""(κ1, κ2) of Λ1 = κ1 mean(signed x), Λ2 = κ2 mean(xxᵀ)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveMethod(RegressionMechanism):
+    """Release the coefficients of a quadratic objective once, and minimize it.
+
+    Attributes:
+        floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
+    """
+
+    floor: float = number(above=0.0, default=2.0)
+
+    @property
+    def curvature(self) -> float:
+        """The coefficient of z² that stands for log(1 + e^z)."""
+        return 0.125  # Taylor's
+
+    @abstractmethod
+    def look(self, regression: Regression) -> MomentLook:
+        """The one question."""
+
+    def questions(self, regression: Regression) -> Questions[Fitted]:
+        """One question, one answer."""
+        look, problem = self.look(regression), regression.problem
+        answer = yield look
+        moments = look.read(answer)
+        floor = self.floor * moments.quadratic_sigma * math.sqrt(problem.size)
+        w = floored(moments.quadratic, floor, inverted=True) @ moments.linear
+        # v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
+        logit = 1 / (4 * self.curvature)
+        released = of_public_balls(problem, moments, rows=answer.n)
+        return replace(in_units(problem, w, logit=logit), released=released)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
+    """Perturb the coefficients of the objective, then minimize it (002 with C7 and C9).
+
+    Privacy:
+        (Λ1, Λ2) is released once, as one vector with exact calibration (Balle & Wang 2018) of its
+        joint sensitivity; Λ0 is not released, no minimizer needs it. The weight of Λ2 against Λ1
+        minimizes the noise that reaches w. Minimizing is post-processing.
+
+    Attributes:
+        expansion: quadratic that stands for log(1 + e^z): ``taylor`` at 0, as in 002, or
+            ``chebyshev`` on [-logit_range, logit_range]. It scales the log-odds and leaves the
+            boundary where it is.
+        logit_range: the range that matters, for ``chebyshev``.
+
+    Examples:
+        >>> round(GaussianFM(expansion="chebyshev", logit_range=4.0).curvature, 4)
+        0.0891
+    """
+
+    expansion: str = choice("taylor", "chebyshev", default="taylor")
+    logit_range: float = number(above=0.0, default=4.0)
+
+    @property
+    def curvature(self) -> float:
+        """The coefficient of z² that stands for log(1 + e^z)."""
+        if self.expansion == "taylor":
+            return super().curvature
+        series = chebyshev.Chebyshev.interpolate(
+            lambda z: np.logaddexp(0.0, z), 2, domain=[-self.logit_range, self.logit_range]
+        )
+        return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
+
+    def look(self, regression: Regression) -> MomentLook:
+        """Weighted for the least noise on w."""
+        linear, quadratic = COEFFICIENTS[regression.problem.link]
+        weight = best_weight(linear, quadratic, dimension=regression.problem.size)
+        return MomentLook(
+            **about_all(regression), linear_weight=linear, quadratic_weight=quadratic * weight
+        )
+
+
+def about_all(regression: Regression) -> dict[str, Any]:
+    """What a look about the public balls asks with the whole budget."""
+    problem = regression.problem
+    return {
+        "cost": regression.whole,
+        "unit": regression.unit,
+        "bounds": problem.bounds,
+        "constant": problem.fit_intercept,
+    }
+
+
+def in_units(problem: Problem, w: FloatArray, *, logit: float = 1.0) -> Fitted:
+    """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units.
+
+    A linear one predicts the target in its radius; of a logistic one, log-odds are `logit` times.
+    """
+    dimension, bounds = problem.dimension, problem.bounds
+    shrunk = _shrunk(problem)
+    unit = bounds.target_radius if problem.link == "linear" else logit
+    slope = w[:dimension] * unit / (bounds.radius * shrunk)
+    offset = w[dimension] * unit / shrunk if problem.fit_intercept else 0.0
+    if problem.link == "linear":
+        offset += bounds.target_center
+    return Fitted(slope=slope, offset=float(offset), center=bounds.center, radius=bounds.radius)
+
+
+def of_public_balls(problem: Problem, moments: Moments, *, rows: int) -> Released | None:
+    """Moments about the public balls; None for a logistic link, whose line only stands for odds."""
+    if problem.link == "logistic":
+        return None
+    bounds, shrunk = problem.bounds, _shrunk(problem)
+    unit = bounds.target_radius / (bounds.radius * shrunk)
+    return Released(
+        matrix=moments.quadratic,
+        vector=moments.linear,
+        matrix_variance=moments.quadratic_variance,
+        vector_sigma=moments.linear_sigma,
+        constant=problem.fit_intercept,
+        combinations=unit * np.eye(problem.dimension, problem.size),
+        rows=rows,
+    )
+
+
+def _shrunk(problem: Problem) -> float:
+    """Rows with a constant feature are (x, 1)/√2."""
+    return math.sqrt(2.0) if problem.fit_intercept else 1.0

@@ -1,0 +1,297 @@
+"""The default: find center and spread first, then release the moments of the clipped rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.regression.location_look import Location, LocationLook
+from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
+from dpfda.central.regression.methods.gaussian_fm import GaussianFM
+from dpfda.central.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
+from dpfda.central.regression.newton_look import NewtonLook, Slope
+from dpfda.central.regression.plan import NEARLY, TARGET_WEIGHT, Plan
+from dpfda.central.regression.problem import Bounds
+from dpfda.central.regression.released import Released
+from dpfda.curves.symmetric import floored
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.price import exact
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import flag, number, whole
+
+_FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
+_SHARE = {False: Fraction(1, 5), True: Fraction(1, 4)}  # of the first question; pure: the second
+_FEW = 10.0  # nμ/√D below which noise hides nearly everything
+_WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
+_NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
+_LEAST_LEFT = 0.05  # of a target's variance that a line is believed to leave
+_WIDER = 1.5  # weighted slopes hold beyond the ball, where noise makes predictions worse
+_EXPLAINED = np.array([0.0, 0.5, 1.0, 2.0])
+"""Belief: parts of the targets' variance that slopes of like size along all directions explain. 2:
+as large as that, if rows hardly vary along the directions that count."""
+_CLEAR = 500.0  # nμ/√D from which noise is smaller than what clipping of targets would take off
+_STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStageMoments(RegressionMechanism, name="moments"):
+    """Two-stage moment release: the strongest one-shot design known here.
+
+    Privacy:
+        Stage 1 spends a share of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
+        and μ is exactly (ε, δ). With δ = 0, and for a linear link of few rows where that has less
+        noise, both stages add Laplace noise with shares of ε (pure ε). A logistic link with many
+        rows keeps `newton_share` of μ² for a step of Newton's method, one more pass; with very few,
+        if their number is known beforehand, it is one release of `gaussian_fm` with the whole
+        budget. All this depends on public numbers only. What follows the last answer is
+        post-processing.
+
+    Where the number of rows is known beforehand, a linear link divides the budget by the plan of
+    least expected error (`Plan`): of few rows the mean target is nearly all that can be learned.
+    Slopes are pulled towards 0 as far as the answers say that they may be noise.
+
+    Made for prediction: with few rows the second stage clips at 0.7 root-mean-square distances,
+    which makes noise small and slopes steeper than those of unclipped rows, each by another factor.
+    For coefficients, `gaussian_fm` clips at the public bounds only; `weighted` is for slopes of
+    curves.
+
+    Attributes:
+        weighted: shorten the target of a row as the row is shortened. Rows far out then count less
+            (weighted least squares), and slopes are those of unshortened rows if the target is
+            linear in them. Noise weighs more in predictions.
+        share: part of μ² (of ε, where that is spent) for center and spread; None: planned.
+        newton_steps: how many; None: one where nμ/√D is large, otherwise none.
+        newton_share: part of μ² spent on them together.
+
+    Examples:
+        >>> TwoStageMoments().newton_share
+        0.25
+    """
+
+    pure_too: ClassVar[bool] = True
+
+    weighted: bool = flag(default=False)
+    share: float | None = number(least=1e-6, most=0.999999, optional=True, default=None)
+    newton_steps: int | None = whole(least=0, optional=True, default=None)
+    newton_share: float = number(least=1e-6, most=0.999999, default=0.25)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.fraction("share + newton_share", (self.share or 0.0) + self.newton_share)
+
+    def plan(self, regression: Regression, costs: Sequence[Cost]) -> Plan | None:
+        """How the budget is divided, where the number of rows says it."""
+        rows, features = regression.problem.rows, regression.problem.dimension
+        if rows is None or self.share is not None or regression.problem.link != "linear":
+            return None
+        plans = [Plan.of(one, usual=_SHARE[one.pure], rows=rows, features=features)
+                 for one in costs]  # fmt: skip
+        best = min(plans, key=lambda plan: plan.error)
+        return plans[-1] if plans[-1].error <= NEARLY * best.error else best
+
+    def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
+        """The one of least expected error."""
+        plan = self.plan(regression, costs)
+        return costs[-1] if plan is None else plan.cost
+
+    def questions(self, regression: Regression) -> Questions[Fitted]:
+        """Location, then moments, then perhaps a few Newton steps."""
+        problem, budget = regression.problem, regression.whole
+        known = problem.rows
+        few = known is not None and regression.clarity(known) < _FEW
+        if few and problem.link == "logistic" and not budget.pure:
+            # Too little to learn for two questions: ask one, about the public ball.
+            fitted = yield from GaussianFM().questions(regression)
+            return replace(fitted, warnings=(_WARNING,))
+        unit, plan = regression.unit, self.plan(regression, [budget])
+        usual = exact(self.share) if self.share is not None else _SHARE[budget.pure]
+        share = budget.part(usual if plan is None else plan.share)
+        weight = TARGET_WEIGHT if plan is None else plan.target_weight
+        first = LocationLook(cost=share, problem=problem, unit=unit, target_weight=weight)
+        found = yield first
+        location = first.read(found)
+        if self.weighted:
+            location = unclipped_targets(location, problem.bounds, regression.clarity(found.n))
+        steps = self._steps(regression, found.n)
+        kept = [budget.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
+        second = (AbsoluteMomentLook if budget.pure else MomentLook)(
+            cost=budget.rest(share, *kept),
+            bounds=location.bounds,
+            unit=unit,
+            weighted=self.weighted,
+        )
+        answer = yield second
+        moments = second.read(answer)
+        fitted = solve(regression, location, moments, n=answer.n, weighted=self.weighted)
+        floor = _FLOOR * moments.quadratic_sigma
+        for cost in kept:
+            look = NewtonLook(
+                cost=cost,
+                bounds=location.bounds,
+                theta=fitted.slope * fitted.radius,
+                offset=fitted.offset,
+                unit=unit,
+            )
+            fitted = newton_step(fitted, look.read((yield look)), moments.quadratic, floor=floor)
+        return fitted
+
+    def _steps(self, regression: Regression, n: int) -> int:
+        if regression.problem.link != "logistic" or not regression.delta:
+            return 0
+        if self.newton_steps is not None:
+            return self.newton_steps
+        return 1 if regression.clarity(n) >= _NEWTON_FROM else 0
+
+
+def unclipped_targets(location: Location, public: Bounds, clarity: float) -> Location:
+    """A target radius that grows with clarity, so that clipping biases slopes less than noise does.
+
+    Clipping at k standard deviations takes P(|N(0, 1)| > k) off the slopes of normal targets, 1 %
+    for the radius that is best for predictions; noise takes about 1/clarity of it.
+    """
+    ball = location.bounds
+    furthest = public.target_radius + abs(ball.target_center - public.target_center)
+    wider = ball.target_radius * max(1.0, (clarity / _CLEAR) ** (1 / 3))
+    radius = max(ball.target_radius, min(wider, furthest))
+    return replace(location, bounds=replace(ball, target_radius=radius))
+
+
+def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float) -> Fitted:
+    """Part of a Newton step; Hessian: the released second moments times the mean curvature."""
+    values, vectors = np.linalg.eigh(quadratic)
+    hessian = np.maximum(np.maximum(values, floor) * slope.curvature, 2.0 * slope.sigma)
+    theta = fitted.slope * fitted.radius
+    theta = theta - _STEP * (vectors @ ((vectors.T @ slope.gradient) / hessian))
+    return replace(
+        fitted,
+        slope=theta / fitted.radius,
+        offset=fitted.offset - _STEP * slope.balance / slope.curvature,
+    )
+
+
+def solve(
+    regression: Regression, location: Location, moments: Moments, *, n: int, weighted: bool
+) -> Fitted:
+    """Slopes, and what they are worth (post-processing).
+
+    For a logistic link w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and its log-odds scale.
+    """
+    problem, ball, public = regression.problem, location.bounds, regression.problem.bounds
+    inverse = floored(moments.quadratic, _FLOOR * moments.quadratic_sigma, inverted=True)
+    if problem.link == "linear":
+        w = believed_slopes(location, moments, n=n)
+    else:
+        w = inverse @ moments.linear
+    unit = ball.target_radius / ball.radius  # from clipping radii to original units
+    offset, scale = ball.target_center, 1.0
+    if problem.link == "logistic":
+        scale = 1 / residual_variance(ball, moments, w, float(np.trace(inverse)))
+        offset = (offset - public.target_center) * scale
+    # Whether the released ball leaves out any part of the public one.
+    shift = float(np.linalg.norm(ball.center - public.center))
+    clips = ball.radius < public.radius + shift and not weighted
+    # The noise of the log-odds' scale has no simple form. Of few rows noise chooses the balls.
+    few = regression.clarity(n) < _FEW
+    stated = problem.link == "linear" and not clips and (weighted or not few)
+    explained, clarity = gain(location, moments, inverse, n=n)
+    spread = math.sqrt(max(float(w @ moments.quadratic @ w), 0.0)) * ball.target_radius
+    return Fitted(
+        slope=w * unit * scale,
+        offset=offset,
+        center=ball.center,
+        radius=ball.radius * (_WIDER if weighted else 1.0),
+        clips=clips,
+        released=released(location, moments, inverse, n=n) if stated else None,
+        explained=explained,
+        clarity=clarity,
+        spread=spread * scale,
+        warnings=(_WARNING,) * few,
+    )
+
+
+def believed_slopes(location: Location, moments: Moments, *, n: int) -> FloatArray:
+    """w of b = M w: its mean under a belief, given M̂ and b̂ (post-processing).
+
+    Slopes w ~ N(0, τ²I) explain τ² tr M of the targets; hypotheses about how much that is are
+    weighed by how probable they make b̂, so that where there is nothing but noise 0 is left:
+
+        w = τ² M (τ² M² + S)⁻¹ b̂,   S = Cov b̂.
+    """
+    errors, matrix = _errors(location, moments, n=n), floored(moments.quadratic)
+    # Noise alone makes a trace of as much.
+    least = math.sqrt(float(moments.quadratic_variance.sum()))
+    trace = max(float(np.trace(moments.quadratic)), least)
+    whole = location.target_variance / location.bounds.target_radius**2
+    scales = (_EXPLAINED * whole / trace)[:, None, None]
+    covariance = scales * (matrix @ matrix) + errors
+    solved = np.linalg.solve(covariance, moments.linear[:, None])[..., 0]
+    logs = -0.5 * (solved @ moments.linear + np.linalg.slogdet(covariance)[1])
+    weights = np.exp(logs - logsumexp(logs))
+    return np.asarray((weights * scales[:, 0, 0]) @ solved @ matrix)
+
+
+def _errors(location: Location, moments: Moments, *, n: int) -> FloatArray:
+    """Covariance of b̂: noise, sampling, and wrong centers of rows and targets together."""
+    ball = location.bounds
+    whole = location.target_variance / ball.target_radius**2
+    shifted = location.center_noise / ball.radius * location.target_noise / ball.target_radius
+    noise = (moments.linear_sigma**2 + shifted**2) * np.eye(len(moments.linear))
+    return np.asarray(noise + whole / n * floored(moments.quadratic))
+
+
+def gain(
+    location: Location, moments: Moments, inverse: FloatArray, *, n: int
+) -> tuple[float, float]:
+    """What predictions are expected to explain of the targets' variance, and how clearly.
+
+    For w = A b̂ that is 2wᵀb - wᵀMw. Errors of b̂ are also in w: 2 tr(AS) is taken off, S the
+    covariance of these errors. If b is 0, the form in b̂ has mean tr(QS) and variance
+    2 tr(QSQS), Q = 2A - AMA (post-processing).
+    """
+    quadratic, b, ball = floored(moments.quadratic), moments.linear, location.bounds
+    whole = location.target_variance / ball.target_radius**2
+    errors = _errors(location, moments, n=n)
+    form = 2 * inverse - inverse @ quadratic @ inverse
+    seen, noise = float(b @ form @ b), form @ errors
+    deviation = math.sqrt(2 * float(np.trace(noise @ noise)))
+    clarity = (seen - float(np.trace(noise))) / max(deviation, 1e-300)
+    return (seen - 2 * float(np.trace(inverse @ errors))) / whole, clarity
+
+
+def released(location: Location, moments: Moments, inverse: FloatArray, *, n: int) -> Released:
+    """The moments, and what of the targets' variance a line leaves (post-processing)."""
+    ball = location.bounds
+    trace = float(np.trace(inverse))
+    explained = float(moments.linear @ inverse @ moments.linear) - moments.linear_sigma**2 * trace
+    whole = location.target_variance / ball.target_radius**2
+    unit = ball.target_radius / ball.radius
+    most = location.most_target_variance
+    return Released(
+        matrix=moments.quadratic,
+        vector=moments.linear,
+        matrix_variance=moments.quadratic_variance,
+        vector_sigma=moments.linear_sigma,
+        constant=False,
+        combinations=unit * np.eye(len(moments.linear)),
+        target_variance=most / ball.target_radius**2,
+        residual_variance=min(max(whole - explained, _LEAST_LEFT * whole), whole),
+        center_sigma=location.center_noise / ball.radius,
+        target_center_sigma=location.target_noise / ball.target_radius,
+        rows=n,
+    )
+
+
+def residual_variance(ball: Bounds, moments: Moments, w: FloatArray, trace: float) -> float:
+    """Mean p(1 - p) of a 0/1 target around its linear fit: what turns a line into log-odds."""
+    rate = ball.target_center
+    explained = float(moments.linear @ w) - moments.linear_sigma**2 * trace
+    explained = max(explained, 0.0) * ball.target_radius**2
+    return float(np.clip(rate * (1 - rate) - explained, 0.04, 0.25))

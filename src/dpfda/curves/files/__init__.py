@@ -1,0 +1,13 @@
+"""One reader of files for every command: what it sniffs it says, what it refuses it places.
+
+    file, bytes ── text.py, stores.py ──> Table: columns of cells ── reading.py ──> Rows: curves …
+
+A refusal names row, column and rule, never a value.
+"""
+
+from dpfda.curves.files.handed import File, Handed
+from dpfda.curves.files.opening import Opened, open_file
+from dpfda.curves.files.reading import OPTIONS, Reading, Rows
+from dpfda.curves.files.table import Table
+
+__all__ = ["OPTIONS", "File", "Handed", "Opened", "Reading", "Rows", "Table", "open_file"]

@@ -1,0 +1,277 @@
+"""From a file to what a method reads: curves on a grid or features, labels, persons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.files.cells import strays
+from dpfda.curves.files.handed import File
+from dpfda.curves.files.opening import Opened, open_file
+from dpfda.curves.files.table import NUMBER, Table, place_of, places_of, shown
+from dpfda.errors import InvalidData, InvalidParameter
+
+_LONG = 3  # columns of a long table: id, t, x
+
+#: The options that say how to read a file, for everybody who lets them be given.
+OPTIONS = {
+    "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
+    "decimal": "In numbers: '.' or ','. Sniffed by default.",
+    "columns": "Columns to read as numbers: age,weight or t0..t92; @3 is the third.",
+    "drop": "Columns to leave out.",
+    "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
+    "label": "Column of classes.",
+    "groups": "Column of persons, where one has several rows: the guarantee is per person.",
+    "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
+    "numbers, or else evenly on 0:1.",
+    "header": "Whether the first row of a text file holds names (numbers: grid points).",
+    "fill": "Allow empty cells: filled along a curve, or by the middle of a range.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Curves or features of a file, and the columns beside them, one entry a curve.
+
+    Attributes:
+        X: (n, T), NaN where `fill` was asked for; or a pair (t, x) a curve, for own grids.
+        names: of the columns of X; empty for curves in long form.
+        grid_points: of an array, where the file or the caller gave them.
+        said: how the file was read, on one line.
+    """
+
+    X: Any
+    names: tuple[str, ...]
+    grid_points: FloatArray | None
+    said: str
+    _table: Table = field(repr=False)
+    _long: tuple[IntArray, IntArray] | None = field(default=None, repr=False)
+    """In long form: the first row of each curve, and whose each row is."""
+
+    def text(self, name: str) -> Any:
+        """A column of labels, ids or persons."""
+        return self._of_curves(self._table.text(name), name)
+
+    def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
+        """Columns of numbers beside the curves, (n, k); with `gaps`, NaN where a cell is empty."""
+        found = self._table.numbers(names, gaps=gaps)
+        return np.asarray(self._of_curves(found, ",".join(names)))
+
+    def row(self, place: int) -> int:
+        """The row of the file, counted below the header, in which a curve stands or begins."""
+        return 1 + (place if self._long is None else int(self._long[0][place]))
+
+    def _of_curves(self, column: Any, name: str) -> Any:
+        if self._long is None:
+            return column
+        first, whose = self._long
+        differs = (column != column[first][whose]).reshape(len(column), -1).any(axis=1)
+        if differs.any():
+            where = f"row {int(np.argmax(differs)) + 1}, column {name!r}"
+            raise InvalidData(where, "the same in all rows of one id", "another entry")
+        return column[first]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    r"""How a file is to be read; what is None is sniffed.
+
+    Attributes:
+        sep, decimal, header: of a text file.
+        columns: the curve's or feature's columns, ``age,weight`` or ``t0..t92``; all others.
+        drop: columns to leave out.
+        id: column that tells curves apart: in long form (id, t, x) it repeats.
+        label: column of classes.
+        groups: column of persons.
+        fill: allow empty cells.
+        grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
+        asked_by: what `columns` came from, for refusals.
+
+    Examples:
+        >>> from dpfda.curves.files import Handed
+        >>> file = Handed("curves.csv", b"who;0;0,5;1\na;1,5;2;3\nb;2,5;3;4\n")
+        >>> rows = Reading(id="who").rows(file)
+        >>> print(rows.said, rows.X.tolist(), sep="\n")  # doctest: +ELLIPSIS
+        read 2 rows × 4 columns: ';' between columns, ',' decimals, first row is a header, ...
+        [[1.5, 2.0, 3.0], [2.5, 3.0, 4.0]]
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    columns: str | None = None
+    drop: str | None = None
+    id: str | None = None
+    label: str | None = None
+    groups: str | None = None
+    fill: bool = False
+    grid: str | None = None
+    asked_by: str = field(default="--columns", repr=False)
+
+    def choosing(self, names: Sequence[str], *, by: str = "--columns") -> Reading:
+        """The same, for these columns; `by` names what asks for them, should one be missing."""
+        return replace(self, columns=",".join(names), asked_by=by)
+
+    def open(self, path: File, *, aside: Iterable[str] = ()) -> Opened:
+        """The file, before its rows are read; columns that are asked for by name are known."""
+        lists = [part.split(",") for part in (self.columns, self.drop) if part is not None]
+        asked = {name.strip() for name in (*aside, *chain(*lists))}
+        asked |= {self.id, self.label, self.groups} - {None}  # type: ignore[arg-type]
+        return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header, asked=asked)
+
+    def chosen(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> list[str]:
+        """Names of the columns to read as numbers: those asked for, or all that remain."""
+        names = opened.names
+        roles = {"--id": self.id, "--label": self.label, "--groups": self.groups}
+        taken = {place_of(name, names, option=key) for key, name in roles.items() if name}
+        beside = (aside or {}).items()
+        taken |= {place_of(name, names, option=option) for name, option in beside}
+        if self.columns is not None:
+            kept = places_of(self.columns, names, option=self.asked_by)
+            if taken & set(kept):
+                both = names[min(taken & set(kept))]
+                raise InvalidParameter(self.asked_by, "without those that have another role", both)
+        else:
+            kept = [place for place in range(len(names)) if place not in taken]
+        if self.drop is not None:
+            dropped = places_of(self.drop, names, option="--drop")
+            kept = [place for place in kept if place not in dropped]
+        if not kept:
+            rule = (
+                "a table with a column left to read, beside those that are dropped or have a role"
+            )
+            raise InvalidData("FILE", rule)
+        return [
+            names[place] if names.count(names[place]) == 1 else f"{NUMBER}{place + 1}"
+            for place in kept
+        ]
+
+    def rows(
+        self,
+        path: File,
+        *,
+        aside: Mapping[str, str] | None = None,
+        curves: bool = True,
+        least: int = 2,
+    ) -> Rows:
+        """The whole file: curves in wide or long form, or (curves=False) features.
+
+        `aside` are columns with a role of their own, and the option that gave it to them.
+        """
+        opened = self.open(path, aside=aside or ())
+        names, table = self.chosen(opened, aside=aside), opened.table(least=least)
+        self.refuse_others(table, names)
+        said = self.said(opened, len(table))
+        if curves and self.id is not None and len(names) == _LONG - 1:
+            order: dict[str, int] = {}  # ids by appearance
+            found = [order.setdefault(who, len(order)) for who in table.text(self.id)]
+            if len(order) < len(table):
+                return self._long(table, names, np.array(found), said)
+        if curves and self.columns is None and _seems_long(table, names):
+            rule = "clear about three columns like id, t, x (pass --id, or --columns for curves)"
+            raise InvalidData("FILE", rule)
+        if curves:
+            self._refuse_strays(opened, names)
+        X = table.numbers(names, gaps=self.fill)
+        grid = self._grid(opened, names) if curves else None
+        if grid is not None:
+            said += f"; {grid.size} grid points from {grid[0]:.6g} to {grid[-1]:.6g}"
+        elif curves and len(names) > 1:
+            ends = [shown(place_of(name, table.names), table.names) for name in names]
+            said += f"; curves of {len(names)} points, {ends[0]} to {ends[-1]}"
+        return Rows(X, tuple(names), grid, said, table)
+
+    def head(
+        self, path: File, *, aside: Mapping[str, str] | None = None, curves: bool = True
+    ) -> Rows:
+        """What is public of a file in wide form, of which no row is kept: columns, grid points."""
+        opened = self.open(path, aside=aside or ())
+        names = self.chosen(opened, aside=aside)
+        if curves:
+            self._refuse_strays(opened, names)
+        none = Table(opened.names, tuple([] for _ in opened.names), opened.decimal)
+        said = ", ".join(opened.said)
+        grid = self._grid(opened, names) if curves else None
+        return Rows(np.empty((0, len(names))), tuple(names), grid, said, none)
+
+    def said(self, opened: Opened, rows: int) -> str:
+        """How the file was read, on one line."""
+        columns = len(opened.names)
+        line = f"read {rows} row{'s' * (rows != 1)} × {columns} column{'s' * (columns != 1)}"
+        return f"{line}: {', '.join(opened.said)}" if opened.said else line
+
+    def refuse_others(self, table: Table, names: Sequence[str]) -> None:
+        """Columns that are no measurements, all at once, by what they look like."""
+        if self.columns is not None:
+            return  # asked for by name: whatever is wrong with them has a place
+        places = [place_of(name, table.names) for name in names]
+        table.read_ahead(places)
+        kinds = ((place, table.kind(place)) for place in places)
+        odd = [
+            f"{shown(place, table.names)}, which looks like {kind}"
+            for place, kind in kinds
+            if kind != "numbers"
+        ]
+        if odd:
+            rule = "made of numbers (other columns: --drop, --id, --label, --groups; see --help)"
+            raise InvalidData("FILE", rule, f"{'; '.join(odd)}")
+
+    def _refuse_strays(self, opened: Opened, names: Sequence[str]) -> None:
+        """Columns of numbers that hardly are points of a curve: they would be released as such."""
+        if self.columns is not None or self.grid is not None:
+            return  # asked for by name, or counted
+        places = [place_of(name, opened.names) for name in names]
+        odd = [places[place] for place in strays([opened.names[place] for place in places])]
+        if odd:
+            rule = "made of points of curves (other columns: --drop, --id, --label, --groups; or "
+            rule += "name the points by --columns)"
+            told = ", ".join(shown(place, opened.names) for place in odd)
+            raise InvalidData("FILE", rule, f"{told}, named unlike the others")
+
+    def _grid(self, opened: Opened, names: list[str]) -> FloatArray | None:
+        if self.grid is None:
+            own = opened.grid_points
+            return opened.grid_of(names) if own is None or own.size != len(names) else own
+        try:
+            if ":" in self.grid:
+                low, high = map(float, self.grid.split(":"))
+                return np.linspace(low, high, len(names))
+            points = np.array([float(part) for part in self.grid.split(",")])
+        except ValueError:
+            rule = "like 0:24 (evenly) or 0,0.5,2"
+            raise InvalidParameter("--grid", rule, self.grid) from None
+        if points.size != len(names):
+            raise InvalidParameter("--grid", f"{len(names)} points, one a column", points.size)
+        return points
+
+    def _long(self, table: Table, names: list[str], whose: IntArray, said: str) -> Rows:
+        """Rows (id, t, x) as curves in the order in which their ids appear."""
+        t, x = table.numbers(names, gaps=self.fill).T
+        _, first = np.unique(whose, return_index=True)
+        order = np.lexsort((t, whose))
+        again = (np.diff(t[order]) == 0) & (np.diff(whose[order]) == 0)
+        if again.any():
+            row = int(order[1:][again].min()) + 1
+            raise InvalidData(f"row {row}", "the only one of its id and t", "a second one")
+        ends = np.cumsum(np.bincount(whose))[:-1]
+        parts = list(zip(np.split(t[order], ends), np.split(x[order], ends), strict=True))
+        shared = all(np.array_equal(points, parts[0][0]) for points, _ in parts)
+        grid = parts[0][0] if shared and parts[0][0].size > 1 else None
+        X: Any = np.stack([values for _, values in parts]) if grid is not None else parts
+        said += f"; long form: {len(parts)} curves at "
+        said += f"{grid.size} common points" if grid is not None else "points of their own"
+        return Rows(X, (), grid, said, table, (first, whose))
+
+
+def _seems_long(table: Table, names: Sequence[str]) -> bool:
+    """Three columns of numbers: the first repeats in runs, in which the second increases."""
+    if len(names) != _LONG or len(table.names) != _LONG:
+        return False
+    who, t, _ = table.numbers(names, gaps=True).T
+    same = np.diff(who) == 0
+    return bool(same.mean() >= 0.5 and np.all(np.diff(t)[same] > 0))

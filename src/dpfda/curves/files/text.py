@@ -1,0 +1,300 @@
+"""Text tables: encoding, delimiter, decimal comma and header are sniffed from the file."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import re
+import zlib
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO, TextIOWrapper
+from itertools import chain, islice
+from typing import Any
+
+from dpfda.curves.files import cells
+from dpfda.curves.files.handed import File
+from dpfda.curves.files.lines import Lines, plain
+from dpfda.curves.files.table import NUMBER, Table
+from dpfda.errors import InvalidData, InvalidParameter
+
+SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
+_BLOCK = 1 << 20
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_SEPARATORS = ";\t|,"
+_BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
+_TITLES = 9  # lines at most
+_BELOW = 3  # cells at least below a title, and rows: R writes one name above two columns
+_PLACES = 5  # numbers of a first row that are its places: no curve counts so far by chance
+_UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as points do
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a text file is written.
+
+    Attributes:
+        encoding: utf-8, utf-8-sig (with a byte order mark), utf-16 or cp1252.
+        sep: between columns; empty for a single column, a space for any run of spaces.
+        decimal: in numbers.
+        header: whether the first row holds names.
+        names: of the columns.
+        titles: lines above the table.
+    """
+
+    encoding: str
+    sep: str
+    decimal: str
+    header: bool
+    names: tuple[str, ...]
+    titles: int = 0
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """In words, what was sniffed."""
+        return (
+            f"{_BETWEEN.get(self.sep, repr(self.sep))} between columns"
+            if self.sep
+            else "one column",
+            f"{self.decimal!r} decimals",
+            f"first row is {'a header' if self.header else 'data'}",
+            "utf-8 with a mark" if self.encoding == "utf-8-sig" else self.encoding,
+            *left_out(self.titles),
+        )
+
+
+def sniff(
+    path: File,
+    *,
+    sep: str | None,
+    decimal: str | None,
+    header: bool | None,
+    asked: Collection[str] = (),
+) -> Dialect:
+    """How a file is written; what is given is not sniffed. `asked` may be names of columns."""
+    encoding = _encoding(path)
+    with _reading(path, encoding) as stream:
+        sample = list(islice(_telling(stream), SAMPLE))
+    if not sample:
+        raise InvalidData(path.name, "a table with at least two rows", "an empty file")
+    if sep is not None:
+        sep = {"\\t": "\t", "tab": "\t"}.get(sep, sep)
+        if len(sep) != 1:
+            raise InvalidParameter("--sep", "one character, or tab", sep)
+    if decimal is not None and decimal not in (".", ","):
+        raise InvalidParameter("--decimal", "'.' or ','", decimal)
+    among = _SEPARATORS.replace(decimal or "", "")
+    between = sep or _separator(sample, among)
+    above = titles(list(split(sample, between)))
+    sep = sep or _separator(sample[above:], among)
+    if sep == decimal:
+        raise InvalidParameter("--decimal", "another character than --sep", decimal)
+    rows = list(split(sample[above:], sep))
+    if decimal is None:
+        decimal = "," if sep != "," and cells.has_decimal_commas(list(chain(*rows))) else "."
+    width = max(len(rows[0]), len(rows[1]) if len(rows) > 1 else 0)
+    if width > 1 and all(len(row) < width or not row[-1].strip() for row in rows):
+        width -= 1  # every line ends in a delimiter
+    if len(rows[0]) < width - 1:
+        found = f"{len(rows[0])} in its first row, {width} in the next (a title above?)"
+        raise InvalidData(path.name, "a table with equally many cells in every row", found)
+    if header is None:
+        header = has_header(rows, decimal, asked)
+    names = [name.strip() for name in rows[0][:width]] if header else []
+    names = [""] * (width - len(names)) * bool(header) + names  # row names have none
+    shown = tuple(name or f"{NUMBER}{place}" for place, name in enumerate(names, start=1))
+    named = shown if header else tuple(str(place + 1) for place in range(width))
+    return Dialect(
+        encoding=encoding, sep=sep, decimal=decimal, header=header, names=named, titles=above
+    )
+
+
+def titles(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows there are above a table: one cell of words each, above three at least."""
+    for count, row in enumerate(rows[: _TITLES + 1]):
+        filled = [cell for cell in row if cell.strip()]
+        if len(filled) >= _BELOW and len(rows) >= count + _BELOW:
+            return count
+        if len(filled) != 1 or cells.number(filled[0]) is not None:
+            return 0
+    return 0
+
+
+def left_out(titles: int) -> tuple[str, ...]:
+    """In words, what was left out above a table."""
+    return (f"{titles} line{'s' * (titles > 1)} above the table left out",) * (titles > 0)
+
+
+def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
+    """What is below the header, so many rows at a time, or (None) all at once."""
+    width, first = len(dialect.names), 1
+    with _reading(path, dialect.encoding) as stream:
+        lines = _telling(stream)
+        deque(islice(split(lines, dialect.sep), dialect.titles + dialect.header), maxlen=0)
+        while part := stream.read() if rows is None else "".join(islice(stream, rows)):
+            body = None if "#" in part else plain(part, dialect.sep, width)
+            if body is None:
+                part = "".join(_telling(StringIO(part, newline="")))
+                body = plain(part, dialect.sep, width) if part else b""
+            if body is None:
+                break
+            if body:
+                table = Lines(dialect.names, (), dialect.decimal, first, body=body, sep=dialect.sep)
+                yield table
+                first += len(table)
+        # From here on cell by cell: a cell in quotes may have several lines.
+        rest = chain(StringIO(part, newline=""), lines)
+        careful = _checked(split(rest, dialect.sep), path, width, first)
+        while cut := list(islice(careful, rows)):
+            yield Table(dialect.names, tuple(zip(*cut, strict=True)), dialect.decimal, first)
+            first += len(cut)
+
+
+def _checked(rows: Iterator[list[str]], path: File, width: int, first: int) -> Iterator[list[str]]:
+    """Rows that are as long as there are names."""
+    for number, row in enumerate(rows, start=first):
+        if len(row) == width + 1 and not row[-1].strip():
+            row.pop()
+        if len(row) != width:
+            found = f"{len(row)} cells in row {number}, where there are {width} columns"
+            raise InvalidData(path.name, "a table with equally many cells in every row", found)
+        yield row
+
+
+def split(lines: Any, sep: str) -> Iterator[list[str]]:
+    """Lines as cells; empty ones are left out."""
+    rows: Iterator[list[str]]
+    if sep:
+        lines = map(str.strip, lines) if sep == " " else lines
+        rows = csv.reader(lines, delimiter=sep, skipinitialspace=True)
+    else:
+        rows = ([line.strip()] for line in lines)
+    try:
+        yield from (row for row in rows if any(map(str.strip, row)))
+    except csv.Error:
+        raise InvalidData("FILE", "a table of cells whose quotes are closed") from None
+
+
+def _telling(lines: Iterable[str]) -> Iterator[str]:
+    """Lines that say something: no empty ones, no comments (#)."""
+    return (line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+
+
+@contextmanager
+def _reading(path: File, encoding: str) -> Iterator[TextIOWrapper]:
+    """A file as text, packed or not."""
+    try:
+        with _opened(path) as raw, TextIOWrapper(raw, encoding, newline="") as stream:
+            yield stream
+    except (UnicodeError, OSError, EOFError, zlib.error):
+        raise _unreadable(path) from None
+
+
+@contextmanager
+def _opened(path: File) -> Iterator[Any]:
+    with path.open("rb") as raw:
+        yield gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
+
+
+def _unreadable(path: File) -> InvalidData:
+    return InvalidData(path.name, "a readable text file in UTF-8, UTF-16 with a mark, or cp1252")
+
+
+def _encoding(path: File) -> str:
+    """By its mark, by whether all of it is UTF-8, otherwise what a Western Excel writes."""
+    try:
+        with _opened(path) as stream:
+            start = stream.read(4)
+            for mark, name in _MARKS.items():
+                if start.startswith(mark):
+                    return name
+            stream.seek(0)
+            decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
+            while block := stream.read(_BLOCK):
+                if b"\0" in block:
+                    raise _unreadable(path)
+                try:
+                    decoder.decode(block)
+                except UnicodeDecodeError:
+                    utf8 = False
+                    break
+            return "utf-8" if utf8 else "cp1252"
+    except (OSError, EOFError, zlib.error):
+        raise _unreadable(path) from None
+
+
+def _separator(sample: list[str], among: str) -> str:
+    """The delimiter that cuts all lines alike; commas beside another one are decimal commas."""
+    counts = {sep: _width(sample, sep) if sep in among else 0 for sep in _SEPARATORS}
+    for sep in (";", "\t", "|"):
+        # K parts of at most K + 1 cells: commas, if any, are decimal ones.
+        if counts[sep] > 1 and counts[sep] + 1 >= counts[","]:
+            return sep
+    if counts[","] > 1:
+        return ","
+    if _width(sample, " ") > 1:
+        return " "
+    # No delimiter cuts all lines alike: take the most frequent, and let the rows be counted.
+    most = max(among, key=lambda sep: sum(line.count(sep) for line in sample))
+    return most if any(most in line for line in sample) else ""
+
+
+def _width(sample: list[str], sep: str) -> int:
+    """How many cells every line has, 0 where they differ; the first may be shorter by one."""
+    widths = [len(row) for row in split(sample, sep)]
+    body = set(widths[1:] or widths)
+    return widths[-1] if len(body) == 1 and widths[0] in (widths[-1], widths[-1] - 1) else 0
+
+
+def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ()) -> bool:
+    """Whether the first row holds names; refused where it may as well be data."""
+    first, body = rows[0], rows[1:]
+    if any(cell.strip() in asked and cells.number(cell, decimal) is None for cell in first):
+        return True  # somebody knows a word in it as the name of a column
+    words = [place for place, cell in enumerate(first) if cells.number(cell, decimal) is None]
+    columns = [[row[place] for row in body if place < len(row)] for place in range(len(first))]
+    if len(first) < max(map(len, body), default=0):
+        return True  # R writes one name less than columns
+    for place in words:
+        if cells.numbers(columns[place], decimal)[1] is None:
+            return True  # a word above numbers
+    others = [cell for place, cell in enumerate(first) if place not in words]
+    rising = len(others) > _UNSUSPICIOUS and cells.grid_in(others, decimal) is not None
+    if words and not rising:
+        # Words above words: names, unless numbers stand beside them in the first row already.
+        return not others
+    if words:
+        named = all(
+            re.fullmatch(r"[^\W\d]+", first[place].strip()) and first[place] not in columns[place]
+            for place in words
+        )
+        if named:
+            return True
+    if rising and _counted(others, decimal) and not _any_rises(body, words, decimal):
+        return True
+    if rising:
+        rule = "clear about its first row: increasing numbers may be grid points or a curve"
+        raise InvalidData("FILE", f"{rule} (pass --header or --no-header)")
+    return False
+
+
+def _counted(row: list[str], decimal: str) -> bool:
+    """Whether numbers are places in a row: 0, 1, 2, ... or 1, 2, 3, ..., and enough of them."""
+    found, size = [cells.number(cell, decimal) for cell in row], len(row)
+    return size >= _PLACES and found in (list(range(size)), list(range(1, size + 1)))
+
+
+def _any_rises(rows: list[list[str]], words: list[int], decimal: str) -> bool:
+    """Whether some row below might be taken for grid points, too."""
+    return any(
+        cells.grid_in([cell for place, cell in enumerate(row) if place not in words], decimal)
+        is not None
+        for row in rows
+    )

@@ -1,0 +1,124 @@
+"""Where the rows of a fit are: in chunks, in files, in blocks of dask. What comes back is sums.
+
+A *block* starts a pass over some of the rows, chunk by chunk: a function without arguments, which a
+worker of a cluster may call as well as this process. `Summing` is all that is done to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpfda._validate import IntArray
+from dpfda.errors import InvalidData
+from dpfda.estimators.curve_reader import count_rows
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.query import AdditiveLook
+
+Block = Callable[[], Iterable[Any]]
+"""Starts a new pass over chunks X, or (X, y)."""
+Sums = tuple[int, IntArray]
+"""How many rows, and what they add up to: all that leaves a block."""
+
+
+class Blocks(Protocol):
+    """Rows in several places."""
+
+    def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
+        """What each block gives, in any order."""
+        ...
+
+    def first(self) -> tuple[Any, Any]:
+        """A chunk (X, y) that shows the form of all; of its values nothing is used."""
+        ...
+
+    @property
+    def rows(self) -> int | None:
+        """How many there are, where it is known without a pass."""
+        ...
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Blocks that this process goes through, one after the other."""
+
+    blocks: Sequence[Block]
+    rows: int | None = None
+
+    def gather(self, work: Callable[[Block], Sums]) -> Iterator[Sums]:
+        """One block at a time."""
+        return map(work, self.blocks)
+
+    def first(self) -> tuple[Any, Any]:
+        """The first chunk with a row in it."""
+        for block in self.blocks:
+            for X, y in pairs(block):
+                return X, y
+        return None, None
+
+
+@dataclass(frozen=True)
+class Summing:
+    """What is done to a block, on a worker or here: read it, add it up. Holds nothing private.
+
+    Attributes:
+        reader: an estimator (`face.carried.Carried`) without ledger and without a source of noise.
+        asked: the conversation, and `look` its question; None, None counts rows.
+        grid_points: of curves given as arrays.
+    """
+
+    reader: Any
+    asked: Conversation[Any] | None = None
+    look: AdditiveLook | None = None
+    grid_points: Any = None
+
+    def __call__(self, block: Block) -> Sums:
+        """Sums over all chunks."""
+        n, totals = 0, np.zeros(0 if self.look is None else self.look.size, dtype=np.int64)
+        for X, y in pairs(block):
+            chunk = self.reader._chunk(X, y, grid_points=self.grid_points)
+            if self.look is not None:
+                held = self.reader._held(self.asked, chunk)
+                totals += self.look.sums(self.look.fitting(held))
+            n += count_rows(X)
+        return n, totals
+
+
+def pairs(block: Block) -> Iterator[tuple[Any, Any]]:
+    """X and y of each chunk that has rows; a chunk that is not a pair is X alone."""
+    for chunk in block():
+        X, y = chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
+        if count_rows(X):
+            yield X, y
+
+
+def blank(rows: Any) -> Any:
+    """Two rows of the same form that say nothing: zeros, or empty words."""
+    if hasattr(rows, "columns"):
+        columns = {name: _blanks(np.asarray(rows[name]).dtype.kind) for name in rows.columns}
+        return type(rows)(columns)
+    if hasattr(rows, "to_frame"):  # one column of a table
+        return _blanks(np.asarray(rows).dtype.kind)
+    if not hasattr(rows, "shape"):
+        raise InvalidData("X", "an array or a table, where rows are elsewhere", type(rows).__name__)
+    return np.zeros((2, *rows.shape[1:])) if rows.dtype.kind in "fiub" else _blanks("O")
+
+
+def _blanks(kind: str) -> Any:
+    return np.zeros(2) if kind in "fiub" else np.array(["", ""], dtype=object)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether it is a collection of dask, which need not be installed to ask."""
+    return hasattr(X, "__dask_graph__")
+
+
+def merge(parts: Iterable[Sums]) -> Sums:
+    """Counts and sums of all blocks, in any order: they are whole numbers."""
+    n, totals = 0, None
+    for count, sums in parts:
+        n, totals = n + count, sums if totals is None else totals + sums
+    return n, np.zeros(0, dtype=np.int64) if totals is None else totals

@@ -1,0 +1,153 @@
+"""Rows on a cluster: dask collections, or blocks that its workers read.
+
+A worker is sent a question and sends sums back, a few numbers for every block. Which worker summed
+which block, in what order, or twice because one died, changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, MissingExtra, ProtocolError
+from dpfda.estimators.blocks import Block, Sums, blank, is_dask, pairs
+
+try:
+    import dask
+    from distributed import Client, as_completed
+except ModuleNotFoundError as error:
+    raise MissingExtra.of(error) or error from None
+
+_PATIENCE = 10  # seconds for a scheduler to answer
+
+
+@dataclass(frozen=True)
+class OnWorkers:
+    """Blocks that workers of a scheduler go through: functions or files that they can reach.
+
+    Attributes:
+        blocks: each one task.
+        scheduler: the address of one, or a connected client.
+        rows: how many there are, where it is known.
+    """
+
+    blocks: Sequence[Block]
+    scheduler: Any
+    rows: int | None = None
+
+    def gather(self, work: Callable[[Block], Sums]) -> Iterator[Sums]:
+        """What each block gives, as workers finish."""
+        with self._client() as client:
+            futures = client.map(partial(_kept_in, work), self.blocks, pure=False)
+            for future in as_completed(futures, loop=client.loop):
+                yield _opened(future.result())
+
+    def first(self) -> tuple[Any, Any]:
+        """Two blank rows like those of the first block; its rows stay with the worker."""
+        with self._client() as client:
+            form = partial(_kept_in, _first)
+            found: tuple[Any, Any] = _opened(client.submit(form, self.blocks, pure=False).result())
+            return found
+
+    def _client(self) -> AbstractContextManager[Any]:
+        if isinstance(self.scheduler, Client):
+            return nullcontext(self.scheduler)
+        try:
+            client = Client(self.scheduler, set_as_default=False, timeout=_PATIENCE)
+        except (OSError, ValueError, TypeError):
+            rule = "the address of a dask scheduler that answers, or a client"
+            raise InvalidParameter("scheduler", rule, self.scheduler) from None
+        return client  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class OfDask:
+    """A dask array or dataframe, in the blocks it has; the scheduler in use computes it."""
+
+    X: Any
+    y: Any = None
+
+    @property
+    def rows(self) -> int | None:
+        """Where its chunks are known."""
+        count = self.X.shape[0]
+        return int(count) if isinstance(count, (int, np.integer)) else None
+
+    def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
+        """What each block gives."""
+        shared = dask.delayed(work, pure=False, traverse=False)
+        add_up = dask.delayed(_add_up, pure=False)
+        X = _parts(self.X)
+        y = [None] * len(X) if self.y is None else _parts(self._beside())
+        if len(X) != len(y):
+            raise InvalidData("y", f"in as many blocks as X: {len(X)}", f"{len(y)}")
+        found = dask.compute(*(add_up(shared, one, other) for one, other in zip(X, y, strict=True)))
+        return map(_opened, found)
+
+    def first(self) -> tuple[Any, Any]:
+        """Two blank rows of its form."""
+        return blank(_like(self.X)), None if self.y is None else blank(_like(self.y))
+
+    def _beside(self) -> Any:
+        """Targets in the same blocks as rows."""
+        known = hasattr(self.y, "rechunk") and hasattr(self.X, "chunks") and self.rows is not None
+        return self.y.rechunk({0: self.X.chunks[0]}) if known else self.y
+
+
+def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
+    """What a worker hands back: an error is handed back too, not raised.
+
+    A worker that fails writes the arguments of its task into its log, and an error of another
+    library may quote a value.
+    """
+    try:
+        return work(given)
+    except DpfdaError as error:
+        return error
+    except Exception as error:
+        kind = type(error).__name__
+        return ProtocolError(f"a worker met {kind} in a block; without scheduler it is shown")
+
+
+def _opened(found: Any) -> Any:
+    if isinstance(found, DpfdaError):
+        raise found
+    return found
+
+
+def _add_up(work: Callable[[Block], Sums], X: Any, y: Any) -> Any:
+    return _kept_in(work, partial(_chunk, X, y))
+
+
+def _chunk(X: Any, y: Any) -> list[Any]:
+    return [(X, y)]
+
+
+def _first(blocks: Sequence[Block]) -> tuple[Any, Any]:
+    """On a worker: the form of the first chunk with rows."""
+    for block in blocks:
+        for X, y in pairs(block):
+            return blank(X), None if y is None else blank(y)
+    return None, None
+
+
+def _parts(collection: Any) -> list[Any]:
+    """Its blocks, each of whole rows."""
+    if not is_dask(collection):
+        raise InvalidData("y", "a collection of dask, as X is", type(collection).__name__)
+    if hasattr(collection, "rechunk"):
+        across = dict.fromkeys(range(1, collection.ndim), -1)
+        collection = collection.rechunk(across) if across else collection
+    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+
+
+def _like(collection: Any) -> Any:
+    """An empty table, or an array of the same shape but for its rows."""
+    if hasattr(collection, "rechunk"):
+        return np.zeros((0, *collection.shape[1:]), dtype=collection.dtype)
+    return collection._meta

@@ -1,0 +1,153 @@
+"""Reading private input: X as curves, y as labels of public classes or as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, column_or_1d
+
+from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
+from dpfda.curves.observations import depth, own_grids
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.base import PrivateEstimator, check_numbers
+from dpfda.protocol.person import label_numbers, one_by_one
+
+
+class CurveReader(PrivateEstimator):
+    """An estimator that reads curves, labels, or both; no value of a person is shown."""
+
+    value_range: Any
+    classes: Any
+    classes_: AnyArray
+    grid_points_: Any
+    n_features_in_: int
+
+    def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
+        """Arrays are checked as scikit-learn does; curves with their own grids pass.
+
+        `own_points`: new curves come with their own grid, so their number of points is free.
+        Arrays (n, T, C) are curves of C channels.
+        """
+        # scikit-fda's curves on a basis; a common grid of private points would show them all
+        if hasattr(X, "to_grid") and not hasattr(X, "start_indices"):
+            X = X.to_grid()
+        if own_grids(X):
+            return X
+        # With real noise, what a person holds decides nothing: infinities are encoded as 0.
+        gaps = "allow-nan" if getattr(self, "feature_ranges", None) is None else True
+        finite = gaps if self._is_simulation else False
+        rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": depth(X) == 3}
+        return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
+
+    def _value_ranges(self, X: Any) -> list[Any]:
+        """Of each channel: all have the same unless there is one pair for each."""
+        return value_ranges(self.value_range, count_channels(X))
+
+    def _read_labels(self, y: Any, count: int) -> AnyArray:
+        """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
+
+        A simulation says what is wrong with them.
+        """
+        if y is None:
+            raise ValueError("This classifier requires y to be passed, but the target y is None")
+        if not self._is_simulation:
+            values = one_by_one(y)
+        else:
+            values = np.asarray(column_or_1d(y, warn=True))
+            if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
+                raise InvalidData("y", "all of one kind (numbers or words), none missing")
+        if values.shape != (count,):
+            raise InvalidData("y", f"{count} labels, one for each row", f"shape {values.shape}")
+        if self._is_simulation:
+            if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+                raise ValueError("Input y contains NaN or infinity.")
+            check_classification_targets(values)
+        return values
+
+    def _read_targets(self, y: Any, count: int) -> FloatArray:
+        """Numbers to predict, one for each row."""
+        if y is None:
+            raise ValueError("This regressor requires y to be passed, but the target y is None")
+        with unquoted("y"):
+            values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
+            assert_all_finite(values, input_name="y")
+        if len(values) != count:
+            raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")
+        return values
+
+    def _set_classes(self, y: Any, classes: Any = None) -> None:
+        """The public set of labels: given, or in a simulation those that occur."""
+        given = self.classes if classes is None else classes
+        if given is None and not self._is_simulation:
+            rule = "given where random_state is None: a set read off private labels is not private"
+            raise InvalidParameter("classes", rule, None)
+        self._classes_given = given is not None
+        self.classes_ = np.unique(y if given is None else np.asarray(given))
+        if len(self.classes_) < 2:
+            rule = "of at least 2 classes, not one class only (or pass classes=)"
+            raise InvalidData("y" if given is None else "classes", rule)
+        if len(self.classes_) != 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
+            found = f"there are {len(self.classes_)} classes"
+            raise ValueError(f"Only binary classification is supported: {found}")
+        self._check_labels(y)
+
+    def _check_labels(self, y: Any) -> None:
+        if self._is_simulation and not np.all(np.isin(y, self.classes_)):
+            raise InvalidData("y", "among the given classes")
+
+    def _label_numbers(self, y: Any, count: int) -> IntArray:
+        """Places among the classes; 0 for what is none of them."""
+        return label_numbers(self._read_labels(y, count), self.classes_)
+
+
+def count_rows(X: Any) -> int:
+    """How many rows the input holds."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take(X: Any, index: IntArray) -> Any:
+    """Some of the rows, whatever holds them."""
+    if isinstance(X, (list, tuple)):
+        return [X[i] for i in index]
+    return X.iloc[index] if hasattr(X, "iloc") else X[index]
+
+
+def count_channels(X: Any) -> int:
+    """How many functions of t a row holds.
+
+    Examples:
+        >>> count_channels(np.zeros((5, 30, 2))), count_channels(np.zeros((5, 30)))
+        (2, 1)
+    """
+    if hasattr(X, "dim_codomain"):
+        return int(X.dim_codomain)
+    if isinstance(X, (list, tuple)) and own_grids(X):
+        return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
+    try:
+        shape = np.shape(X)
+    except ValueError:  # rows of several lengths are refused by whoever reads them
+        return 1
+    return int(shape[2]) if len(shape) == 3 else 1
+
+
+def value_ranges(given: Any, channels: int) -> list[Any]:
+    """The public range of each channel: all have the same unless there is one pair for each.
+
+    Examples:
+        >>> value_ranges((0, 1), 2), value_ranges([(0, 1), (5, 9)], 2)
+        ([(0, 1), (0, 1)], [(0, 1), (5, 9)])
+    """
+    if not isinstance(given, Sequence) or not any(isinstance(one, Sized) for one in given):
+        return [given] * channels
+    if len(given) != channels:
+        raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
+    return list(given)
+
+
+def no_grid(grid_points: Any, instead: str = "") -> None:
+    """Refuse points of curves where rows of a table are read."""
+    if grid_points is not None:
+        raise InvalidParameter("grid_points", f"None: rows of a table have no t{instead}", "some")

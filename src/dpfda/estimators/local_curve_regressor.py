@@ -1,0 +1,175 @@
+"""`LocalCurveRegressor`: a number that goes with a curve, from people who show neither."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils import RegressorTags
+
+from dpfda._validate import AnyArray, FloatArray
+from dpfda.curves.observations import with_own_grids
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.study_base import StudyEstimator
+from dpfda.estimators.study_result import StudyResult
+from dpfda.local.recipe import plan_study
+from dpfda.protocol.comparison import non_private_regression
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.person import one_by_one
+
+_NON_PRIVATE = (
+    "Non-private: ridge regression on standardized features that saw every curve, its penalty "
+    "chosen by cross-validation."
+)
+
+
+@dataclass(eq=False, repr=False)
+class LocalCurveRegressor(StudyEstimator):
+    """Predict a number from curves that never leave their owners: everybody replies once.
+
+    First people say where their numbers and features lie, then which features go with the number,
+    then in which direction the prediction errs on them, by the recipe `plan_study`.
+
+    Args:
+        epsilon: what each person spends.
+        target_range: public (low, high) of y; values outside are clipped, predictions lie inside.
+        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
+            Must be given for curves.
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
+            column, or a mapping from column to (low, high) or to its categories.
+        ordered: whether the first features of a table matter most; curves' features always do.
+        center_known: the middle of the public range is the middle of the data by construction.
+        evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
+        protects: ``both``, or ``features`` if y is public anyway: the same study runs.
+        n_features: use the first so many features only.
+        unit: whose data a row is, or all rows of one group.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
+        random_state: None draws from the operating system; an integer, a seed sequence or a source
+            makes a simulation.
+
+    Privacy:
+        ε-LDP for curve and number of one person, by k-question randomized response or by one
+        codeword.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(4000, 1)) + np.sin(np.linspace(0, 3, 30))
+        >>> y = 3 * X[:, 0] + rng.normal(size=4000)
+        >>> regressor = LocalCurveRegressor(
+        ...     epsilon=2.0, value_range=(-5, 5), target_range=(-20, 20), random_state=0
+        ... )
+        >>> regressor = regressor.fit(X, y)
+        >>> print(regressor.guarantee_)
+        ε = 2, local, unit = person, sampler = simulation (seeded)
+        >>> bool(regressor.score(X, y) > 0.6)
+        True
+    """
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    target_range: tuple[float, float] | None = None
+    ordered: bool = False
+    center_known: bool = False
+    evaluation_share: float = 0.0
+    protects: Literal["both", "features"] = "both"
+    n_features: int | None = None
+
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Simulate the study: every person answers once, privately.
+
+        Args:
+            X: an array (n, T), or (n, T, C) for C channels; scikit-fda curves; a list of pairs
+                (t, x); or a table.
+            y: the number that goes with each row.
+            grid_points: the T points of an array, equidistant by default; or a list of grids, one
+                for each curve.
+            groups: the person behind each row, where people have several; then each person
+                reports one of their rows, chosen at random, so that ε is per person.
+        """
+        if self.target_range is None:
+            raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
+        X, grid_points = with_own_grids(X, grid_points)
+        seed = self._public_seed()
+        rows, targets = self._read(X, y, groups, seed=seed)
+        self.grid_points_ = grid_points
+        self.plan_ = plan_study(
+            len(targets),
+            self.epsilon,
+            target_range=self.target_range,
+            ordered=self.ordered,
+            center_known=self.center_known,
+            evaluation_share=self.evaluation_share,
+            protects=self.protects,
+            n_features=self.n_features,
+            unit=self.unit,
+            seed=seed,
+            **self._range_facts(rows, grid_points),
+        )
+        self._hold(rows, targets, grid_points, source=self._source())
+        self._non_private: Any = None
+        if self._is_simulation:
+            features = self.plan_.encoder.coefficients(rows, grid_points, strict=False)
+            self._non_private = non_private_regression(features, targets)
+        return self
+
+    def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """The number that is expected with each row, inside the public range."""
+        return np.asarray(self.model_.values(self._features(X, grid_points)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+        """R² of the predictions; not private."""
+        predicted = self.predict(X, grid_points=grid_points)
+        truth = self._read_targets(y, len(predicted))
+        return float(r2_score(truth, predicted, sample_weight=sample_weight))
+
+    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
+        """Root mean squared errors on held-out people, beside their mean and no privacy.
+
+        The non-private regression looks at raw curves, so it exists for simulations only.
+        """
+        predicted = self.predict(X, grid_points=grid_points)
+        truth = self._read_targets(y, len(predicted))
+        found = {"private": predicted, "mean": np.full(len(truth), truth.mean())}
+        notes = self.server_.findings.said
+        if self._non_private is not None:
+            rows = self._new_curves(X, grid_points)
+            features = self.model_.encoder.coefficients(*rows, strict=False)
+            found["non-private"] = self._non_private.predict(features)
+            notes.append(_NON_PRIVATE)
+        errors = {name: _root_mean_square(values - truth) for name, values in found.items()}
+        private, mean = errors["private"], errors["mean"]
+        better = "Better" if private.interval()[1] < mean.value else "No better"
+        told = f"{private.value:.4g}, against {mean.value:.4g}"
+        notes.insert(0, f"{better} than the mean: root mean squared error {told}.")
+        result = self.result_
+        result.errors = dict(errors)
+        result.held_out, result.notes = len(truth), notes
+        return result
+
+    def _read_own(self, y: Any, count: int) -> AnyArray:
+        """Numbers; with real noise none is refused: what is none lies in the middle."""
+        if self._is_simulation or y is None:
+            return self._read_targets(y, count)
+        values = one_by_one(y)
+        if values.shape != (count,):
+            raise InvalidData("y", f"{count} numbers, one for each row", f"shape {values.shape}")
+        return values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = RegressorTags(poor_score=True)
+        tags.target_tags.required = True
+        return tags
+
+
+def _root_mean_square(errors: FloatArray) -> Estimate:
+    """Of errors on held-out people, and how far it is known from so many of them."""
+    squares = errors**2
+    root = float(np.sqrt(squares.mean()))
+    known = float(squares.std() / np.sqrt(len(squares)))
+    return Estimate(root, known / (2 * root) if root else 0.0, len(squares))

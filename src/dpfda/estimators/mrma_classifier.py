@@ -1,0 +1,164 @@
+"""The papers' classifier with a scikit-learn face."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.curves.observations import with_own_grids
+from dpfda.estimators.local_classifier_base import stamped
+from dpfda.estimators.mrma_base import MRMAEstimator
+from dpfda.estimators.study_report import of_study
+from dpfda.local.mrma.conclusion import MRMAFindings
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.plots import draw
+from dpfda.local.mrma.result import MRMAResult
+from dpfda.protocol.beside_guessing import beside_guessing, found_of
+from dpfda.protocol.comparison import NON_PRIVATE
+from dpfda.protocol.findings import Findings
+from dpfda.report import Contents
+from dpfda.simulate import people_from, simulate
+
+
+@dataclass(eq=False, repr=False)
+class MRMAClassifier(MRMAEstimator):
+    """Model reversal and model averaging under local differential privacy (000, 001).
+
+    `fit` runs a whole study in this process: every row is a person who answers once, privately.
+    Some report their encoded curve and label with noise; many weak classifiers are made of the
+    reports; the other people say, one randomized bit each, whether a weak classifier is right on
+    them; those that are mostly wrong are reversed, and the best are averaged.
+
+    Privacy:
+        ε-LDP for every row, curve and label together (`protects`). With ``random_state=None`` the
+        noise is exact and from the operating system; a seed makes it a simulation, and
+        `guarantee_` says so.
+
+    Args:
+        epsilon: ε of every person.
+        encoder: how a row becomes a vector in [-1, 1]^d; by default four cubic B-splines, made of
+            the public ranges or, without any, with tanh.
+        value_range: public (low, high) of x(t); values outside are clipped.
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
+            column, or a mapping from column to (low, high) or to its categories.
+        learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...
+        learner_parameters: its parameters.
+        n_classifiers: B, how many weak classifiers.
+        member_size: n0, how many reports each is made of.
+        training_share: share of people who report; the others judge.
+        cutoff: r̃* at which a member begins to count; None is a public rule (C3).
+        strictness: constant of that rule.
+        mechanism: registered name of the mechanism of encoded curves.
+        label_share: part of ε that protects the label in a report; None is 1/(d+1).
+        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
+        protects: ``"both"``, ``"features"`` or ``"labels"``.
+        evaluation_share: share of people kept to judge the finished classifier: gives
+            `error_estimate_` without any held-out data.
+        classes: the labels, public; must be given unless a seed makes this a simulation. More than
+            two are told apart by halves (`dpfda.local.mrma.halves`), which takes many more people.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
+        unit: whose data a row is, or all rows of one group.
+        random_state: None for real data; an integer, a seed sequence or a source for simulations.
+
+    Attributes:
+        model_: the public classifier, ready to be saved as JSON.
+        guarantee_: what every person was promised.
+        result_: `MRMAResult`: members, weights, `table()`.
+        error_estimate_: error from a fresh group of people, or None.
+        plan_: the public plan of the study.
+        classes_: the labels.
+
+    Examples:
+        >>> from dpfda.datasets import simulate_001
+        >>> data = simulate_001(3000, random_state=1)
+        >>> clf = MRMAClassifier(epsilon=5.0, random_state=0)
+        >>> clf.fit(data.X, data.y, grid_points=data.grid_points).guarantee_.epsilon
+        5.0
+        >>> bool(clf.score(data.X, data.y) > 0.7)
+        True
+    """
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    mechanism: str = "laplace"
+    label_share: float | None = None
+    protects: str = "both"
+    evaluation_share: float = 0.0
+
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Run the study.
+
+        Args:
+            X: an array (n, T), or (n, T, C) for C channels, NaN where a point is missing;
+                scikit-fda curves; a list of pairs (t, x); or a table.
+            y: a label for each.
+            grid_points: the T points of an array, equidistant by default; or a list of grids, one
+                for each curve.
+            groups: the person behind each row, where people have several; then each person
+                reports one of their rows, chosen at random, so that ε is per person.
+        """
+        X, grid_points = with_own_grids(X, grid_points)
+        seed = self._public_seed()
+        rows, y = self._read(X, y, groups, seed=seed)
+        self._set_classes(y)
+        self.grid_points_ = grid_points
+        source, encoder = self._source(), self._encoder(rows, grid_points)
+        design = self._design(MRMADesign)
+        self.plan_ = self._plan(encoder, len(y), design, seed=seed, protects=self.protects)
+        self._warn_if_few(len(y))
+        people = people_from(self.plan_, rows, y, grid_points=grid_points)
+        server = simulate(self.plan_, people, source=source, **self._account)
+        self.guarantee_ = self._promise(self.plan_.guarantee, source)
+        self.model_ = stamped(server.model, self.guarantee_)
+        findings = server.findings
+        assert isinstance(findings, MRMAFindings)
+        self.error_estimate_ = findings.error
+        self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
+        self._fit_comparison(rows, y, grid_points)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
+        """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
+        features = self._features(X, grid_points)
+        self.result_.evaluate(self.model_, features, self._label_numbers(y, len(features)))
+        if self._non_private is not None:
+            error = self._non_private_error(X, self._read_labels(y, len(features)), grid_points)
+            self.result_.errors["non-private"] = error
+            self.result_.notes.append(NON_PRIVATE)
+        return self.result_
+
+    def plot(self, *, level: float = 0.95) -> Any:
+        """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
+        self._require_fitted()
+        return draw(self.result_, self.model_, level=level)
+
+    def _contents(self) -> Contents:
+        found = Findings(classes=self.plan_.classes, phases=(), error=self.error_estimate_)
+        return of_study(
+            self.model_._contents(),
+            self.plan_,
+            self.result_,
+            simulated=self._is_simulation,
+            verdict=beside_guessing(self.plan_, found_of(found)),
+            draw=self.plot,
+        )
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) of the classifier at `points`; for vectors, feature weights.
+
+        Of several classes, a row each.
+        """
+        self._require_fitted()
+        rows = self.model_.coefficients
+        return np.asarray(self.model_.encoder.slope(rows[0] if len(rows) == 1 else rows, points))

@@ -1,0 +1,236 @@
+"""Several servers that learn from each other without trusting each other's people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import AnyArray, FloatArray, IntArray
+from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import with_own_grids
+from dpfda.errors import InvalidParameter
+from dpfda.estimators.curve_reader import take
+from dpfda.estimators.local_classifier_base import stamped
+from dpfda.estimators.mrma_base import MRMAEstimator
+from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.servers import exchange_plan
+from dpfda.noise import Source
+from dpfda.privacy import tally
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.person import People, encode_people
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.public_randomness import one_row_each
+from dpfda.protocol.server import Server
+from dpfda.simulate import ask_everybody
+
+
+@dataclass(eq=False, repr=False)
+class MultiServerMRMA(MRMAEstimator):
+    """K servers share their MRMA classifiers; each decides with its own people which to use.
+
+    First every server runs an MRMA study of its own. Then all K classifiers are public, each
+    server's people judge all of them, and each server reverses and averages them for itself: a
+    server whose people are different gives the others' classifiers no weight, or reverses them.
+
+    Privacy:
+        ε-LDP for every person. With ``exchange="split"`` the same people judge twice, at
+        ε/2 + ε/2 (C22); with ``"separate"`` different people do, each once at ε.
+
+    Args:
+        epsilon: ε of every person, all answers together.
+        encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
+        exchange: ``"split"`` or ``"separate"``.
+        exchange_share: share of a server's people who judge shared classifiers (separate groups).
+        exchange_cutoff: r0* of the exchange; None is the public rule (C3). A mapping from server
+            to cutoff lets each decide for itself.
+        learner: weak learner.
+        learner_parameters: its parameters.
+        n_classifiers: B of each server.
+        member_size: n0 of each server.
+        training_share: share of a server's people who report.
+        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
+        cutoff: r0 of each server's own study; None is the public rule.
+        strictness: constant of that rule, in both stages.
+        classes: the two labels, public; must be given unless a seed makes this a simulation.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
+        unit: whose data a row is, or all rows of one group.
+        random_state: None for real data; an integer, a seed sequence or a source for simulations.
+
+    Attributes:
+        servers_: the servers' names.
+        local_models_: what each server shared.
+        models_: what each server uses in the end.
+        exchanges_: what each server found in the exchange: `judgement` says whom it trusts.
+        guarantee_: what every person was promised.
+
+    Examples:
+        >>> from dpfda.datasets import simulate_001
+        >>> data = simulate_001(6000, random_state=1)
+        >>> where = np.repeat(["a", "b"], 3000)
+        >>> clf = MultiServerMRMA(epsilon=5.0, random_state=0)
+        >>> clf = clf.fit(data.X, data.y, servers=where, grid_points=data.grid_points)
+        >>> bool(np.mean(clf.predict(data.X[:500], server="a") == data.y[:500]) > 0.7)
+        True
+    """
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    exchange: str = "split"
+    exchange_share: float = 1 / 3
+    exchange_cutoff: Any = None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        grid_points: Any = None,
+        groups: Any = None,
+        servers: Any = None,
+    ) -> Self:
+        """Run all servers' studies, then the exchange.
+
+        Args:
+            X: as in `MRMAClassifier.fit`.
+            y: one of two labels for each.
+            grid_points: the points of an array.
+            groups: the person behind each row; each person takes part at one server, with one row.
+            servers: which server each row belongs to; by default there is one.
+        """
+        _validate.one_of("exchange", self.exchange, ("split", "separate"))
+        X, grid_points = with_own_grids(X, grid_points)
+        seed = self._public_seed()
+        rows, y = self._read(X, y, None, seed=seed)
+        where = np.zeros(len(y), dtype=int) if servers is None else np.asarray(servers)
+        if where.shape != (len(y),):
+            raise InvalidParameter("servers", "one name for each row", f"shape {where.shape}")
+        if groups is not None:
+            kept = one_row_each(groups, seed=seed, rows=len(y))
+            rows, y, where = take(rows, kept), y[kept], where[kept]
+        self._set_classes(y)
+        self.grid_points_ = grid_points
+        self.servers_, number = np.unique(where, return_inverse=True)
+        source = self._source()
+        whole = self._plan(self._encoder(rows, grid_points), len(y), MRMADesign(), seed=seed)
+        whole.encoder.check_grid(rows, grid_points)
+        people = encode_people(whole, rows, y, grid_points=grid_points)
+        order = np.random.default_rng(seed).permutation(len(y))
+        rosters = [order[number[order] == k] for k in range(len(self.servers_))]
+        self._warn_if_few(min(map(len, rosters)))
+        tally.pay(whole.guarantee, source=source, **self._account)
+        own = [
+            self._own_study(whole.encoder, people, roster, seed=seed + k, source=source)
+            for k, roster in enumerate(rosters)
+        ]
+        shared = [server.model for server, _ in own]
+        crowds = [_people(people, judges) for _, judges in own]
+        plans = [
+            self._exchange_plan(shared, len(judges), k, seed=seed + k)
+            for k, (_, judges) in enumerate(own)
+        ]
+        judged = self._judged(plans, crowds, source)
+        self.guarantee_ = self._promise(whole.guarantee, source)
+        self.local_models_ = [stamped(model, self.guarantee_) for model in shared]
+        self.exchanges_ = [server.findings for server in judged]
+        self.models_ = [stamped(server.model, self.guarantee_) for server in judged]
+        self.model_ = self.models_[0]
+        return self
+
+    def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> AnyArray:
+        """Labels of new curves, as `server` decides (by default the first one)."""
+        return MRMAEstimator.predict(self._at(server), X, grid_points=grid_points)
+
+    def decision_function(
+        self, X: Any, *, grid_points: Any = None, server: Any = None
+    ) -> FloatArray:
+        """Scores of new curves, by the classifier of `server`."""
+        return MRMAEstimator.decision_function(self._at(server), X, grid_points=grid_points)
+
+    def predict_proba(self, X: Any, *, grid_points: Any = None, server: Any = None) -> FloatArray:
+        """Probabilities (n, 2) as the classifier of `server` states them."""
+        return MRMAEstimator.predict_proba(self._at(server), X, grid_points=grid_points)
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        grid_points: Any = None,
+        server: Any = None,
+    ) -> float:
+        """Part of the labels that `server` predicts; not private."""
+        more = {"sample_weight": sample_weight, "grid_points": grid_points}
+        return MRMAEstimator.score(self._at(server), X, y, **more)
+
+    def _at(self, server: Any) -> MRMAEstimator:
+        """This classifier as a server uses it."""
+        own = copy(self)
+        own.model_ = self.model_of(server)
+        own.models_ = [own.model_]
+        return own
+
+    def model_of(self, server: Any = None) -> CurveModel:
+        """The classifier that a server uses."""
+        self._require_fitted()
+        if server is None:
+            return self.models_[0]
+        found = np.flatnonzero(self.servers_ == server)
+        if not len(found):
+            raise InvalidParameter("server", f"one of {self.servers_.tolist()}", server)
+        return self.models_[int(found[0])]
+
+    def _own_study(
+        self,
+        encoder: CurveEncoder,
+        people: tuple[FloatArray, IntArray],
+        roster: IntArray,
+        *,
+        seed: int,
+        source: Source,
+    ) -> tuple[Server, IntArray]:
+        """A server's own MRMA study, and who judges in the exchange."""
+        split = self.exchange == "split"
+        kept = 0 if split else round(self.exchange_share * len(roster))
+        taking_part = roster[: len(roster) - kept]
+        share = 0.5 if split else 1.0
+        design = self._design(MRMADesign, verdict_share=share)
+        plan = self._plan(encoder, len(taking_part), design, seed=seed)
+        server = ask_everybody(plan, _people(people, taking_part), source=source)
+        reports = design.n_reports(len(taking_part))
+        return server, taking_part[reports:] if split else roster[len(taking_part) :]
+
+    def _exchange_plan(
+        self, shared: list[CurveModel], judges: int, number: int, *, seed: int
+    ) -> StudyPlan:
+        """The study in which one server's people judge everybody's classifiers."""
+        cutoff = self.exchange_cutoff
+        if isinstance(cutoff, Mapping):
+            cutoff = cutoff.get(self.servers_[number].item())
+        return exchange_plan(
+            shared,
+            epsilon=self.epsilon / 2 if self.exchange == "split" else self.epsilon,
+            people=max(1, judges),
+            cutoff=cutoff,
+            strictness=self.strictness,
+            seed=seed,
+            unit=self.unit,
+        )
+
+    def _judged(self, plans: list[StudyPlan], crowds: list[People], source: Source) -> list[Server]:
+        """Every server's people judge, one server after the other."""
+        return [
+            ask_everybody(plan, crowd, source=source)
+            for plan, crowd in zip(plans, crowds, strict=True)
+        ]
+
+
+def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:
+    """Some of the encoded people, in this order."""
+    return lambda start, stop: tuple(column[who[start:stop]] for column in people)

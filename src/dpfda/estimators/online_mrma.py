@@ -1,0 +1,139 @@
+"""MRMA on a stream of people: the classifier follows what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import with_own_grids
+from dpfda.errors import InvalidParameter
+from dpfda.estimators.local_classifier_base import stamped
+from dpfda.estimators.mrma_base import MRMAEstimator
+from dpfda.local.mrma.conclusion import MRMAFindings
+from dpfda.local.mrma.designs import StreamDesign
+from dpfda.local.mrma.plots import draw
+from dpfda.local.mrma.result import MRMAResult
+from dpfda.protocol.design import Design
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.simulate import people_from, simulate
+
+
+@dataclass(eq=False, repr=False)
+class OnlineMRMA(MRMAEstimator):
+    """MRMA for people who come over time (001 §3.5).
+
+    Every call of `partial_fit` is a round of new people. Some report, and new members are made of
+    their reports; the others judge old and new members. Verdicts fade by `memory` from round to
+    round, the weakest members make room, and when new people contradict the classifier outright,
+    older verdicts are forgotten at once: after an abrupt change of sign, the members are reversed
+    within a round.
+
+    Privacy:
+        ε-LDP for every person; nobody may take part in two rounds.
+
+    Args:
+        epsilon: ε of every person.
+        encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
+        learner: weak learner.
+        learner_parameters: its parameters.
+        n_classifiers: members kept at most.
+        new_classifiers: members that join in a round.
+        member_size: reports a new member is made of.
+        training_share: share of a round's people who report.
+        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
+        memory: what a verdict still counts one round later.
+        alarm: standard errors below chance at which older verdicts are forgotten.
+        cutoff: r0; None is the public rule (C3).
+        strictness: constant of that rule.
+        classes: the two labels, public; must be given unless a seed makes this a simulation.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
+        unit: whose data a row is, or all rows of one group.
+        random_state: None for real data; an integer, a seed sequence or a source for simulations.
+
+    Attributes:
+        model_: the classifier after the last round.
+        guarantee_: what every person was promised.
+        rounds_: how many rounds there were.
+        drifts_: rounds (from 1) after which older verdicts were forgotten.
+        result_: members and weights as they are now.
+
+    Examples:
+        >>> from dpfda.datasets import simulate_001
+        >>> clf = OnlineMRMA(epsilon=5.0, random_state=0)
+        >>> for day in range(3):
+        ...     data = simulate_001(1000, random_state=day)
+        ...     clf = clf.partial_fit(data.X, data.y, grid_points=data.grid_points)
+        >>> clf.rounds_, clf.drifts_
+        (3, [])
+    """
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    new_classifiers: int = 10
+    memory: float = 0.7
+    alarm: float = 2.0
+
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Begin anew, with one round; arguments as in `MRMAClassifier.fit`."""
+        for name in ("_round", "rounds_", "drifts_", "classes_", "model_"):
+            self.__dict__.pop(name, None)
+        return self.partial_fit(X, y, grid_points=grid_points, groups=groups)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None, groups: Any = None
+    ) -> Self:
+        """One more round of people who never took part before.
+
+        Args:
+            X: as in `MRMAClassifier.fit`.
+            y: one of two labels for each.
+            classes: the two labels, in the first round, instead of the parameter `classes`.
+            grid_points: the points of an array.
+            groups: the person behind each row of this round.
+        """
+        X, grid_points = with_own_grids(X, grid_points)
+        first = not hasattr(self, "_round")
+        seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
+        rows, y = self._read(X, y, groups, seed=seed, reset=first)
+        if first:
+            self._begin(y, classes, self._encoder(rows, grid_points), seed)
+        else:
+            self._check_labels(y)
+        if not first and self.epsilon != self.plan_.epsilon:
+            rule = f"{self.plan_.epsilon:g} in every round, as people were promised (or use fit)"
+            raise InvalidParameter("epsilon", rule, self.epsilon)
+        self.grid_points_ = grid_points
+        number = self._stream_seed + self.rounds_
+        plan = self._plan(self._stream_encoder, len(y), self._round, seed=number)
+        people = people_from(plan, rows, y, grid_points=grid_points)
+        server = simulate(plan, people, source=self._stream_source, **self._account)
+        self._finish_round(plan, server)
+        return self
+
+    def plot(self, *, level: float = 0.95) -> Any:
+        """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
+        self._require_fitted()
+        return draw(self.result_, self.model_, level=level)
+
+    def _begin(self, y: Any, classes: Any, encoder: CurveEncoder, seed: int) -> None:
+        self._set_classes(y, classes)
+        self._stream_source, self._stream_encoder, self._stream_seed = self._source(), encoder, seed
+        self.rounds_ = 0
+        self.drifts_: list[int] = []
+        self._round: Design = self._design(StreamDesign)
+
+    def _finish_round(self, plan: StudyPlan, server: Server) -> None:
+        findings = server.findings
+        assert isinstance(findings, MRMAFindings)
+        self.rounds_ += 1
+        if findings.drifted:
+            self.drifts_.append(self.rounds_)
+        assert findings.following is not None
+        self._round = findings.following
+        self.plan_ = plan
+        self.guarantee_ = self._promise(plan.guarantee, self._stream_source)
+        self.model_ = stamped(server.model, self.guarantee_)
+        self.result_ = MRMAResult(*findings.judged)

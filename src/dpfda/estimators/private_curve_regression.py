@@ -1,0 +1,83 @@
+"""`PrivateCurveRegression`: a number predicted from a curve, and the slope function with a band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.methods.moments import TwoStageMoments
+from dpfda.curves.band import Band, Of
+from dpfda.errors import InvalidParameter
+from dpfda.estimators.curve_rows import CurveRows
+from dpfda.estimators.private_regressions import PrivateLinearRegression
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
+    """Predict a number from a curve that a curator holds: y ≈ a + ∫ β(t) x(t) dt.
+
+    Privacy:
+        (ε, δ)-DP (pure ε for δ = 0) for replacing one person, curve and number. Ranges are public
+        arguments; what lies outside is moved to the nearest end.
+
+    Args:
+        epsilon, delta: the budget of the whole fit.
+        value_range: public range (low, high) of x(t), or one pair a channel. None: found privately
+            for a part of the budget, from n·ε = 500 on (1000 with δ = 0), of one channel.
+        target_range: public range (low, high) of y.
+        domain_range: public range of t, where the data do not bring it.
+        encoder: instead of `value_range`, for experts: a `CurveEncoder`.
+        mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
+        feature_ranges, feature_norm_bound, feature_center: of tables, which
+            `PrivateLinearRegression` is for; refused.
+        unit, ledger, random_state: as in `PrivateLinearRegression`.
+
+    Attributes:
+        model_: a public `RegressionModel` that can be saved.
+        guarantee_: what the fit promises.
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> t = np.linspace(0, 24, 49)
+        >>> day = rng.normal(size=(8000, 1)) + rng.normal(size=(8000, 1)) * np.sin(t / 4)
+        >>> y = np.trapezoid(day * (t > 12), t, axis=1) + rng.normal(size=8000)
+        >>> model = PrivateCurveRegression(
+        ...     epsilon=1.0, value_range=(-5, 5), target_range=(-60, 60), random_state=0
+        ... ).fit(day, y, grid_points=t)
+        >>> bool(np.mean((model.predict(day) - y) ** 2) < 0.1 * y.var())
+        True
+        >>> beta = model.slope(points=[6.0, 18.0])  # of an hour
+        >>> bool(beta.middle[1] > beta.middle[0])
+        True
+    """
+
+    def _require_one_way(self) -> None:
+        for name in ("feature_ranges", "feature_norm_bound"):
+            if getattr(self, name) is not None:
+                rule = "left out: X are curves (PrivateLinearRegression is for tables)"
+                raise InvalidParameter(name, rule, getattr(self, name))
+        super()._require_one_way()
+
+    def _method(self) -> RegressionMechanism:
+        """Rows that are far out count less, where others shorten them alone, which bends slopes."""
+        if self.mechanism == TwoStageMoments.name:
+            return TwoStageMoments(weighted=True)
+        return super()._method()
+
+    def slope(
+        self,
+        level: float = 0.95,
+        *,
+        points: Any = None,
+        of: Of = "population",
+        simultaneous: bool = True,
+    ) -> Band:
+        """The slope function β(t), by default at 101 points, with a band.
+
+        In units of the target over those of x and t. The band holds the slope function of the
+        population; it warns where it rests on a belief more than on data: see
+        `RegressionModel.slope_band`, which this is of the fitted model.
+        """
+        return self.model_.slope_band(level, points=points, of=of, simultaneous=simultaneous)

@@ -1,0 +1,177 @@
+"""`PrivateFPCA`: principal components of curves that a curator holds, as a transformer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.quadrature import trapezoid
+from dpfda.central.release import Release
+from dpfda.curves.symmetric import Triangle
+from dpfda.errors import DoubtfulResult, InvalidData
+from dpfda.estimators.central_base import HeldRecords
+from dpfda.estimators.private_covariance import PrivateCovariance
+from dpfda.estimators.scikit import TransformerMixin
+from dpfda.report import Contents, Picture, Table
+
+_ROWS = 10  # points shown of a curve
+_DRAWS = 200  # of the known noise, to see how far it turns components
+_LEVEL = 0.99  # quantile of the largest eigenvalue that noise makes by itself; components exceed it
+_NOTHING = "no component stands out of the noise: those that were kept may be noise alone"
+_ALIKE = 0.9  # mean |cosine| of a component that stands out: noise turns it by 26° or so at most
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateFPCA(TransformerMixin, PrivateCovariance):
+    """Scores of curves on principal components that were released privately.
+
+    The covariance surface is released (`PrivateCovariance`); its eigenfunctions, how many of them
+    stand out of the known noise, and the mean are computed from that release.
+
+    Privacy:
+        (ε, δ)-DP for replacing one curve, for the components, the mean and their number. *Scores
+        are not private*: `transform` says where a curve lies, so scores of private curves are as
+        private as these. In a pipeline a private estimator may follow: both budgets add up.
+
+    Args:
+        epsilon, delta, value_range, domain_range, bound, center, unit, ledger, random_state: as
+            for `PrivateCovariance`; δ is 1e-5 by default.
+        n_components: how many; by default those that stand out of the noise, one at least.
+
+    Attributes:
+        components_: released eigenfunctions on the grid, (n_components, T).
+        explained_variance_: along each.
+        mean_: the released rough mean curve.
+        n_components_: how many were kept.
+        n_clear_: how many stand out of the noise: noise drawn again leaves a larger variance along
+            them than it makes by itself, and hardly turns them.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> t = np.linspace(0, 1, 40)
+        >>> two = np.stack([np.ones(40), np.cos(np.pi * t)])
+        >>> curves = rng.normal(size=(3000, 2)) @ two + 2 * t
+        >>> found = PrivateFPCA(epsilon=1.0, value_range=(-4, 6), random_state=0).fit(curves)
+        >>> found.n_components_, found.transform(curves[:5]).shape
+        (2, (5, 2))
+    """
+
+    delta: float = 1e-5
+    n_components: int | None = None
+
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
+        super()._keep(asked, read, found)
+        triangle = Triangle(asked.axes)
+        generator = np.random.default_rng(0)
+        noise = triangle.matrix(found.noise[0].draw(_DRAWS, generator))
+        # Deviations are from a mean that is known up to its noise, which looks like a component.
+        away = np.array(found.parameters["mean_noise"]) * generator.normal(size=noise.shape[:2])
+        noise += away[:, :, None] * away[:, None, :]
+        self.noise_level_ = float(np.quantile(np.linalg.eigvalsh(noise)[:, -1], _LEVEL))
+        alike = agreement(triangle.matrix(found.coefficients), triangle.matrix(found.noisy) - noise)
+        shown = (alike >= _ALIKE) & (self.explained_variance_ > self.noise_level_)
+        self.n_clear_ = int(np.argmin(np.append(shown, False)))
+        wanted = max(1, self.n_clear_)
+        if self.n_clear_ == 0 and not self.release_.verdict.doubted:
+            warnings.warn(_NOTHING, DoubtfulResult, stacklevel=4)
+            self.release_ = replace(self.release_, warnings=(*self.release_.warnings, _NOTHING))
+        if self.n_components is not None:
+            most = len(self.explained_variance_)
+            wanted = _validate.whole("n_components", self.n_components, most=most)
+        self.n_components_ = wanted
+        self._total = float(self.explained_variance_.sum())
+        self.explained_variance_ = self.explained_variance_[:wanted]
+        self.components_ = self.components_[:wanted]
+        self._weights = trapezoid(read.grid)
+        return self
+
+    def transform(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Scores ∫ (x - mean) φ_k of curves, (n, n_components): as private as the curves."""
+        check_is_fitted(self, "components_")
+        read = self._read_curves(self._array(X, reset=False, least=1), grid_points, least=1)
+        rows = read.rows[0] + read.center
+        if rows.shape[1] != self.components_.shape[1]:
+            rule = f"curves at {self.components_.shape[1]} points, as in fit"
+            raise InvalidData("X", rule, f"{rows.shape[1]} points")
+        return np.asarray(((rows - self.mean_) * self._weights) @ self.components_.T)
+
+    def inverse_transform(self, scores: Any) -> FloatArray:
+        """Curves on the grid of the fit that have these scores."""
+        check_is_fitted(self, "components_")
+        return np.asarray(np.asarray(scores) @ self.components_ + self.mean_)
+
+    def _contents(self) -> Contents:
+        own = self.release_._contents()
+        caption = "The released components, each as long as its deviation."
+        return replace(
+            own,
+            verdict=(self.in_words(),),
+            tables=(self.table(), *own.tables),
+            pictures=(Picture.of(self.plot, caption), *own.pictures),
+        )
+
+    def table(self) -> Table:
+        """Mean and components at some points."""
+        t = self.release_.basis.grid[0]
+        places = np.unique(np.linspace(0, len(t) - 1, _ROWS).round().astype(np.int64))
+        found = np.column_stack([t, self.mean_, self.components_.T])[places]
+        rows = tuple(tuple(f"{number:.4g}" for number in row) for row in found)
+        headings = ("t", "mean", *map(str, self.get_feature_names_out()))
+        title = "mean and components (ten points of the domain)"
+        return Table(headings=headings, rows=rows, title=title)
+
+    def in_words(self) -> str:
+        """How many components there are, what they explain and what may be done with scores."""
+        scores = "Scores of private curves are as private as the curves."
+        if self.release_.verdict.doubted or self.n_clear_ == 0:
+            kept = f"{self.n_components_} component(s) were kept, which may be noise alone"
+            return f"No component stands out of the noise: {kept}. {scores}"
+        shares = 100 * self.explained_variance_ / max(self._total, 1e-300)
+        each = ", ".join(f"{share:.0f} %" for share in shares)
+        kept = "stand out of the noise"
+        if self.n_components is not None:
+            clear = min(self.n_clear_, self.n_components_)
+            kept = f"were asked for, of which {clear} stand out of the noise"
+        return (
+            f"{self.n_components_} component(s) {kept}, with {each} of the released variance. "
+            f"{scores}"
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the components, each as long as its deviation; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        t = self.release_.basis.grid[0]
+        for name, values, variance in zip(
+            self.get_feature_names_out(), self.components_, self.explained_variance_, strict=True
+        ):
+            share = 100 * variance / max(self._total, 1e-300)
+            ax.plot(t, np.sqrt(variance) * values, label=f"{name}: {share:.0f} % of variance")
+        ax.axhline(0.0, color="0.5", linewidth=0.8)
+        ax.set_xlabel("t")
+        ax.set_ylabel("one standard deviation along it")
+        ax.set_title(str(self.guarantee_), fontsize="small")
+        ax.legend(fontsize="small")
+        return ax
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """component 1, component 2, ..."""
+        return np.array([f"component {k + 1}" for k in range(self.n_components_)], dtype=object)
+
+
+def agreement(released: FloatArray, plausible: FloatArray) -> FloatArray:
+    """Mean |cosine| of each released component and that of plausible covariances, (J,).
+
+    Args:
+        released: the released covariance of coefficients, (J, J).
+        plausible: covariances that may be behind it: less noise drawn again, (draws, J, J).
+    """
+    own, others = (np.linalg.eigh(one)[1][..., ::-1] for one in (released, plausible))
+    return np.asarray(np.abs(np.einsum("jk,djk->dk", own, others)).mean(axis=0))

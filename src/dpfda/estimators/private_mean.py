@@ -1,0 +1,166 @@
+"""`PrivateMean`: the mean of curves that a curator holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.channels import ChannelMeans
+from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.moments.inferred_mean import Inferred
+from dpfda.central.moments.sparse_mean import DENSE, Sparse, declared_density
+from dpfda.central.records import as_function, read_points
+from dpfda.central.release import Release
+from dpfda.central.sparse import sparse_rows
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
+from dpfda.estimators.groups import averages
+from dpfda.protocol.query import Records
+
+_PEAK = 3.0  # of a bound on the norm: how far single points of sparse curves may lie out
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateMean(CuratedCurveEstimator):
+    """Release the mean of curves, of one channel or several, held by a trusted curator.
+
+    Channels (an array (n, T, C), an FDataGrid, pairs (t, x) with x of shape (T, C)) are released
+    one after the other, each for an equal share of the budget; `mean_` is then of shape (C, T).
+    A surface must be asked for: an array (n, T1, T2) with ``grid_points=(s, t)``, two axes.
+
+    Privacy:
+        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Curves are pulled
+        into the ball of `value_range` (its half-width in root mean square); n, the grid and the
+        range are public. With ``random_state=None`` noise is exact and from the operating system;
+        anything else seeds a simulation, and the guarantee says so.
+
+    Args:
+        epsilon: ε.
+        delta: δ; 0 for pure ε.
+        value_range: public range (low, high) of X(t), or one pair a channel. A curve outside is
+            pulled into it. None: location and scale are found privately, from n·ε = 500 on (with a
+            δ; 1000 without), by the default mechanism. With a δ that costs little; without one it
+            may cost several times the squared error (`dpfda bench ranges`).
+        domain_range: public range of t, where the data do not bring it.
+        bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
+            curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.
+            Curves are pulled into it.
+        center: with `bound`: public curve (or number) to subtract first.
+        mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
+            ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
+        inference: release how curves scatter as well, for the same price: bands then hold the mean
+            of the population (`release_.interval(0.95, of="population")`), and not only that of the
+            people who were asked. For the default mechanism.
+        design: ``"dense"``: a curve is known at many points, and filled in between;
+            ``"sparse"``: of each curve a few points are known (pairs (t, x), or NaN elsewhere), and
+            the points of all people are pooled. Needs a range or bound; bands then hold the mean of
+            the population. Which one is taken never depends on the data.
+        times: with ``design="sparse"``, the density of the points' times: ``"uniform"``,
+            ``"estimate"`` (privately, for 15 % of the budget), its values at the grid points, or a
+            function of t; what is declared is checked for 5 %. Where curves share their points, it
+            says how often each is observed.
+        unit: whose data one row (or group) is.
+        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        random_state: None, or a seed for simulations.
+
+    Several curves of one person (`groups` in `fit`) are averaged first.
+
+    Examples:
+        >>> import numpy as np
+        >>> curves = np.linspace(0, 1, 40) + np.random.default_rng(0).normal(0, 0.1, (500, 1))
+        >>> mean = PrivateMean(epsilon=1.0, value_range=(-0.5, 1.5), random_state=0).fit(curves)
+        >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
+        True
+        >>> print(mean.guarantee_)
+        ε = 1, central, unit = person, sampler = simulation (seeded), \
+assuming the number of records is public
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("channels", "surfaces")
+
+    mechanism: str | FunctionMechanism = "adaptive"
+    inference: bool = False
+    design: Literal["dense", "sparse"] = "dense"
+    times: Any = "uniform"
+
+    @property
+    def _finds_range(self) -> bool:  # type: ignore[override]
+        return self._mechanism().finds_bound
+
+    @property
+    def _sparse(self) -> bool:
+        chosen = isinstance(self.mechanism, Sparse) or self.mechanism == "sparse"
+        return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse" or chosen
+
+    def _read_one(self, curves: Any, grid_points: Any, value_range: Any, least: int) -> HeldRecords:
+        if not self._sparse:
+            return super()._read_one(curves, grid_points, value_range, least)
+        center, half = self._ball(value_range)
+        points, values, grid = read_points(curves, grid_points, domain_range=self.domain_range)
+        if len(values) < least:
+            raise InvalidData("curves", f"at least {least} curves", f"n_samples = {len(values)}")
+        middle = as_function(center, grid[0].size)
+        most = half if self.bound is None else _PEAK * half
+        rest = values - np.interp(np.nan_to_num(points, nan=grid[0][0]), grid[0], middle)
+        rows = sparse_rows(points, np.clip(rest, -most, most), grid[0])
+        density = declared_density(self.times, grid[0], shared=points.ndim == 1)
+        return HeldRecords((rows,), grid, (half,), middle, density)
+
+    def _one_each(self, rows: Records, groups: Any) -> Records:
+        return tuple(averages(channel, groups) for channel in rows)
+
+    def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans:
+        mechanism, count = self._mechanism(), len(read.bounds)
+        if isinstance(mechanism, Sparse):
+            mechanism = replace(mechanism, density=read.density)
+        largest = mechanism.bounds_largest
+        bounds = [
+            one if largest else self._norm_bound(one, read.grid, n=n, channels=count)
+            for one in read.bounds
+        ]
+        known: dict[str, Any] = {**self._budget, "n": n}
+        mean = MeanRelease(
+            **known, bound=bounds[0], grid=read.grid, mechanism=mechanism, either=True
+        )
+        if len(bounds) == 1:
+            return mean
+        return ChannelMeans(**known, parts=mean.divided(bounds))
+
+    def _mechanism(self) -> FunctionMechanism:
+        chosen = self.mechanism
+        if self._sparse:
+            if isinstance(chosen, Sparse):
+                return chosen
+            if chosen not in ("adaptive", "sparse"):
+                rule = "'adaptive' with design='sparse', which has queries of its own"
+                raise InvalidParameter("mechanism", rule, chosen)
+            return Sparse(estimate=isinstance(self.times, str) and self.times == "estimate")
+        if self.inference:
+            if chosen != "adaptive":
+                rule = "'adaptive' with inference=True: the others do not see how curves scatter"
+                raise InvalidParameter("mechanism", rule, chosen)
+            return Inferred()
+        return FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
+
+    def _records(self, asked: Any, read: HeldRecords) -> Records:
+        if isinstance(asked, ChannelMeans):
+            return asked.records(read.rows)
+        assert isinstance(asked, MeanRelease)
+        return asked.records(read.rows[0])
+
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
+        parameters = dict(found.parameters)
+        if not self._sparse:
+            parameters["reading"] = DENSE
+        found = replace(found, center=read.center, parameters=parameters)
+        self.release_ = self._stamped(asked, read, found)
+        return self
+
+    @property
+    def mean_(self) -> FloatArray:
+        """The released mean on the grid of the data: (T,), (C, T) or (T1, T2)."""
+        return self.release_.values()

@@ -1,0 +1,184 @@
+"""`PrivateMoments`: means, sizes and covariances of groups of curves that a curator holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.functions import spline_basis
+from dpfda.central.moments import bands, synthetic
+from dpfda.central.moments.anova import about_small
+from dpfda.central.moments.curve_moments import CurveMoments
+from dpfda.central.moments.joint_looks import FOR_CLASSES, FOR_MOMENTS, FOR_TESTS, too_few
+from dpfda.central.moments.release import MomentsRelease
+from dpfda.central.moments.synthetic import SyntheticCurves
+from dpfda.central.quadrature import norm_bound
+from dpfda.curves.band import Band, Of
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
+from dpfda.protocol.person import label_numbers, one_by_one
+from dpfda.protocol.plan import Label
+from dpfda.protocol.query import Records
+
+Emphasis = Literal["means", "differences", "covariances"]
+_COURSES = {"means": FOR_MOMENTS, "differences": FOR_TESTS, "covariances": FOR_CLASSES}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateMoments(CuratedCurveEstimator):
+    """Release means, sizes and covariances of groups of curves, all for the price of one mean.
+
+    Privacy:
+        (ε, δ)-DP for replacing one person, curve and group; pure ε with ``delta=0``. Curves are
+        pulled into the ball of `value_range` (its half-width in root mean square); n, the grid, the
+        range and the *names* of groups are public, who is in which is private. Bands, tests and
+        synthetic curves are computed from the release.
+
+    Args:
+        epsilon: ε.
+        delta: δ; 0 for pure ε, which makes bands wider.
+        value_range: public range (low, high) of X(t), or None to find it privately: as for
+            `PrivateMean`.
+        groups: public names of the groups, where `y` says who is in which.
+        separate: covariances for each group instead of one for all.
+        emphasis: what is to be exact: ``means`` with their bands; ``differences`` of the groups'
+            means; or ``covariances`` of 16 smooth functions, for synthetic curves and whatever
+            tells groups apart.
+        domain_range: public range of t, where the data do not bring it.
+        bound, center: instead of a range, for experts: as for `PrivateMean`.
+        unit: whose data one row is.
+        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        random_state: None for exact noise, or a seed for simulations.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> t, group = np.linspace(0, 1, 40), rng.integers(2, size=3000)
+        >>> level = rng.normal(size=(3000, 1)) + group[:, None]
+        >>> found = PrivateMoments(
+        ...     epsilon=1.0, value_range=(-6, 6), groups=(0, 1), random_state=0
+        ... ).fit(level + np.sin(t), group)
+        >>> found.means_.shape, bool(np.abs(found.sizes_ - np.bincount(group)).max() < 100)
+        ((2, 40), True)
+    """
+
+    _finds_range = True
+    delta: float = 1e-5
+    groups: Sequence[Label] | None = None
+    separate: bool = True
+    emphasis: Emphasis = "means"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._grouped
+        return tags
+
+    @property
+    def _grouped(self) -> bool:
+        """Whether people are asked for their group."""
+        return self.groups is not None
+
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
+        """Curves, and the number of each one's group."""
+        read = super()._read(X, y, grid_points=grid_points, reset=reset)
+        if not self._grouped:
+            return read
+        if y is None:
+            raise ValueError("This estimator requires y to be passed, but the target y is None")
+        labels = one_by_one(y)
+        if labels.shape != (len(read.rows[0]),):
+            raise InvalidData("y", "the group of each curve", f"shape {labels.shape}")
+        if reset:
+            self.groups_: tuple[Label, ...] = self._names(labels)
+        if self._is_simulation and not np.all(np.isin(labels, self.groups_)):
+            raise InvalidData("y", "among the given groups")
+        return read._replace(rows=(*read.rows, label_numbers(labels, self.groups_)))
+
+    def _names_of_y(self) -> Sequence[Label] | None:
+        if self._grouped and self.groups is None:
+            raise InvalidParameter("groups", "given: nobody sees the groups of all rows", None)
+        return self.groups
+
+    def _names(self, labels: Any) -> tuple[Label, ...]:
+        """The groups, in the order they were named; in a simulation those that occur will do."""
+        if self.groups is None and not self._is_simulation:
+            rule = "given where random_state is None: names read off private labels are not private"
+            raise InvalidParameter("groups", rule, None)
+        names = tuple(np.unique(labels).tolist() if self.groups is None else self.groups)
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise InvalidParameter("groups", "two names at least, all different", names)
+        return names
+
+    def _conversation(self, read: HeldRecords, n: int) -> MomentsRelease:
+        names = self.groups_ if self._grouped else ()
+        emphasis = _validate.one_of("emphasis", self.emphasis, get_args(Emphasis))
+        return MomentsRelease(
+            **self._budget,
+            n=n,
+            bound=self._norm_bound(read.bounds[0], read.grid, n=n),
+            basis=spline_basis(read.grid, size=read.grid[0].size),
+            groups=names,
+            separate=self.separate and self._grouped,
+            emphasis=emphasis,
+            course=_COURSES[emphasis],
+        )
+
+    def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:
+        return (np.column_stack([asked.layout.rows(read.rows[0]), *read.rows[1:]]),)
+
+    def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
+        unit = norm_bound(1.0, read.grid)  # the norm of bounds
+        public = {"radius": found.look.radius, **found.parameters}
+        few = () if asked.emphasis == "means" else too_few(asked)
+        told = {
+            "parameters": {name: value / unit for name, value in public.items()},
+            "center": read.center,
+            "warnings": (*found.warnings, *few, *about_small(found)),
+        }
+        self.moments_: CurveMoments = self._stamped(asked, read, replace(found, **told))
+        return self
+
+    @property
+    def means_(self) -> FloatArray:
+        """Released mean curves on the grid, one row a group."""
+        return self.moments_.means
+
+    @property
+    def sizes_(self) -> FloatArray:
+        """Released sizes of the groups; with one group, all rows."""
+        return self.moments_.sizes
+
+    def interval(
+        self,
+        level: float = 0.95,
+        *,
+        group: Label | None = None,
+        of: Of = "population",
+        simultaneous: bool = True,
+    ) -> Band:
+        """The mean curve of a group with a band that holds the true one with that probability.
+
+        Args:
+            level: of the band.
+            group: whose mean, where there are several.
+            of: ``population``, the mean of everybody who might have been asked: the band covers
+                privacy noise and sampling error; ``sample``, of those who were: noise alone.
+            simultaneous: for the whole curve at once; otherwise at each point by itself.
+        """
+        return bands.interval(self.moments_, level, group=group, of=of, simultaneous=simultaneous)
+
+    def sample(
+        self, size: int, *, group: Label | None = None, seed: int | None = None
+    ) -> SyntheticCurves:
+        """Synthetic curves: they cost nothing, draw any number.
+
+        Args:
+            size: how many.
+            group: of one group only; otherwise of all, in the proportion of their sizes.
+            seed: of the drawing, which protects nobody.
+        """
+        return synthetic.sample(self.moments_, size, group=group, seed=seed)

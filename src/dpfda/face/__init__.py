@@ -1,1 +1,0 @@
-"""What every estimator shows its user: the same names, ranges, input and refusals."""

@@ -1,0 +1,172 @@
+"""Gradient reports: a Bayesian Newton step a round (methods 8.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.local.boosting.design import BoostingDesign, known
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.logistic import most_likely, prior_precision
+from dpfda.local.boosting.model import LogisticModel
+from dpfda.local.boosting.posterior import Posterior, View, absorb, best_view, report_slope
+from dpfda.local.boosting.requests.gradient import GradientRequest, mean_variance, report_gain
+from dpfda.protocol.design import Terms
+from dpfda.protocol.fields import array, number, part, whole
+from dpfda.protocol.findings import Step
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.study import Phase, Result, Study, Summary, study
+
+_LEAST_SLOPE = 1e-50  # its square does not underflow
+_MANY = 64  # directions: with fewer, a report tells a little more
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GradientDesign(BoostingDesign, name="gradient_boosting"):
+    """Learns a logistic model from one codeword an owner; needs no labels of its own.
+
+    Attributes:
+        features: how a row becomes φ.
+        reference: the data user's own rows, unlabeled; they are used, not protected.
+        owners_per_round: by default all owners are shared evenly among the rounds.
+        radius: gradients are cut at radius · √(k/n).
+        typical_rows: how many rows an owner has on average, to plan with; N by default.
+        typical_epsilon: what an owner spends, to plan with; the plan's ε by default.
+
+    Examples:
+        >>> rows = np.random.default_rng(0).normal(size=(50, 2))
+        >>> GradientDesign(features=FeatureMap.learnt(rows), reference=rows, n_rows=4).columns
+        2
+    """
+
+    features: FeatureMap = part(lambda: FeatureMap)
+    reference: FloatArray = array("real", "reference", "columns")
+    owners_per_round: int | None = whole(optional=True, default=None)
+    radius: float = number(least=1e-6, most=1e6, default=0.5)
+    typical_rows: float | None = number(least=1e-3, most=1e6, optional=True, default=None)
+    typical_epsilon: float | None = number(least=1e-6, most=1e6, optional=True, default=None)
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        return int(np.shape(self.reference)[1])
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """One codeword near a gradient, in any number of directions."""
+        slopes = (plan.n_classes - 1) * self.features.size
+        lengths = {"scores": plan.n_classes - 1, "size": self.features.size, "slopes": slopes}
+        directions = range(1, slopes + 1)
+        terms = self.terms(plan, radius=self.radius, directions=directions, **lengths)
+        return {"gradient": terms}
+
+
+@study("gradient_boosting")
+def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
+    """A belief about θ, sharpened by the mean report of each round."""
+    rows = design.n_rows if design.typical_rows is None else design.typical_rows
+    epsilon = plan.epsilon if design.typical_epsilon is None else design.typical_epsilon
+    gain = report_gain(epsilon, directions=_MANY)
+    reference, belief = design.features(design.reference), _prior(design, plan)
+    generator = np.random.default_rng(plan.seed)
+    history: list[dict[str, Any]] = []
+
+    def so_far() -> Result:
+        """The posterior mean."""
+        mean = LogisticModel(features=design.features, coefficients=belief.coefficients)
+        return known(plan, mean, history)
+
+    used = plan.n_people
+    if design.owners_per_round is not None:
+        used = min(used, design.owners_per_round * design.n_rounds)
+    shares = np.diff(np.linspace(0, used, design.n_rounds + 1).astype(np.int64))
+    steps = [Step("gradient", int(share)) for share in shares if share]
+    for place, step in enumerate(steps):
+        view = best_view(belief, reference, owners=step.people, rows=rows, gain=gain)
+        asked = _Asked(design, plan, belief.coefficients, view)
+        summary = yield Phase(
+            "gradient",
+            step.people,
+            asked.tasks,
+            _mean_report,
+            so_far,
+            at_once=True,
+            then=steps[place + 1 :],
+        )
+        owners, mean = int(summary["owners"]), summary["mean"]
+        if not owners:
+            continue
+        # One Newton step towards what the owners say, as far as they can be believed.
+        sizes = _sizes(rows, owners)
+        slope = report_slope(asked.tasks(0, 1), reference, sizes=sizes, generator=generator)
+        said = slope > _LEAST_SLOPE  # public: below, no report of this round says anything
+        if said:
+            variance = float(summary["variance"])
+            belief = absorb(belief, view, mean=mean, variance=variance, slope=slope)
+        history.append(
+            {
+                "round": len(history) + 1,
+                "owners": owners,
+                "directions": len(mean),
+                "step": float(np.linalg.norm(mean) / slope) if said else 0.0,
+            }
+        )
+    return so_far()
+
+
+def _prior(design: GradientDesign, plan: StudyPlan) -> Posterior:
+    """What the data user's labeled rows say, if there are any."""
+    classes = plan.n_classes
+    precision = prior_precision(design.features.prior_variance, classes=classes)
+    theta = np.zeros((classes - 1) * design.features.size)
+    if len(design.labels):
+        phi = design.features(design.labeled)
+        fit = most_likely(phi, design.labels, precision=precision, classes=classes)
+        theta, precision = fit[0].ravel(), fit[1]
+    return Posterior(precision, precision @ theta, classes)
+
+
+class _Asked(NamedTuple):
+    """What everybody in a round is asked."""
+
+    design: GradientDesign
+    plan: StudyPlan
+    coefficients: FloatArray
+    view: View
+
+    def tasks(self, start: int, people: int) -> GradientRequest:
+        asked = self.plan.ask(
+            "gradient",
+            people,
+            features=self.design.features,
+            coefficients=self.coefficients,
+            projection=self.view.projection,
+        )
+        assert isinstance(asked, GradientRequest)
+        return asked
+
+
+def _mean_report(request: GradientRequest, replies: FloatArray) -> Summary:
+    """The weighted mean of a round's reports, and its variance along one direction."""
+    if not len(replies):
+        nothing = np.zeros(request.directions)
+        return {"mean": nothing, "variance": np.array(0.0), "owners": np.array(0.0)}
+    estimates = request.estimates(replies)
+    # Reports of an owner with gain m have variance about 1/m²: weigh them by m².
+    epsilons, kind = np.unique(request.spent(replies), return_inverse=True)
+    gains = [report_gain(float(each), directions=request.directions) for each in epsilons]
+    weights = np.array(gains)[kind] ** 2
+    weights /= weights.sum()
+    mean = weights @ estimates
+    # Not their own spread: a few owners say too little about it, and one alone says 0.
+    variance = mean_variance(mean, weights, epsilons, kind)
+    return {"mean": mean, "variance": np.array(variance), "owners": np.array(float(len(replies)))}
+
+
+def _sizes(rows: float, owners: int) -> Any:
+    """Whole numbers of rows with the typical mean."""
+    low = int(rows)
+    return np.maximum(low + (np.arange(owners) < (rows - low) * owners), 1)

@@ -1,0 +1,125 @@
+"""Finished classifiers of rows: public, portable."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpfda._registry import Registered
+from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.ranges import PublicColumns
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.protocol.fields import Declared, array, part
+from dpfda.protocol.model import ClassModel
+from dpfda.protocol.plan import Label
+from dpfda.report.documents import Body
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoostedModel(Registered, Declared, family="boosted model"):
+    """Scores rows, one score a class; the largest wins (for two classes, ties go to class 1)."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """d, of the rows that it scores."""
+
+    @abstractmethod
+    def scores(self, rows: FloatArray) -> FloatArray:
+        """Scores of rows (n, d), shape (n, K)."""
+
+    def decide(self, rows: FloatArray) -> IntArray:
+        """Label numbers."""
+        scores = self.scores(rows)
+        if scores.shape[1] == 2:
+            return (scores[:, 1] >= scores[:, 0]).astype(np.int64)
+        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogisticModel(BoostedModel, name="logistic"):
+    """A logistic model of φ(x); scores are logarithms of probabilities up to a constant.
+
+    Attributes:
+        features: how a row becomes φ.
+        coefficients: θ, shape (K - 1, D).
+    """
+
+    features: FeatureMap = part(lambda: FeatureMap)
+    coefficients: FloatArray = array("real", "scores", "size", least=-1e50, most=1e50)
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        return len(self.features.center)
+
+    def scores(self, rows: FloatArray) -> FloatArray:
+        """0 for class 0, θ_k·φ for class k."""
+        scores = self.features(np.asarray(rows)) @ self.coefficients.T
+        return np.concatenate([np.zeros((len(scores), 1)), scores], axis=1)
+
+
+class RowModelBody(Body):
+    """The document of a `RowModel`."""
+
+    boosted: dict[str, Any]
+    classes: tuple[Label, ...]
+    table: PublicColumns | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowModel(ClassModel):
+    """What a study of owners ends with: a boosted model, its labels and its guarantee.
+
+    Attributes:
+        boosted: scores rows of numbers.
+        table: public columns with names or categories, where rows are read as such.
+
+    Examples:
+        >>> from dpfda.local.boosting.ensemble import Ensemble
+        >>> from dpfda.privacy.guarantee import Guarantee
+        >>> model = RowModel(boosted=Ensemble.empty([(0, 1)], classes=2), classes=("no", "yes"),
+        ...                  guarantee=Guarantee(epsilon=1.0, model="local", unit="owner"))
+        >>> RowModel.from_json(model.to_json()).predict([[0.5]]).tolist()
+        ['yes']
+    """
+
+    kind: ClassVar[str] = "row model"
+    body: ClassVar[type[Body]] = RowModelBody
+
+    boosted: BoostedModel
+    table: PublicColumns | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._revive("boosted", BoostedModel.from_dict)
+        self._revive("table", PublicColumns.from_dict)
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Scores of rows of numbers: (n, 1) for two classes, (n, K) for more."""
+        scores = self.boosted.scores(features)
+        return scores[:, [1]] - scores[:, [0]] if scores.shape[1] == 2 else scores
+
+    def decide(self, features: FloatArray) -> IntArray:
+        """Label numbers of rows (n, d)."""
+        return self.boosted.decide(features)
+
+    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+        """Labels of rows (n, d), or of a table with the columns of the fit."""
+        no_grid(grid_points)
+        rows = np.asarray(X, dtype=np.float64) if self.table is None else self.table.read(X)
+        if rows.ndim != 2 or rows.shape[1] != self.boosted.columns:
+            rule = f"a table of {self.boosted.columns} columns, as in the fit"
+            raise InvalidData("X", rule, f"shape {rows.shape}")
+        return np.asarray(self.classes)[self.decide(rows)]
+
+
+def no_grid(grid_points: Any) -> None:
+    """Refuse points of curves: owners hold rows of a table."""
+    if grid_points is not None:
+        rule = "None: owners hold rows of a table (curves become rows by a CurveEncoder before it)"
+        raise InvalidParameter("grid_points", rule, "some")

@@ -1,0 +1,136 @@
+"""A task for owners: what all requests have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import ProtocolError
+from dpfda.local.boosting.owner_rows import OwnerRows
+from dpfda.noise import Source
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import choice, flag, whole
+from dpfda.protocol.query import Records, finite
+from dpfda.protocol.task import Task
+
+MOST_ROWS = 1 << 12
+"""No more rows of an owner count."""
+_SMALLEST_EPSILON = 1e-6
+_MOST_SENT = 1e100  # far above any noise; no sum of such numbers overflows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request(Task):
+    """One public question to all owners of a round.
+
+    Privacy:
+        ε-LDP for everything an owner holds, the number of rows included: an owner's first `n_rows`
+        rows count, fewer are averaged over what there is, and neither number nor rows leave but
+        through the mechanism.
+
+    Attributes:
+        dimension: d, how many features a row has.
+        n_classes: K.
+        n_rows: N, how many rows of an owner count: public.
+        own_budgets: whether owners may spend less than ε; a reply then begins with what it cost.
+    """
+
+    boxed: ClassVar[bool] = False
+
+    unit: str = choice(default="owner")
+    dimension: int = whole(most=1 << 16)
+    n_classes: int = whole(least=2, most=1 << 10)
+    n_rows: int = whole(most=MOST_ROWS)
+    own_budgets: bool = flag(default=False)
+
+    @property
+    @abstractmethod
+    def sent(self) -> int:
+        """How many numbers the mechanism and what is public anyway make."""
+
+    @abstractmethod
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """Unbiased estimates, owner by owner, of what they computed."""
+
+    def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
+        """For each row: can the mechanism send it? What is larger comes of no noise."""
+        return np.asarray((np.abs(sent) <= _MOST_SENT).all(axis=1))
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.dimension
+
+    @property
+    def width(self) -> int:
+        """What is sent, after what it cost where that differs."""
+        return self.sent + self.own_budgets
+
+    def at(self, epsilon: float) -> Self:
+        """The same request to owners who spend `epsilon`."""
+        return self if epsilon == self.epsilon else replace(self, epsilon=epsilon)
+
+    def fitting(self, records: Records) -> OwnerRows:
+        """N places for rows of each owner; an unknown label becomes 0, large numbers are cut."""
+        features, labels, present = (np.asarray(column) for column in records)
+        shape = (self.people, *features.shape[1:2])
+        if features.ndim != 3 or not features.shape[:2] == labels.shape == present.shape == shape:
+            raise ProtocolError(f"the request is for {self.people} owners with rows and labels")
+        if features.shape[2] != self.dimension:
+            raise ProtocolError(f"the request is about rows of {self.dimension} features")
+        known = (labels >= 0) & (labels < self.n_classes)
+        inside = finite(features.astype(np.float64, copy=False))
+        numbers = np.where(known, labels, 0).astype(np.int64)
+        return OwnerRows(inside, numbers, present.astype(bool)).first(self.n_rows)
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Replies, shape (H, width)."""
+        answer = super().answer(records, source)
+        if not self.own_budgets:
+            return answer
+        cost = np.full((self.people, 1), self.epsilon)
+        return replace(answer, values=np.concatenate([cost, answer.values], axis=1))
+
+    def _sent(self, answer: Answer) -> FloatArray:
+        return super()._sent(replace(answer, values=answer.values[:, int(self.own_budgets) :]))
+
+    def spent(self, replies: FloatArray) -> FloatArray:
+        """What each reply cost its owner."""
+        return replies[:, 0] if self.own_budgets else np.full(len(replies), self.epsilon)
+
+    def estimates(self, replies: FloatArray) -> FloatArray:
+        """`decode`, whatever each owner spent."""
+        kinds = [(who, asked.decode(sent)) for asked, who, sent in self._kinds(replies)]
+        decoded = np.empty((len(replies), kinds[0][1].shape[1]))
+        for who, part in kinds:
+            decoded[who] = part
+        return decoded
+
+    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
+        """Bought with at most ε, and a possible output at that price."""
+        spent = self.spent(reply)
+        fine = (spent >= _SMALLEST_EPSILON) & (spent <= self.epsilon)
+        places = np.flatnonzero(fine)
+        for asked, who, sent in self._kinds(reply[places]):
+            fine[places[who]] = asked.possible(sent)
+        return fine
+
+    def _kinds(self, replies: FloatArray) -> Iterator[tuple[Self, IntArray, FloatArray]]:
+        """Replies by what they cost: the request at that price, which they are, what was sent."""
+        spent, body = self.spent(replies), replies[:, int(self.own_budgets) :]
+        for epsilon in np.unique(spent):
+            who = np.flatnonzero(spent == epsilon)
+            yield self.at(float(epsilon)), who, body[who]
+
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """Owners with up to N rows; labels that exist and one that does not."""
+        shape = (self.people, self.n_rows)
+        features = size * generator.normal(size=(*shape, self.dimension))
+        labels = generator.integers(0, self.n_classes + 1, shape)
+        return OwnerRows(features, labels, generator.random(shape) < 0.8)

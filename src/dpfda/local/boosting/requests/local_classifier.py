@@ -1,0 +1,81 @@
+"""Local classifier: the coefficients of a logistic regression of each owner (004, Algorithm 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.local.boosting.requests.share import ShareRequest
+from dpfda.local.boosting.weak_rules import LinearRule
+from dpfda.protocol.fields import number
+
+_STEPS, _CHUNK = 12, 500
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassifierRequest(ShareRequest, name="classifier"):
+    """Each owner fits a ridge logistic regression and sends its coefficients, cut to a public box.
+
+    One class against the rest where there are more than two; the intercept is one of the
+    coefficients. The loss is -y log σ - (1 - y) log(1 - σ) (C17). A fixed number of Newton steps
+    with a penalty that is never small: it cannot fail on some rows and work on others.
+
+    Privacy:
+        ε-LDP for everything the owner holds.
+
+    Attributes:
+        bound: coefficients are cut at ±bound.
+        ridge: weight of the penalty ½‖θ‖² of an owner's fit.
+    """
+
+    bound: float = number(least=1e-6, most=1e6, default=1.0)
+    ridge: float = number(least=1e-3, most=1e6, default=1.0)
+
+    @property
+    def sent(self) -> int:
+        """Coefficients and intercept of every score."""
+        return self.scores * (self.dimension + 1)
+
+    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """Coefficients over the bound; `exact` cuts them at ±1."""
+        z = np.concatenate([inside, np.ones((*labels.shape, 1))], axis=2)
+        wanted = [1] if self.n_classes == 2 else range(self.n_classes)
+        fits = []
+        for start in range(0, len(z), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            scores = [
+                local_logistic(z[part], labels[part] == k, weights[part], ridge=self.ridge)
+                for k in wanted
+            ]
+            fits.append(np.concatenate(scores, axis=1))
+        return np.asarray(np.concatenate(fits) / self.bound)
+
+    def base_learner(self, mean: FloatArray) -> LinearRule:
+        """The averaged coefficients."""
+        table = mean.reshape(self.scores, -1)
+        return LinearRule(coefficients=table[:, :-1], intercepts=table[:, -1])
+
+
+def local_logistic(
+    rows: FloatArray, positive: FloatArray, weights: FloatArray, *, ridge: float
+) -> FloatArray:
+    """Weighted ridge logistic fits of many owners at once, (H, N, p) → (H, p), by Newton steps.
+
+    Examples:
+        >>> rows = np.array([[[-1.0, 1.0], [1.0, 1.0]]])
+        >>> local_logistic(rows, np.array([[False, True]]), np.ones((1, 2)), ridge=1.0).round(2)
+        array([[0.67, 0.  ]])
+    """
+    n, _, size = rows.shape
+    theta = np.zeros((n, size))
+    penalty = ridge * np.eye(size)
+    for _ in range(_STEPS):
+        chance = expit(np.einsum("hnd,hd->hn", rows, theta))
+        downhill = np.einsum("hn,hnd->hd", weights * (chance - positive), rows) + ridge * theta
+        curved = rows * (weights * chance * (1 - chance))[..., None]
+        hessian = np.matmul(rows.transpose(0, 2, 1), curved) + penalty
+        theta -= np.linalg.solve(hessian, downhill[..., None])[..., 0]
+    return theta

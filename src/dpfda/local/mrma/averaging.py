@@ -1,0 +1,107 @@
+"""Model averaging: who counts how much, and how members become one classifier.
+
+The members axis B is the last one of weights and scores, the second to last one of coefficients;
+any leading axes may come before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.local.mrma.evaluation import largest_standard_error
+
+DEFAULT_STRICTNESS = 1.0
+"""How many standard errors above ½ a member's r̃* must lie to count."""
+
+
+def default_cutoff(
+    people: Any, *, epsilon: float, strictness: float = DEFAULT_STRICTNESS
+) -> FloatArray:
+    """The public cutoff r0 = ½ + c (e^ε + 1)/(2 (e^ε - 1) √n1), one for each member (C3).
+
+    It follows the size of the noise in r̃, so the same c suits every ε and group size; the papers
+    tune a fixed r0 instead.
+
+    Examples:
+        >>> default_cutoff([50, 200], epsilon=1.0).round(3).tolist()
+        [0.653, 0.577]
+    """
+    strictness = _validate.non_negative("strictness", strictness)
+    with np.errstate(invalid="ignore"):  # strictness 0 times nobody
+        above = strictness * largest_standard_error(people, epsilon=epsilon)
+    return np.asarray(0.5 + np.where(np.isnan(above), np.inf, above))
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How much each member counts.
+
+    Attributes:
+        value: shape (..., B), adding up to 1.
+        survived: shape (...), False where no member passed the cutoff and the single strongest one
+            is used instead: such a classifier deserves little trust.
+    """
+
+    value: FloatArray
+    survived: npt.NDArray[np.bool_]
+
+
+def weights(strength: Any, *, cutoff: Any) -> Weights:
+    """w_b ∝ max(r̃*_b - r0, 0), Eq. (10) of 001, with the no-survivor rule of C3.
+
+    Examples:
+        >>> found = weights([[0.9, 0.8, 0.6], [0.6, 0.55, 0.5]], cutoff=0.7)
+        >>> found.value.round(2).tolist(), found.survived.tolist()
+        ([[0.67, 0.33, 0.0], [1.0, 0.0, 0.0]], [True, False])
+    """
+    strong = np.asarray(strength, dtype=np.float64)
+    excess = np.maximum(strong - cutoff, 0)
+    total = excess.sum(axis=-1, keepdims=True)
+    survived = total > 0
+    best = np.arange(strong.shape[-1]) == strong.argmax(axis=-1)[..., None]
+    shares = np.where(survived, excess / np.where(survived, total, 1), best)
+    return Weights(shares, survived[..., 0])
+
+
+def unit_norm(intercept: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
+    """Members as hyperplanes: (α, b) divided by its length, so that none shouts down the others.
+
+    Examples:
+        >>> unit_norm([3.0], [[4.0, 0.0]])
+        (array([0.6]), array([[0.8, 0. ]]))
+    """
+    a, b = np.asarray(intercept, dtype=np.float64), np.asarray(coefficients, dtype=np.float64)
+    length = np.sqrt(a**2 + np.sum(b**2, axis=-1))
+    scale = np.where(length > 0, length, 1)
+    return a / scale, b / scale[..., None]
+
+
+def average_parameters(
+    intercept: Any, coefficients: Any, weight: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Intercept (...) and coefficients (..., d) of Σ w_b f_b; `weight` carries the reversals.
+
+    Examples:
+        >>> a, b = average_parameters([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], [0.5, -0.5])
+        >>> a.item(), b.tolist()
+        (-0.5, [0.5, -0.5])
+    """
+    w = np.asarray(weight, dtype=np.float64)
+    return np.sum(w * intercept, axis=-1), np.einsum("...b,...bd->...d", w, coefficients)
+
+
+def check_cutoff(cutoff: Any) -> float | None:
+    """A fixed cutoff in [½, 1), or None for the default."""
+    if cutoff is None:
+        return None
+    value = _validate.finite("cutoff", cutoff)
+    if not 0.5 <= value < 1:
+        raise InvalidParameter("cutoff", "None or a number from 0.5 to below 1", cutoff)
+    return value

@@ -1,0 +1,230 @@
+"""The designs of model reversal and model averaging: public parameters, and what they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpfda import _validate
+from dpfda.errors import InvalidParameter
+from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, check_cutoff
+from dpfda.local.mrma.members import DEFAULT_SPREAD
+from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.plan import MOST_PEOPLE, StudyPlan
+from dpfda.protocol.task import BOX_MECHANISMS
+
+MOST_CLASSIFIERS = 10**5
+MOST_FITTED = 10**8  # they are all fitted at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedDesign(Design):
+    """What all of them share: people judge linear members.
+
+    Attributes:
+        cutoff: a fixed r0; None is the public default (C3).
+        strictness: constant c of the default cutoff.
+    """
+
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.cutoff)
+        _validate.non_negative("strictness", self.strictness)
+
+    def _check_evaluation_share(self, share: float) -> None:
+        if share:
+            _validate.fraction("evaluation_share", share)
+
+    def _verdicts(self, plan: StudyPlan, *, members: int, epsilon: float) -> dict[str, Terms]:
+        """Is one of the members right on you, is the classifier made of them?"""
+        line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
+        member = {"m": 1, "member": range(members)} | _of_half(plan)
+        return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
+
+    def _check_two(self, plan: StudyPlan) -> None:
+        if plan.n_classes != 2:
+            raise InvalidParameter("classes", f"two labels for design {self.name}", plan.classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedDesign(JudgedDesign):
+    """Members that are made of noisy reports.
+
+    Attributes:
+        n_classifiers: B, how many weak classifiers.
+        member_size: n0, how many reports each of them is made of, drawn without replacement.
+        learner: registered name of the weak learner; it must be linear.
+        learner_parameters: its parameters.
+        training_share: share of people who report; the others judge.
+        mechanism: registered name of the mechanism of encoded curves.
+        label_share: ε_y/ε of a report; None is the papers' 1/(d+1).
+        boundary_spread: how far from the middle of the encoded box a good boundary is expected;
+            noisy intercepts are shrunk accordingly (`intercept_shrinkage`). None: as fitted.
+    """
+
+    n_classifiers: int = 50
+    member_size: int = 50
+    learner: str = "conjugate_gradient"
+    learner_parameters: Mapping[str, Any] = field(default_factory=dict)
+    training_share: float = 1 / 6
+    mechanism: str = "laplace"
+    label_share: float | None = None
+    boundary_spread: float | None = DEFAULT_SPREAD
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("n_classifiers", self.n_classifiers, most=MOST_CLASSIFIERS)
+        _validate.whole("member_size", self.member_size, least=2, most=MOST_PEOPLE)
+        _validate.fraction("training_share", self.training_share)
+        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
+        if self.boundary_spread is not None:
+            _validate.positive("boundary_spread", self.boundary_spread)
+        if not isinstance(self.learner_parameters, Mapping):
+            raise InvalidParameter("learner_parameters", "a mapping", self.learner_parameters)
+        object.__setattr__(self, "learner_parameters", dict(self.learner_parameters))
+
+    def _reports(self, plan: StudyPlan) -> dict[str, Terms]:
+        """The encoded curve and the label, both perturbed."""
+        size = min(self.member_size, self.n_reports(plan.n_people))
+        fitted = self.n_classifiers * size * (plan.encoder.n_features + 1)
+        if fitted > MOST_FITTED:
+            rule = f"so few that they are made of at most {MOST_FITTED} numbers together"
+            raise InvalidParameter("n_classifiers", rule, self.n_classifiers)
+        report = {
+            "dimension": plan.encoder.n_features,
+            "mechanism_name": self.mechanism,
+            "label_share": self.label_share,
+            "protects": plan.protects,
+        }
+        return {"vector": report | _of_half(plan)}
+
+    def n_reports(self, n_people: int) -> int:
+        """How many people report."""
+        return max(1, round(self.training_share * n_people))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MRMADesign(ReportedDesign, name="mrma"):
+    """Model reversal and model averaging (000 and 001, Algorithm 1); several classes in halves.
+
+    Attributes:
+        verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
+        evaluation_share: share of people who only judge the finished classifier.
+
+    Examples:
+        >>> MRMADesign(n_classifiers=24, cutoff=0.9).to_dict()["n_classifiers"]
+        24
+    """
+
+    verdict_share: float = 1.0
+    evaluation_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.verdict_share != 1:
+            _validate.fraction("verdict_share", self.verdict_share)
+        self._check_evaluation_share(self.evaluation_share)
+        if self.training_share + self.evaluation_share >= 1:
+            rule = "below 1 together with training_share, so that somebody judges"
+            raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """A report, or a verdict on a member or on the finished classifier."""
+        epsilon = plan.epsilon * self.verdict_share
+        verdicts = self._verdicts(plan, members=self.n_classifiers, epsilon=epsilon)
+        return self._reports(plan) | verdicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamDesign(ReportedDesign, name="mrma_stream"):
+    """One round of MRMA on a stream (001 §3.5, online data); `n_classifiers` are kept at most.
+
+    Attributes:
+        new_classifiers: how many join in a round.
+        memory: what a verdict still counts one round later; below 1, so that weights follow drift.
+        alarm: how many standard errors below chance the old classifier must do on new verdicts for
+            all older verdicts to be forgotten at once.
+        carried: what earlier rounds learnt, as the findings of the last one say it.
+        round: number of this round.
+
+    Examples:
+        >>> StreamDesign(memory=0.8).to_dict()["round"]
+        0
+    """
+
+    new_classifiers: int = 10
+    memory: float = 0.7
+    alarm: float = 2.0
+    carried: Mapping[str, Any] | None = None
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("new_classifiers", self.new_classifiers, most=self.n_classifiers)
+        _validate.whole("round", self.round, least=0, most=MOST_PEOPLE)
+        _validate.fraction("memory", self.memory)
+        _validate.positive("alarm", self.alarm)
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """A report, or a verdict on an old or new member."""
+        self._check_two(plan)
+        verdicts = self._verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
+        return self._reports(plan) | {"member": verdicts["member"]}
+
+    def after(self, carried: Mapping[str, Any]) -> StreamDesign:
+        """The design of the round that follows a finished one."""
+        return replace(self, carried=carried, round=self.round + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeDesign(JudgedDesign, name="exchange"):
+    """Judge public classifiers that came from elsewhere, then reverse and average them.
+
+    The candidates are part of the plan: whoever takes part can see what they will be asked about.
+    People who already judged this server's own members may take part if both studies together stay
+    within their budget: ε/2 + ε/2 (C22; 001 §6.2 read literally spends ε + ε/2).
+
+    Attributes:
+        intercepts: α of every candidate.
+        coefficients: b of every candidate.
+        evaluation_share: share of people who only judge the finished classifier.
+
+    Examples:
+        >>> ExchangeDesign(intercepts=(0.0, 0.1), coefficients=((1.0,), (-1.0,))).cutoff is None
+        True
+    """
+
+    intercepts: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    evaluation_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        alpha = tuple(_validate.finite("intercepts", value) for value in self.intercepts)
+        rows = tuple(
+            tuple(_validate.finite("coefficients", value) for value in row)
+            for row in self.coefficients
+        )
+        if not alpha or len(alpha) != len(rows) or len({len(row) for row in rows}) != 1:
+            rule = "one row of equal length for each intercept"
+            raise InvalidParameter("coefficients", rule, self.coefficients)
+        object.__setattr__(self, "intercepts", alpha)
+        object.__setattr__(self, "coefficients", rows)
+        self._check_evaluation_share(self.evaluation_share)
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """A verdict on a candidate, or on the finished classifier."""
+        self._check_two(plan)
+        if len(self.coefficients[0]) != plan.encoder.n_features:
+            rule = f"rows of length {plan.encoder.n_features}"
+            raise InvalidParameter("coefficients", rule, len(self.coefficients[0]))
+        return self._verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
+
+
+def _of_half(plan: StudyPlan) -> dict[str, Any]:
+    """Labels are asked about by halves: of two classes, about label 1."""
+    k = plan.n_classes
+    return {"positive": range(1, 2) if k == 2 else range(k), "positives": k // 2}

@@ -1,0 +1,173 @@
+"""The linear support vector machine with hinge loss, a whole batch at once.
+
+Minimizes ``½ θᵀPθ + Σ_i c_i max(0, 1 − m_i)`` with margins ``m = θᵀrows`` for every member. An
+interior point method walks to the neighborhood of the solution; as soon as the walk shows which
+rows lie on the margin, the equations those rows satisfy are solved outright and the optimality
+conditions checked. What passes is exact up to rounding, not merely close.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpfda.local.mrma.learners._arrays import Array, identity, namespace
+from dpfda.local.mrma.learners._design import diagonal, gram, times_rows, times_weights
+from dpfda.local.mrma.learners._interior_point import gap, refined, start, walk
+from dpfda.local.mrma.learners._iteration import Arrays, iterate
+from dpfda.local.mrma.learners._iteration import rows as members_at
+from dpfda.local.mrma.learners._linear_systems import solver
+
+_RIDGE = 1e-12
+"""Keeps the systems solvable; it bends the way to the solution, not the solution."""
+
+_READY = 1e-3
+"""μ at which guessing the rows on the margin begins to be worth a try."""
+
+_PATIENCE = 30.0
+"""After a wrong guess, μ must have shrunk by this factor before the next one."""
+
+_SPRING = 1e6
+"""Stiffness, against costs and features of size 1. Each round leaves its inverse of the error."""
+
+
+def minimize_hinge(
+    rows: Array, costs: Array, *, penalty: Array, tolerance: float, max_iterations: int
+) -> tuple[Array, Array]:
+    """Solve every member.
+
+    Args:
+        rows: (B, p, n), label times (1, features); 0 for absent rows.
+        costs: c, (B, n), near 1 in size; 0 for absent rows.
+        penalty: the diagonal of P, (B, p), at least 0.
+        tolerance: how far the optimality conditions may be missed.
+        max_iterations: what is left after that many is returned as it is.
+
+    Returns:
+        Parameters (B, p), and for every member whether some row lies exactly on the margin (B,);
+        without one, an unpenalized intercept is not unique.
+    """
+    xp = namespace(rows)
+    # An absent row (0, cost 0) has no room between its bounds; with cost 1 it is a constant.
+    costs = xp.where(costs > 0, costs, xp.ones_like(costs))
+    ridged = diagonal(penalty + _RIDGE)
+
+    def begin(fixed: Arrays) -> Arrays:
+        parameters, *rest = start(fixed)
+        threshold = xp.full_like(fixed[1][:, 0], _READY)
+        return (parameters, threshold < 0, threshold, *rest)
+
+    def step(state: Arrays, fixed: Arrays, live: Array) -> tuple[Arrays, Array]:
+        parameters, pinned, threshold, *rest = state
+        walking = (parameters, *rest)
+        now = _relative_gap(walking, fixed)
+        ready = (now < threshold) & live
+        if not bool(xp.any(ready)):
+            parameters, *rest = walk(refined(walking, fixed), fixed, live)
+            return (parameters, pinned, threshold, *rest), now < 1e-4 * tolerance
+        answer, on_margin, exact = _finish(xp, walking, fixed, ready, tolerance)
+        # Only the answer is replaced: the walk's own variables must stay positive.
+        parameters = xp.where(exact[:, None], answer, parameters)
+        pinned = xp.where(exact, on_margin, pinned)
+        threshold = xp.where(ready, now / _PATIENCE, threshold)
+        return (parameters, pinned, threshold, *rest), exact
+
+    fixed = (rows, costs, penalty, ridged)
+    parameters, pinned = iterate(begin, step, fixed=fixed, max_iterations=max_iterations, answers=2)
+    return parameters, pinned
+
+
+def _largest_pull(alpha: Array, costs: Array) -> Array:
+    """max α/c (B, 1). Far below 1 where the classes are separable and the penalty is weak."""
+    xp = namespace(alpha)
+    return xp.max(alpha / costs, axis=1, keepdims=True)
+
+
+def _relative_gap(state: Arrays, fixed: Arrays) -> Array:
+    """μ measured by the multipliers that are in play, (B,)."""
+    return gap(state) / _largest_pull(state[1], fixed[1])[:, 0]
+
+
+def _finish(xp: Any, state: Arrays, fixed: Arrays, ready: Array, tolerance: float) -> Arrays:
+    """Try to solve the members that are `ready` outright.
+
+    Returns:
+        Parameters, whether a row lies on the margin, and which members were solved: for the
+        others the first two mean nothing.
+    """
+    if bool(xp.all(ready)):
+        return _solve_face(state, fixed, tolerance)
+    chosen = xp.nonzero(ready)[0]
+    answers = _solve_face(members_at(xp, state, chosen), members_at(xp, fixed, chosen), tolerance)
+    # Member b of the batch is number `place[b]` of the chosen ones.
+    counted = xp.astype(ready, xp.int64)
+    place = xp.cumulative_sum(counted) - counted
+    place = xp.minimum(place, xp.full_like(place, chosen.shape[0] - 1))
+    parameters, on_margin, solved = members_at(xp, answers, place)
+    return parameters, on_margin, ready & solved
+
+
+def _solve_face(state: Arrays, fixed: Arrays, tolerance: float) -> Arrays:
+    """Guess the rows on the margin, solve the equations they satisfy, check optimality.
+
+    Rows beyond the margin have α = 0, rows inside it α = c, and rows on it margin 1. The last
+    are imposed by a stiff spring whose pull becomes their α (method of multipliers): two
+    rounds leave no error above rounding, and rows that repeat each other do no harm.
+    """
+    parameters, alpha, beta, excess, short = state
+    rows, costs, penalty, ridged = fixed
+    xp = namespace(rows)
+    scale = _largest_pull(alpha, costs) * costs
+    # Masks as numbers: on random patterns xp.where is several times slower than arithmetic.
+    beyond = xp.astype(excess * scale > alpha, costs.dtype)
+    inside = xp.astype(short * costs > beta, costs.dtype) * (1.0 - beyond)
+    on_margin = 1.0 - beyond - inside
+    pinned = xp.max(on_margin, axis=1)
+    spring = _SPRING * scale * on_margin
+    alpha = inside * costs + on_margin * alpha
+    # Without a row on the margin nothing moves the intercept, and rounding must not.
+    held = (1.0 - pinned)[:, None, None] * _corner(ridged)
+    solve = solver(gram(rows, spring) + ridged + held)
+    lack = 1.0 - times_rows(rows, parameters)
+    for _ in range(2):
+        direction = solve(times_weights(rows, alpha + spring * lack) - penalty * parameters)
+        parameters = parameters + direction
+        lack -= times_rows(rows, direction)
+        alpha += spring * lack
+    outside = xp.maximum(-alpha, alpha - costs) / scale
+    beyond -= inside
+    beyond *= lack
+    on_margin *= xp.abs(lack)
+    missed = beyond + on_margin
+    residual = times_weights(rows, alpha) - penalty * parameters
+    size = xp.max(xp.abs(penalty * parameters), axis=1) + xp.sum(xp.abs(alpha), axis=1)
+    worst = xp.maximum(
+        xp.max(xp.maximum(missed, outside), axis=1), xp.max(xp.abs(residual), axis=1) / size
+    )
+    return parameters, pinned > 0, worst <= tolerance
+
+
+def _corner(matrices: Array) -> Array:
+    """(p, p): 1 for the intercept, 0 elsewhere."""
+    first = identity(matrices.shape[1], like=matrices)[:1, :]
+    return first * namespace(matrices).matrix_transpose(first)
+
+
+def middle_intercept(rows: Array, costs: Array, parameters: Array, *, labels: Array) -> Array:
+    """The middle of the intercepts (B,) that are optimal beside the given coefficients.
+
+    As a function of the intercept the loss is convex and piecewise linear: row i changes its slope
+    by c_i at the intercept that puts it on the margin. The slope starts at minus the cost of the
+    positive rows; where it is 0 between two such points, every intercept between them is optimal.
+    """
+    xp = namespace(rows)
+    positive = xp.sum(xp.where(labels > 0, costs, xp.zeros_like(costs)), axis=1, keepdims=True)
+    without = times_rows(rows[:, 1:, :], parameters[:, 1:])
+    corners = labels * (1.0 - without)
+    order = xp.argsort(corners, axis=1)
+    corners = xp.take_along_axis(corners, order, axis=1)
+    reached = xp.cumulative_sum(xp.take_along_axis(costs, order, axis=1), axis=1)
+    slack = 1e-9 * (positive + reached[:, -1:])
+    last = xp.max(corners, axis=1, keepdims=True)
+    low = xp.min(xp.where(reached >= positive - slack, corners, last), axis=1)
+    high = xp.min(xp.where(reached > positive + slack, corners, last), axis=1)
+    return 0.5 * (low + high)

@@ -1,0 +1,72 @@
+"""The family of weak learners, and what all of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from dpfda._registry import Registered
+from dpfda.local.mrma.learners._arrays import Array, Batch, checked, checked_gram, namespace
+from dpfda.local.mrma.learners.models import LinearModels
+
+
+class Learner(Registered, ABC, family="learner"):
+    """Fits B linear classifiers at once, each on its own n rows.
+
+    A learner is a frozen set of public parameters. It sees what people sent (noisy features and
+    labels) and never adds or needs privacy of its own: fitting is post-processing.
+
+    Degenerate members have a defined result, the same for every learner: rows of one class
+    only give the constant score of that class (±1), no rows at all (every weight 0) the score 0.
+    Constant features get the coefficient 0.
+    """
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Parameter choices that the contract checks try; the defaults unless overridden."""
+        return (cls(),)
+
+    def fit(
+        self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None
+    ) -> LinearModels:
+        """Fit one classifier for each member of the batch.
+
+        Args:
+            features: (B, n, d), finite.
+            labels: (B, n), -1 or +1.
+            weights: (B, n), at least 0; a weight of 2 is the row twice, 0 the row left out.
+                None is 1 everywhere.
+            gram: (d, d), integrals of products of the basis functions, for the learners that
+                treat features as the coefficients of a curve; the others ignore it. None is the
+                identity (an orthonormal basis).
+
+        Returns:
+            B models in double precision, in the array library of `features`.
+        """
+        batch = checked(features, labels, weights)
+        matrix = checked_gram(gram, like=batch.features)
+        parts = [self._fit_members(chunk, matrix) for chunk in batch.chunks()]
+        xp = namespace(batch.features)
+        intercept, coefficients = (xp.concat(arrays) for arrays in zip(*parts, strict=True))
+        return LinearModels(intercept=intercept, coefficients=coefficients)
+
+    @abstractmethod
+    def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
+        """Intercept (B,) and coefficients (B, d) of members that have both classes, or no row."""
+
+    def _fit_members(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
+        xp = namespace(batch.features)
+        total = xp.sum(batch.weights, axis=1)
+        balance = xp.sum(batch.labels * batch.weights, axis=1)
+        # One class only: |Σ w y| = Σ w, up to the rounding of two sums of n terms.
+        single = xp.abs(balance) >= total * (1.0 - 1e-15 * batch.labels.shape[1])
+        if not bool(xp.any(single)):
+            return self._fit_chunk(batch, gram)
+        present = xp.where(single[:, None], xp.zeros_like(batch.weights), batch.weights)
+        intercept, coefficients = self._fit_chunk(
+            Batch(batch.features, batch.labels, present), gram
+        )
+        return (
+            xp.where(single, xp.sign(balance), intercept),
+            xp.where(single[:, None], xp.zeros_like(coefficients), coefficients),
+        )

@@ -1,0 +1,229 @@
+"""Candidates under evaluation: public classifiers and what people said about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.local.mrma.averaging import (
+    Weights,
+    average_parameters,
+    default_cutoff,
+    unit_norm,
+    weights,
+)
+from dpfda.local.mrma.evaluation import Accuracies, accuracies, directions, strengths
+from dpfda.protocol.public_randomness import public_uniforms
+
+DEFAULT_SPREAD = 0.3
+"""How far from the middle of [-1, 1]^d a good boundary is expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What people's verdicts say about the candidates, and what follows for each.
+
+    Attributes:
+        accuracy: r̃ of every candidate as it was made, with standard errors.
+        cutoff: r0 of every candidate.
+        weight: how much each counts; its `survived` says whether any passed its cutoff.
+    """
+
+    accuracy: Accuracies
+    cutoff: FloatArray
+    weight: Weights
+
+    @property
+    def direction(self) -> FloatArray:
+        """-1 where the candidate is reversed."""
+        return directions(self.accuracy.value)
+
+    @property
+    def reversed(self) -> npt.NDArray[np.bool_]:
+        """Which candidates are reversed."""
+        return self.direction < 0
+
+    @property
+    def signed_weight(self) -> FloatArray:
+        """Weights with the reversals in their signs."""
+        return self.weight.value * self.direction
+
+    def table(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One row a candidate: accuracy as made, with its interval, reversal and weight."""
+        low, high = self.accuracy.interval(level)
+        columns = {
+            "accuracy": self.accuracy.value,
+            "low": low,
+            "high": high,
+            "people": self.accuracy.people,
+            "reversed": self.reversed,
+            "cutoff": self.cutoff,
+            "weight": self.weight.value,
+        }
+        return [
+            {"member": b} | {name: column[b].item() for name, column in columns.items()}
+            for b in range(len(self.accuracy.value))
+        ]
+
+
+def judge(
+    totals: Any,
+    people: Any,
+    *,
+    epsilon: float,
+    cutoff: float | None = None,
+    strictness: float = 1.0,
+) -> Judgement:
+    """Estimate, reverse and weigh candidates; arrays of shape (..., B).
+
+    Args:
+        totals: sums of randomized ±1 verdicts.
+        people: how many.
+        epsilon: ε_v of a verdict.
+        cutoff: a fixed r0; None is the public default (C3).
+        strictness: its constant c.
+
+    Examples:
+        >>> found = judge([40.0, -40.0, 1.0], [50, 50, 50], epsilon=2.0)
+        >>> found.reversed.tolist(), found.weight.value.round(2).tolist()
+        ([False, True, False], [0.5, 0.5, 0.0])
+    """
+    estimate = accuracies(totals, people, epsilon=epsilon)
+    if cutoff is None:
+        bar = default_cutoff(estimate.people, epsilon=epsilon, strictness=strictness)
+    else:
+        bar = np.full(estimate.value.shape, float(cutoff))
+    return Judgement(estimate, bar, weights(strengths(estimate.value), cutoff=bar))
+
+
+def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | None) -> float:
+    """By what fitted intercepts are multiplied, from public numbers alone.
+
+    A member's boundary lies α/|b| from the middle of the box [-1, 1]^d. The noise of `size` reports
+    moves it by a variance of noise_variance/size, at a small ε far out of the box: a member then
+    calls everybody the same and neither reversal nor averaging can use it. With boundaries expected
+    `spread` from the middle, the best linear estimate multiplies α by s²/(s² + variance).
+
+    Args:
+        noise_variance: of one coordinate of one report.
+        size: n0.
+        spread: s; None leaves intercepts alone, as the papers do.
+
+    Examples:
+        >>> round(intercept_shrinkage(800.0, size=50, spread=0.3), 4)
+        0.0056
+    """
+    if spread is None:
+        return 1.0
+    return spread**2 / (spread**2 + noise_variance / size)
+
+
+@dataclass(eq=False)
+class Candidates:
+    """B linear classifiers of encoded curves and the running sums of their verdicts.
+
+    Attributes:
+        intercept: α, shape (B,).
+        coefficients: b, shape (B, d).
+        totals: sums of verdicts so far.
+        people: numbers of verdicts so far.
+
+    Examples:
+        >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
+        >>> candidates.rows(0, 3)["member"].tolist()
+        [0, 1, 0]
+    """
+
+    intercept: FloatArray
+    coefficients: FloatArray
+    totals: FloatArray = None  # type: ignore[assignment]  # nobody said anything
+    people: FloatArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name, given in self.arrays.items():
+            silent = np.zeros(len(self.intercept))
+            setattr(self, name, silent if given is None else np.array(given, dtype=np.float64))
+
+    @property
+    def arrays(self) -> dict[str, FloatArray]:
+        """Members and sums, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __len__(self) -> int:
+        return len(self.intercept)
+
+    def rows(self, start: int, people: int) -> dict[str, Any]:
+        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most."""
+        member = np.arange(start, start + people) % len(self)
+        rows = self.coefficients[member][:, None, :]
+        return {
+            "intercept": self.intercept[member][:, None],
+            "coefficients": rows,
+            "centers": np.zeros_like(rows),
+            "scales": np.ones_like(rows),
+            "member": member,
+        }
+
+    def joined_by(self, others: Candidates) -> Self:
+        """With new members about whom nobody said anything yet."""
+        new = type(self)(others.intercept, others.coefficients).arrays
+        both = {name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
+        return type(self)(**both)
+
+    @cached_property
+    def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
+        """Intercepts and coefficients at unit norm, ready to be averaged."""
+        return unit_norm(self.intercept, self.coefficients)
+
+    def averaged(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Intercept (...) and coefficients (..., d) of averages of unit-norm candidates.
+
+        Args:
+            weight: of each candidate, shape (..., B).
+        """
+        return average_parameters(*self.hyperplanes, weight)
+
+    def judged(
+        self, *, epsilon: float, cutoff: float | None = None, strictness: float = 1.0
+    ) -> Judgement:
+        """Accuracies, reversals and weights from the verdicts so far."""
+        return judge(
+            self.totals, self.people, epsilon=epsilon, cutoff=cutoff, strictness=strictness
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: array.tolist() for name, array in self.arrays.items()}
+
+
+def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
+    """Subsets without replacement from uniform numbers, shape (..., n0) -> (..., n0) of {0..N-1}.
+
+    Floyd's algorithm, all subsets at once: the j-th draw is uniform on {0, ..., N-n0+j}, and where
+    it repeats an earlier one, N-n0+j itself is taken. No array of N numbers a subset is needed.
+
+    Examples:
+        >>> chosen = draw_members(np.random.default_rng(0).random((1000, 5)), among=6)
+        >>> bool((np.diff(np.sort(chosen, axis=1)) > 0).all()), int(chosen.max())
+        (True, 5)
+    """
+    size = uniforms.shape[-1]
+    # The draws come first here: comparisons run along the many subsets.
+    chosen = np.empty((size, *uniforms.shape[:-1]), dtype=np.int64)
+    for draw in range(size):
+        last = among - size + draw
+        candidate = (uniforms[..., draw] * (last + 1)).astype(np.int64)
+        taken = (chosen[:draw] == candidate).any(axis=0)
+        chosen[draw] = np.where(taken, last, candidate)
+    return np.ascontiguousarray(np.moveaxis(chosen, 0, -1))
+
+
+def public_members(*, seed: int, phase: int, members: int, size: int, among: int) -> IntArray:
+    """Who trains which member: anybody who knows the plan's seed can draw it again."""
+    uniforms = public_uniforms(seed=seed, phase=phase, start=0, people=members, width=size)
+    return draw_members(uniforms, among=among)

@@ -1,0 +1,283 @@
+"""MRMA as studies: some people report, others judge the members that are made of the reports.
+
+`mrma` is the method of one server from its first person to its last. In `exchange` people judge
+classifiers that came from elsewhere. `stream` is one round of an endless study: every batch of new
+people has a plan of its own, and what earlier rounds learnt is public and travels in the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.local.mrma.conclusion import MRMAFindings, classifier, unknown_model
+from dpfda.local.mrma.designs import (
+    ExchangeDesign,
+    JudgedDesign,
+    MRMADesign,
+    ReportedDesign,
+    StreamDesign,
+)
+from dpfda.local.mrma.evaluation import accuracies
+from dpfda.local.mrma.halves import public_halves, signs
+from dpfda.local.mrma.learners import Learner
+from dpfda.local.mrma.members import Candidates, Judgement, intercept_shrinkage, public_members
+from dpfda.local.mrma.memory import Memory
+from dpfda.protocol.estimate import accuracy_estimate
+from dpfda.protocol.findings import Step
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.study import Phase, Result, Study, Summary, study
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.member import MemberTask
+from dpfda.protocol.tasks.vector import VectorTask
+
+_SoFar = Callable[[], Result]
+_Fitted = Callable[[Task, FloatArray], Summary]
+_MEMBERS_STREAM = 1 << 32
+"""Number of the public random stream that draws members; phases of a study count from 0."""
+
+
+@study("mrma")
+def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
+    """Model reversal and model averaging (000 and 001, Algorithm 1); several classes in halves.
+
+    Each half of the classes has reports and members of its own.
+    """
+    halves = public_halves(plan, most=design.n_classifiers)
+    counts = _shared(design.n_classifiers, len(halves))
+    jury = _Jury(
+        design,
+        plan,
+        epsilon=plan.epsilon * design.verdict_share,
+        halves=np.repeat(halves, counts, axis=0),
+    )
+    training, reporting = _Training(design, plan), design.n_reports(plan.n_people)
+    final = round(design.evaluation_share * plan.n_people)
+    steps = [
+        *(Step("report", people) for people in _shared(reporting, len(halves))),
+        Step("evaluate", max(0, plan.n_people - reporting - final)),
+        Step("check", final),
+    ]
+    members: Candidates | None = None
+
+    def so_far() -> Result:
+        return jury.result(members)
+
+    for number, half in enumerate(halves):
+        step, then = steps[number], steps[number + 1 :]
+        fitted = training.fitting(counts[number], stream=number)
+        made = yield training.phase(step.people, fitted, so_far, then, half=half)
+        new = Candidates(**made)
+        members = new if members is None else members.joined_by(new)
+    assert members is not None
+    return (yield from jury.phases(members, *steps[-2:]))
+
+
+@study("exchange")
+def exchange(design: ExchangeDesign, plan: StudyPlan) -> Study:
+    """Classifiers that servers share, judged by the people of one of them."""
+    members = Candidates(np.array(design.intercepts), np.array(design.coefficients))
+    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=_label_1(len(members)))
+    final = round(design.evaluation_share * plan.n_people)
+    return (
+        yield from jury.phases(
+            members, Step("evaluate", plan.n_people - final), Step("check", final)
+        )
+    )
+
+
+@study("mrma_stream")
+def stream(design: StreamDesign, plan: StudyPlan) -> Study:
+    """One round: old members are judged again, new ones join, drift is noticed.
+
+    Nobody takes part in two rounds. Verdicts count when the round ends.
+    """
+    memory = Memory.from_dict(design.carried, dimension=plan.encoder.n_features)
+    halves = _label_1(design.n_classifiers)
+    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=halves)
+    training, reporting = _Training(design, plan), design.n_reports(plan.n_people)
+    judging = Step("evaluate", plan.n_people - reporting)
+
+    def so_far() -> Result:
+        return jury.result(memory if len(memory) else None)
+
+    fitted = training.fitting(design.new_classifiers, stream=design.round)
+    made = yield training.phase(reporting, fitted, so_far, [judging], half=halves[0])
+    # New members take the places of the weakest.
+    room = design.n_classifiers - design.new_classifiers
+    memory = memory.strongest(room, epsilon=plan.epsilon).joined_by(Candidates(**made))
+    verdicts = yield jury.phase(memory, judging.people, so_far)
+    drifted = _contradicted(jury.judgement(memory), verdicts, memory, design, plan)
+    # Old verdicts fade; those that the new ones contradict are dropped.
+    kept = 0.0 if drifted else design.memory
+    memory = memory.updated(verdicts["totals"], verdicts["people"], keep=kept)
+    model, findings = so_far()
+    following = design.after(memory.state())
+    return Result(model, replace(findings, drifted=drifted, following=following))
+
+
+def _contradicted(
+    judgement: Judgement,
+    verdicts: Summary,
+    memory: Memory,
+    design: StreamDesign,
+    plan: StudyPlan,
+) -> bool:
+    """Whether the classifier of earlier rounds does worse than chance on the new verdicts.
+
+    Its weights were fixed before these people answered, so A = Σ w_b (r̃_b - ½) is unbiased.
+    """
+    if not memory.people.any():
+        return False
+    weight = judgement.signed_weight
+    new = accuracies(verdicts["totals"], verdicts["people"], epsilon=plan.epsilon)
+    heard = (weight != 0) & (new.people > 0)
+    agreement = float(weight[heard] @ (new.value[heard] - 0.5))
+    error = math.sqrt(float(weight[heard] ** 2 @ new.standard_error[heard] ** 2))
+    return agreement < -design.alarm * error
+
+
+class _Training:
+    """Reports, and the weak classifiers made of them.
+
+    Unknown learners, mechanisms and parameters are refused before anybody reports.
+    """
+
+    def __init__(self, design: ReportedDesign, plan: StudyPlan) -> None:
+        self._design, self._plan = design, plan
+        self._learner = Learner.from_dict({"name": design.learner, **design.learner_parameters})
+        # Functional learners (Method II of 001) measure recovered curves with it.
+        self._gram = plan.encoder.gram() if plan.encoder.basis.functional else None
+        report = plan.ask("vector", 0)
+        assert isinstance(report, VectorTask)
+        # Of the noise on one coordinate of a report; public.
+        self._variance = 0.0
+        if report.protects != "labels":
+            of_curves, nowhere = report.mechanism.parts[0], np.zeros((1, report.dimension))
+            self._variance = float(of_curves.variance(nowhere)[0, 0])
+
+    def phase(
+        self, people: int, fitted: _Fitted, so_far: _SoFar, then: Sequence[Step], *, half: IntArray
+    ) -> Phase:
+        """People report their curve, and whether their label is in a half of the classes."""
+
+        def tasks(start: int, people: int) -> Task:
+            return self._plan.ask("vector", people, positive=half)
+
+        return Phase("report", people, tasks, fitted, so_far, at_once=True, then=then)
+
+    def fitting(self, count: int, *, stream: int) -> _Fitted:
+        """Makes `count` weak classifiers of public random subsets of reports, all at once.
+
+        A different `stream` draws different subsets.
+        """
+
+        def fitted(task: Task, reports: FloatArray) -> Summary:
+            if len(reports) == 0:  # nobody answered: members that say nothing
+                nothing = np.zeros((count, self._plan.encoder.n_features))
+                return {"intercept": nothing[:, 0], "coefficients": nothing}
+            size = min(self._design.member_size, len(reports))
+            chosen = public_members(
+                seed=self._plan.seed,
+                phase=_MEMBERS_STREAM + stream,
+                members=count,
+                size=size,
+                among=len(reports),
+            )
+            features, labels = reports[:, :-1][chosen], reports[:, -1][chosen]
+            models = self._learner.fit(features, labels, gram=self._gram)
+            spread = self._design.boundary_spread
+            shrunk = intercept_shrinkage(self._variance, size=size, spread=spread)
+            intercept = shrunk * np.asarray(models.intercept)
+            return {"intercept": intercept, "coefficients": np.asarray(models.coefficients)}
+
+        return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class _Jury:
+    """People judge members in turn, others the classifier made of them.
+
+    Attributes:
+        design: says from where on a member counts.
+        plan: of the study.
+        epsilon: of a verdict.
+        halves: label numbers that each member tells from the others, shape (B, h).
+    """
+
+    design: JudgedDesign
+    plan: StudyPlan
+    epsilon: float
+    halves: IntArray
+
+    def phases(self, members: Candidates, judging: Step, checking: Step) -> Study:
+        """Verdicts on the members, then on the result."""
+        verdicts = yield self.phase(
+            members, judging.people, lambda: self.result(members), then=[checking]
+        )
+        judged = Candidates(members.intercept, members.coefficients, **verdicts)
+        known = self.result(judged)
+
+        def tasks(start: int, people: int) -> Task:
+            return self.plan.ask("evaluation", people, **known.model.rows(people))
+
+        def count(task: Task, reply: FloatArray) -> Summary:
+            return {"total": reply[:, 0].sum(), "people": np.array(len(reply))}
+
+        found = yield Phase("check", checking.people, tasks, count, lambda: known)
+        total, people = float(found["total"]), int(found["people"])
+        if not people:
+            return known
+        # Unbiased, because these people judged nothing before.
+        right = accuracy_estimate(total=total, people=people, epsilon=self.epsilon)
+        return Result(known.model, replace(known.findings, error=right.complement()))
+
+    def phase(
+        self, members: Candidates, people: int, so_far: _SoFar, then: Sequence[Step] = ()
+    ) -> Phase:
+        """Verdicts on members in turn: sums of ±1, and how many."""
+
+        def tasks(start: int, people: int) -> Task:
+            asked = members.rows(start, people)
+            return self.plan.ask("member", people, **asked, positive=self.halves[asked["member"]])
+
+        def count(task: MemberTask, reply: FloatArray) -> Summary:
+            size = len(members)
+            return {
+                "totals": np.bincount(task.member, reply[:, 0], size).astype(np.float64),
+                "people": np.bincount(task.member, minlength=size).astype(np.float64),
+            }
+
+        return Phase("evaluate", people, tasks, count, so_far, then=then)
+
+    def judgement(self, members: Candidates) -> Judgement:
+        """What the verdicts so far say about the members."""
+        design = self.design
+        return members.judged(
+            epsilon=self.epsilon, cutoff=design.cutoff, strictness=design.strictness
+        )
+
+    def result(self, members: Candidates | None) -> Result:
+        """The classifier made of the members, if there are any."""
+        plan, found = self.plan, MRMAFindings(classes=self.plan.classes)
+        if members is None:
+            return Result(unknown_model(plan), found)
+        judgement, sides = self.judgement(members), None
+        if plan.n_classes > 2:
+            sides = signs(self.halves[: len(members)], plan.n_classes)
+        model = classifier(members, judgement, plan=plan, sides=sides)
+        return Result(model, replace(found, candidates=members, judgement=judgement))
+
+
+def _label_1(members: int) -> IntArray:
+    """Of two classes, every member tells label 1 from the other."""
+    return np.ones((members, 1), dtype=np.int64)
+
+
+def _shared(number: int, parts: int) -> list[int]:
+    """Sizes of groups that differ by at most one."""
+    return [number // parts + (part < number % parts) for part in range(parts)]

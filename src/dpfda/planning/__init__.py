@@ -1,0 +1,15 @@
+"""Before anybody is asked: what error a study will have, or how many people or which ε it needs."""
+
+from typing import TYPE_CHECKING
+
+from dpfda._lazy import lazily
+
+if TYPE_CHECKING:
+    from dpfda.planning.forecast import forecast as forecast
+else:
+    __getattr__, __dir__, __all__ = lazily(
+        __name__,
+        {
+            "forecast": "dpfda.planning.forecast",
+        },
+    )

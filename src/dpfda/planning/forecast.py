@@ -1,0 +1,248 @@
+"""What a study will be worth before anybody is asked: whole studies, on public people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpfda import _validate
+from dpfda.errors import InvalidParameter
+from dpfda.local.recipe import plan_study
+from dpfda.local.study.moments import effective_people
+from dpfda.mechanisms.question_response import effective_answers
+from dpfda.planning import numbers, world
+from dpfda.planning.separation import expected_by_theory
+from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.planning.trials import Expected, Planned, Trials
+from dpfda.planning.variations import EPSILONS, PEOPLE, by_epsilon, by_people, detectable, reached
+from dpfda.planning.variations import second as second_study
+from dpfda.protocol.plan import Label, StudyPlan
+
+ALSO = ("epsilons", "people", "second", "difference")
+"""What else can be simulated: other ε, other numbers of people, a second study, and smaller
+differences between the classes."""
+
+_STEPS = {"epsilons": len(EPSILONS), "people": 6, "second": 2, "difference": 6}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What was found; `dpfda.planning.words` and `page` show it.
+
+    Attributes:
+        plan: the study.
+        expected: its error.
+        guessing: the error of always naming the most frequent class; of numbers, that of their
+            mean as people would tell it privately.
+        non_private: the error of a model that sees everything.
+        effective: how many people who answer without noise all of them are worth.
+        by_epsilon: the same people at other ε; empty where it was not asked for.
+        by_people: other numbers of people; likewise.
+        second: what a second study would add, of as many other people or of the same again.
+        sought: what was left open: ``error``, ``n_people`` or ``epsilon``.
+        interval: of what was sought. Of an error where nine of ten studies lie, of the others where
+            nine of ten repetitions of the search would end.
+        detectable: the largest error without privacy at which four of five such studies are still
+            better than guessing, and the distance of normal classes, or the correlation of a
+            number with its prediction, that goes with it; None where it was not asked for, or where
+            four of five find nothing whatever.
+        also: what was asked for beside the error, of `ALSO`.
+        theory: the error by `expected_by_theory`, where it applies.
+        basis: what people were drawn from.
+    """
+
+    plan: StudyPlan
+    expected: Expected
+    guessing: float
+    non_private: float
+    effective: float
+    by_epsilon: tuple[Expected, ...] = ()
+    by_people: tuple[Expected, ...] = ()
+    second: tuple[tuple[str, Expected], ...] = ()
+    sought: str
+    interval: tuple[float, float]
+    detectable: tuple[float, float] | None = None
+    also: tuple[str, ...] = ()
+    theory: float | None = None
+    basis: str
+
+
+def forecast(
+    n_people: int | StudyPlan | None = None,
+    epsilon: float | None = None,
+    *,
+    classes: Sequence[Label] | None = None,
+    error: float | None = None,
+    family: str | None = None,
+    typical: Any = None,
+    sample: Any = None,
+    non_private_error: float | None = None,
+    class_shares: Any = None,
+    studies: int = 40,
+    also: Collection[str] = ALSO,
+    most: int = 20_000,
+    sweep: Sweep = ALONE,
+    tell: Callable[[float], None] | None = None,
+    **facts: Any,
+) -> Forecast:
+    """The error of the study that `plan_study` makes of the facts, or what it takes to reach one.
+
+    Of people, ε and error two are given, and the third is found. With `target_range` a number is
+    predicted: then errors are mean squared ones in units of its variance, and its mean leaves 1.
+
+    Args:
+        n_people: how many take part. Or a whole plan, such as one that was read from a file: then
+            no facts are needed, and other ε and numbers of people are tried with its own design.
+        epsilon: what each of them spends, once.
+        classes: the labels.
+        error: the error to reach, where people or ε is left out.
+        family: what curves look like (``smooth``, ``rough``, ``spectra``), or ``table``.
+        typical: with a family of curves, a *public* curve of each class, such as published means:
+            (X, y) or (X, y, grid_points). Where classes differ then need not be guessed.
+        sample: instead, *public* people: (X, y) or (X, y, grid_points), a hundred rows or more.
+            It says most.
+        non_private_error: what a classifier without privacy is expected to err, or which part of
+            the variance of a number a regression leaves. Needed with a family; makes the forecast
+            from a sample better.
+        class_shares: how frequent each class will be, in the order of the sorted labels (of two,
+            that of the last is enough); by default `class_share`, as in the sample, or equally.
+        studies: how many are simulated for each figure.
+        also: what to simulate beside the error, of ``epsilons``, ``people``, ``second`` and
+            ``difference``; by default all of it.
+        most: people in a simulated study; a larger one is replaced by one that learns as much.
+        sweep: where studies are simulated, and what is kept of them, so that a forecast which was
+            ended goes on: `dpfda.planning.sweep.Sweep`. By default here, and nothing.
+        tell: called with the share of the work that is done.
+        facts: what else `plan_study` takes.
+
+    Privacy:
+        Nobody's data are touched and nobody is charged: all that is used here is public.
+
+    Examples:
+        >>> plan = plan_study(300, 0.2, value_range=(-1, 1), classes=("no", "yes"))
+        >>> found = forecast(plan, non_private_error=0.1, studies=4, also=())
+        >>> round(found.effective), found.guessing, found.non_private
+        (3, 0.5, 0.1)
+    """
+    _validate.whole("studies", studies, least=2, most=10_000)
+    for name in also:
+        _validate.one_of("also", name, ALSO)
+    size: int | None
+    if isinstance(n_people, StudyPlan):
+        rest = {"epsilon": epsilon, "error": error, "classes": classes, **facts}
+        plan, planned, sought = n_people, _with_design_of(n_people, rest), "error"
+        size, class_share = plan.n_people, plan.design.get("class_share")
+    else:
+        sought, first = _left_open(n_people, epsilon, error)
+        planned = _by_recipe(classes, facts)
+        plan = planned(*first)
+        size, class_share = n_people, facts.get("class_share")
+    if sample is not None:
+        _leave_out("with a sample", family=family, typical=typical)
+    if plan.target_range is not None:
+        _leave_out("with target_range", class_shares=class_shares, typical=typical)
+        limit = {"non_private_error": non_private_error}
+        if sample is None:
+            place = numbers.numbers_made_up(plan, family, **limit)
+        else:
+            place = numbers.numbers_redrawn(plan, sample, **limit)
+    else:
+        shares = world.class_shares(class_shares, stated=class_share, classes=plan.n_classes)
+        known: dict[str, Any] = {"shares": shares, "non_private_error": non_private_error}
+        if sample is None:
+            place = world.made_up(plan, family, typical=typical, **known)
+        else:
+            place = world.redrawn(plan, sample, **known)
+    steps = 1 + len(PEOPLE) * (error is not None) + sum(_STEPS[name] for name in also)
+    supposed = (family, typical, sample, non_private_error, class_shares, studies, most)
+    own = sweep.of(plan.hash, classes, facts, supposed)
+    told = _share_of(steps, tell)
+    trials = Trials(place, planned, studies=studies, most=most, sweep=own, tell=told)
+    people, price, interval = plan.n_people, plan.epsilon, None
+    if error is not None:
+        people, price, interval = reached(trials, size, epsilon, error)
+    expected = trials.expected(people, price)
+    here = planned(people, price)
+    effective = (effective_people if place.numbers else effective_answers)(people, price)
+    found = Forecast(
+        plan=here,
+        expected=expected,
+        guessing=trials.guessing(people, price),
+        non_private=place.limit,
+        effective=min(effective, people),
+        by_epsilon=by_epsilon(trials, people, price) if "epsilons" in also else (),
+        by_people=by_people(trials, people, price) if "people" in also else (),
+        second=second_study(trials, people, price) if "second" in also else (),
+        sought=sought,
+        interval=interval or (expected.low, expected.high),
+        detectable=detectable(trials, people, price) if "difference" in also else None,
+        also=tuple(also),
+        theory=_theory(here, place, effective),
+        basis=place.basis,
+    )
+    if tell is not None:
+        tell(1.0)
+    return found
+
+
+def _left_open(
+    n_people: int | None, epsilon: float | None, error: float | None
+) -> tuple[str, tuple[int, float]]:
+    """Which of the three is to be found, and people and ε of a plan to begin with."""
+    given = {"n_people": n_people, "epsilon": epsilon, "error": error}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) != 1:
+        raise InvalidParameter("n_people, epsilon and error", "two of the three", given)
+    return missing[0], (1000 if n_people is None else n_people, 1.0 if epsilon is None else epsilon)
+
+
+def _leave_out(why: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidParameter(name, f"left out {why}", "given")
+
+
+def _by_recipe(classes: Sequence[Label] | None, facts: dict[str, Any]) -> Planned:
+    if classes is None and facts.get("target_range") is None:
+        rule = "given: the labels (or target_range for a number, or a whole plan)"
+        raise InvalidParameter("classes", rule, None)
+
+    def planned(people: int, epsilon: float) -> StudyPlan:
+        return plan_study(people, epsilon, classes=classes, **facts)
+
+    return planned
+
+
+def _with_design_of(plan: StudyPlan, rest: dict[str, Any]) -> Planned:
+    """The same plan for other people and ε: it says everything, so the rest must be left out."""
+    for name, value in rest.items():
+        if value is not None:
+            raise InvalidParameter(name, "left out: the plan says it", value)
+
+    def planned(people: int, epsilon: float) -> StudyPlan:
+        return replace(plan, n_people=people, epsilon=epsilon)
+
+    return planned
+
+
+def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[float], None]:
+    """From the number of simulations that are done to the share of the work."""
+
+    def done(simulations: float) -> None:
+        if tell is not None:
+            tell(min(0.99, simulations / steps))
+
+    return done
+
+
+def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | None:
+    """Of two classes that are both hidden: the formula is about reports of one answer each."""
+    if plan.n_classes != 2 or plan.protects == "labels" or plan.design.get("spread_differs"):
+        return None
+    return expected_by_theory(
+        place.limit,
+        float(place.shares[1]),
+        effective=effective,
+        dimension=plan.encoder.n_features,
+    )

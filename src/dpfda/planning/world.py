@@ -1,0 +1,212 @@
+"""What is supposed of the people of a study: made up by a family, or redrawn from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.planning.families import FAMILIES, Curves, Known, Population, Tables
+from dpfda.planning.sample import Pilot, public_labels
+from dpfda.planning.separation import distance_of, set_apart, set_wide
+from dpfda.protocol.plan import StudyPlan
+
+_TRIED = 3  # populations around typical curves for each that is kept: those of a usual width
+
+Rows = tuple[FloatArray, IntArray]
+
+
+class Source(Protocol):
+    """Whatever people come from."""
+
+    def people(self, n: int, seed: Any) -> Rows:
+        """Encoded features and label numbers of people who are asked."""
+
+    def others(self, n: int, seed: Any) -> Rows:
+        """Those of people who are not."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class World:
+    """Populations to run studies on, and the two errors that every study lies between.
+
+    Attributes:
+        shares: how frequent each class is.
+        limit: the error of a classifier without privacy.
+        basis: what people are drawn from, in words.
+        populations: so many of them, whose classes are so far apart as this limit says.
+        told: the error to tell for the error of a simulated study.
+        doubt: standard error of any share that is read off the sample; 0 for a family.
+    """
+
+    shares: FloatArray
+    limit: float
+    basis: str
+    populations: Callable[[int, float], Sequence[Source]]
+    told: Callable[[FloatArray], FloatArray] = lambda errors: errors
+    doubt: float = 0.0
+
+    numbers: ClassVar[bool] = False
+    """Whether people hold numbers instead of labels."""
+    most: ClassVar[float] = 1.0
+    """The largest error."""
+
+    @property
+    def guessing(self) -> float:
+        """The error of always naming the most frequent class."""
+        return 1 - float(self.shares.max())
+
+    def guess(self, rows: Rows, others: Rows, *, epsilon: float, seed: int) -> float:
+        """The error of whoever learns no more than that from these people."""
+        return self.guessing
+
+    def judged(self, model: Any, others: Rows) -> float:
+        """The error of a finished study on other people."""
+        tested, truth = others
+        return float(np.mean(model.decide(tested) != truth))
+
+    def distance(self, error: float) -> float:
+        """How many standard deviations apart normal classes of this error are."""
+        return distance_of(error, float(self.shares[-1]))
+
+
+def family_for(plan: StudyPlan, family: str | None) -> tuple[str, Curves | Tables]:
+    """The family by its name, or the usual one for curves or tables."""
+    curves = plan.encoder.basis.functional
+    kind = _validate.one_of("family", family or ("smooth" if curves else "table"), FAMILIES)
+    generator = FAMILIES[kind]
+    if isinstance(generator, Tables) == curves:
+        fitting = [name for name, one in FAMILIES.items() if isinstance(one, Tables) != curves]
+        raise InvalidParameter("family", f"one of {', '.join(fitting)} for these ranges", family)
+    return kind, generator
+
+
+def is_loose(plan: StudyPlan, typical: Any) -> bool:
+    """Whether people may lie anywhere in their public range: unless something says where."""
+    return typical is None and not plan.design.get("center_known")
+
+
+def made_up(
+    plan: StudyPlan,
+    family: str | None,
+    *,
+    shares: FloatArray | None,
+    non_private_error: float | None,
+    typical: Any = None,
+) -> World:
+    """People of a family, as far apart as the user expects."""
+    kind, generator = family_for(plan, family)
+    if non_private_error is None:
+        rule = "given: the error you expect of a classifier without privacy (or pass a sample)"
+        raise InvalidParameter("non_private_error", rule, None)
+    if shares is None:
+        shares = np.full(plan.n_classes, 1 / plan.n_classes)
+    known = Known(
+        encoder=plan.encoder,
+        shares=shares,
+        center_known=bool(plan.design.get("center_known")),
+        anywhere=is_loose(plan, typical),
+        spread_differs=bool(plan.design.get("spread_differs")),
+        typical=None if typical is None else _typical(plan, typical),
+    )
+
+    def member(number: int) -> Population:
+        return generator.population(known, np.random.default_rng([number, 2]))
+
+    def populations(count: int, error: float) -> Sequence[Source]:
+        if known.typical is None:
+            return [set_apart(member(number), error, [number, 3]) for number in range(count)]
+        tried = [set_wide(member(number), error, [number, 3]) for number in range(_TRIED * count)]
+        return [one for one, _ in sorted(tried, key=lambda pair: abs(np.log(pair[1])))[:count]]
+
+    basis = "a family of tables" if kind == "table" else f"the family of curves {kind!r}"
+    if known.spread_differs:
+        basis += " whose classes differ in spread"
+    return World(
+        shares=shares,
+        limit=_below(non_private_error, shares),
+        basis=basis if typical is None else f"{basis} around typical ones",
+        populations=populations,
+    )
+
+
+def _typical(plan: StudyPlan, rows: Any) -> FloatArray:
+    """Coefficients of the typical curve of each class: of several rows, their mean."""
+    if not plan.encoder.basis.functional:
+        # Tried on five tables: forecasts were no better.
+        raise InvalidParameter("typical", "left out for tables: a family says as much", "rows")
+    X, y, *grid = rows
+    plan.encoder.check_grid(X, grid[0] if grid else None)
+    z = plan.encoder.coefficients(X, grid[0] if grid else None)
+    labels = public_labels("typical", plan, y, rows=len(z), least=1)
+    return np.stack([z[labels == one].mean(axis=0) for one in range(plan.n_classes)])
+
+
+def redrawn(
+    plan: StudyPlan, sample: Any, *, shares: FloatArray | None, non_private_error: float | None
+) -> World:
+    """People of a public sample.
+
+    A hundred rows say how quickly a study comes near what is possible, but not what is possible:
+    where the user knows better, studies keep the same share of what there is to gain.
+    """
+    X, y, *grid = sample
+    pilot = Pilot.of(plan, X, y, shares=shares, grid_points=grid[0] if grid else None)
+    shares = pilot.shares
+    guessing = 1 - float(shares.max())
+    found = min(pilot.non_private_error(), guessing - 0.01)
+    limit = found if non_private_error is None else _below(non_private_error, shares)
+    gain = (guessing - limit) / (guessing - found)
+
+    def told(errors: FloatArray) -> FloatArray:
+        return np.where(errors < guessing, guessing - gain * (guessing - errors), errors)
+
+    def populations(count: int, error: float) -> Sequence[Source]:
+        seen = guessing - (guessing - error) / gain  # before it is told
+        # Rows of anybody are as likely to be wrong as two people are of different classes.
+        blurred = (seen - found) / (1 - float(shares @ shares) - found)
+        return pilot.parts(count, blurred=min(max(blurred, 0.0), 1.0))
+
+    rows = len(pilot.labels)
+    return World(
+        shares=shares,
+        limit=limit,
+        basis=f"a public sample of {rows} rows",
+        populations=populations,
+        told=told,
+        doubt=float(np.sqrt(guessing * (1 - guessing) / rows)),
+    )
+
+
+def class_shares(given: Any, *, stated: float | None, classes: int) -> FloatArray | None:
+    """One share a class; of two classes, that of the last one may stand alone.
+
+    Args:
+        given: for the forecast.
+        stated: in the plan, where the share of two classes is public.
+        classes: how many there are.
+    """
+    if given is None and stated is None:
+        return None
+    given = stated if given is None else given
+    values = [given] if isinstance(given, (int, float)) else list(given)
+    values = [_validate.fraction("class_shares", value) for value in values]
+    values = [1 - values[0], *values] if len(values) == 1 and classes == 2 else values
+    if len(values) != classes or abs(sum(values) - 1) > 1e-6:
+        raise InvalidParameter("class_shares", f"{classes} shares that add up to 1", given)
+    if stated is not None and abs(values[-1] - stated) > 1e-6:
+        raise InvalidParameter("class_shares", f"as class_share says ({stated:g})", given)
+    return np.asarray(values) / sum(values)
+
+
+def _below(error: float, shares: FloatArray) -> float:
+    limit = _validate.fraction("non_private_error", error)
+    guessing = 1 - float(shares.max())
+    if limit >= guessing:
+        raise InvalidParameter("non_private_error", f"below guessing ({guessing:.3g})", limit)
+    return limit

@@ -1,0 +1,209 @@
+"""One JSON form for everything that may be shown to anyone: models, releases, regressions.
+
+    {"format": 1, "kind": "release", "guarantee": {"epsilon": 1.0, ...},
+     "verdict": {"kind": "noise", "sentences": [...]}, ... what the kind holds}
+
+A class says in `Body` which fields its documents have; what does not fit is refused by the field's
+name. `schema` is the JSON Schema of all kinds.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
+
+from dpfda._registry import Portable, plain
+from dpfda.errors import InvalidData
+from dpfda.privacy.deployment import Deployment
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.report import Contents, Report, Verdict
+
+HOMES = {
+    "curve model": "dpfda.protocol.model:CurveModel",
+    "curve regression": "dpfda.protocol.curve_regression:CurveRegression",
+    "moments": "dpfda.central.moments.curve_moments:CurveMoments",
+    "regression": "dpfda.central.regression.model:RegressionModel",
+    "release": "dpfda.central.release:Release",
+    "row model": "dpfda.local.boosting.model:RowModel",
+}
+"""Every kind of document, and the class that reads it."""
+
+
+class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What all documents have; the verdict is for readers, and computed anew from the others."""
+
+    format: Literal[1] = 1
+    kind: str
+    guarantee: Guarantee
+    verdict: Verdict = Verdict(kind="unclear")
+
+
+_HEAD = {"format", "kind", "verdict"}
+
+
+class Documented(Portable, ABC):
+    """Something public that can be saved and loaded again."""
+
+    kind: ClassVar[str]
+    body: ClassVar[type[Body]]
+    guarantee: Guarantee
+
+    def _fields(self) -> dict[str, Any]:
+        """What the body has beside kind and guarantee: by default what the object has."""
+        return {name: part for name, part in super().to_dict().items() if name != "guarantee"}
+
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> Self:
+        """The object that the fields of a checked body describe."""
+        return cls(**body)
+
+    @abstractmethod
+    def _deployment(self) -> Deployment:
+        """The public facts that stand beside it."""
+
+    def method_paragraph(self) -> str:
+        """What was done and what is promised, to paste into a paper; with sources."""
+        return self._deployment().paragraph()
+
+    def deployment_record(
+        self, *, curator: str, data: str, date: str, **more: Any
+    ) -> dict[str, Any]:
+        """An entry for a public registry of deployments, of plain values; see `Deployment.record`.
+
+        Args:
+            curator: who holds the data and answers for the release.
+            data: whose data they are and what they say.
+            date: day of publication, as 2026-01-31.
+            more: `purpose`, `contact`, and the `ledger` that says what else was released.
+        """
+        return self._deployment().record(curator=curator, data=data, date=date, **more)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether it shows more than noise, in one word and in sentences; free."""
+        return self._judged()
+
+    @abstractmethod
+    def _judged(self) -> Verdict:
+        """The judge of this kind of result: public numbers alone count."""
+
+    @abstractmethod
+    def _contents(self) -> Contents:
+        """What a report shows of it."""
+
+    def report(self, *, contents: Contents | None = None, **more: Any) -> Report:
+        """Everything public about it on one page: ``report().write("report.html")``.
+
+        Args:
+            contents: what to show instead of what this document shows by itself.
+            more: `title`, `ledger`, and what a record is told: see `Report.of`.
+        """
+        return Report.of(self._deployment(), contents or self._contents(), **more)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as plain values."""
+        head = {"format": 1, "kind": self.kind, "guarantee": self.guarantee.to_dict()}
+        head["verdict"] = msgspec.to_builtins(self.verdict)
+        return head | {name: plain(value) for name, value in self._fields().items()}
+
+    def to_json(self, *, indent: int = 0) -> str:
+        """The document as text."""
+        text = msgspec.json.encode(self.to_dict())
+        return (msgspec.json.format(text, indent=indent) if indent else text).decode()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document, whole or not at all; `dpfda.load` reads it."""
+        target, text = Path(os.path.realpath(path)), self.to_json(indent=2)
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a device or a pipe stays what it is
+            return
+        part = target.with_name(f".{target.name}.part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        return cls._decoded(lambda: msgspec.convert(data, cls.body))
+
+    @classmethod
+    def from_json(cls, document: bytes | str) -> Self:
+        """Rebuild from `to_json`."""
+        return cls._decoded(lambda: msgspec.json.decode(document, type=cls.body))
+
+    @classmethod
+    def _decoded(cls, decode: Any) -> Self:
+        try:
+            body = decode()
+            if body.kind != cls.kind:
+                raise msgspec.ValidationError(f"another kind, {body.kind!r} - at `$.kind`")
+            parts = {name: getattr(body, name) for name in body.__struct_fields__}
+            return cls._from_body({name: parts[name] for name in parts if name not in _HEAD})
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidData("document", f"that of a {cls.kind}", str(error)) from None
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Whatever `save` has written: a model, a release or a regression, with its guarantee.
+
+    Examples:
+        >>> from tempfile import mkdtemp
+        >>> from dpfda.curves import CurveEncoder
+        >>> from dpfda.protocol.model import CurveModel
+        >>> model = CurveModel.linear(
+        ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
+        ...     classes=("low", "high"),
+        ...     intercept=[0.0], coefficients=[[1.0, 1.0]], guarantee=Guarantee(epsilon=1.0),
+        ... )
+        >>> path = Path(mkdtemp()) / "model.json"
+        >>> model.save(path)
+        >>> load(path).predict([[0.5, 0.2]]).tolist()
+        ['high']
+    """
+    return read(Path(path).read_bytes(), name=Path(path).name)
+
+
+def read(document: bytes, *, name: str = "document") -> Any:
+    """The object that a document describes."""
+    try:
+        kind = msgspec.json.decode(document, type=_Head).kind
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidData(name, "JSON that dpfda has written", str(error)) from None
+    if kind not in HOMES:
+        raise InvalidData(name, f"of a kind among {', '.join(HOMES)}", f"{kind!r}")
+    return _home(kind).from_json(document)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of every kind of document.
+
+    Examples:
+        >>> sorted(schema())
+        ['$defs', 'anyOf']
+    """
+    kinds = [_home(kind) for kind in HOMES]
+    found, parts = msgspec.json.schema_components([home.body for home in kinds])
+    for home in kinds:
+        parts[home.body.__name__]["properties"]["kind"] = {"const": home.kind}
+    return {"anyOf": list(found), "$defs": parts}
+
+
+class _Head(msgspec.Struct):
+    format: Literal[1]
+    kind: str
+
+
+def _home(kind: str) -> type[Documented]:
+    module, _, name = HOMES[kind].partition(":")
+    found: type[Documented] = getattr(import_module(module), name)
+    return found

@@ -1,0 +1,107 @@
+"""A site's guard: everything that arrives passes here, and nothing else leaves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from dpfda.errors import DpfdaError, ProtocolError, printable
+from dpfda.protocol.secure_sum import Identity
+from dpfda.sites.journal import Journal
+from dpfda.sites.messages import ASKED, Agreement, Envelope, Reply, decode, encode
+from dpfda.sites.plan import Plan
+from dpfda.sites.shared import Part
+
+Approve = Callable[[str], bool]
+"""Shows a person what would be answered; whether it may be."""
+
+
+class Guard:
+    """One site in one plan: reads messages as data, lets its part answer the plan's steps, logs.
+
+    In this order, for each question: is it a message of the plan that this site signed → is it what
+    the plan allows here (the part's own rule) → does a person agree, where one is to be asked → the
+    part's price and ledger → noise once, on disk → the log → only then the reply.
+
+    Privacy:
+        That of the part. Whatever the coordinator sends, it gets what the plan's questions are
+        answered with under the plan's price, each with one noise, or a refusal that names a rule
+        and no value.
+
+    Args:
+        plan: what this site signed.
+        part: what it holds, and how it answers.
+        identity: its lasting key.
+        journal: where it is written what was asked and what leaves.
+        approve: asks a person before a new question is answered; None: nobody is asked.
+
+    Attributes:
+        over: whether the coordinator said that it has its result. Nothing follows from it but that
+            a process may stop waiting.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        part: Part,
+        *,
+        identity: Identity,
+        journal: Journal,
+        approve: Approve | None = None,
+    ) -> None:
+        if part.rows != plan.card(part.name).rows:
+            raise ProtocolError(
+                f"the plan counts on {plan.card(part.name).rows} rows of this site, "
+                f"and there are {part.rows}"
+            )
+        self.plan, self.part, self.journal = plan, part, journal
+        self._identity, self._approve = identity, approve
+        self.over = False
+        self._replies: dict[bytes, bytes] = {}  # to this question: networks deliver twice
+
+    def handle(self, content: bytes) -> bytes:
+        """The reply to a message, or why there is none; delivered twice, the same bytes again."""
+        mark, step = hashlib.sha256(content).digest(), "message"
+        if mark in self._replies:
+            return self._replies[mark]
+        try:
+            envelope: Envelope = decode(content, Envelope)
+            step = envelope.step if envelope.step in ASKED else step
+            body = self._answered(envelope)
+            signature = self._identity.sign(self.plan.replied(content, body))
+            reply = encode(Reply(body=body, signature=signature))
+        except Exception as error:  # whatever it is: nothing leaves, and no value is told
+            reason = str(error) if isinstance(error, DpfdaError) else "this cannot be computed"
+            self.journal.write("refused", f"{step}: {reason}")
+            return encode(Reply(refused=printable(reason)))
+        if step == self.part.steps[0]:
+            self._replies.clear()
+        self._replies[mark] = reply
+        return reply
+
+    def _answered(self, envelope: Envelope) -> bytes:
+        step = envelope.step
+        if envelope.plan != self.plan.digest:
+            raise ProtocolError("this site did not sign the plan that the message belongs to")
+        if step not in ("agree", "over", *self.part.steps):
+            raise ProtocolError("the plan has no such step")
+        message = decode(envelope.body, ASKED[step])
+        if step in ("agree", "over"):
+            self.over = self.over or step == "over"
+            signature = self._identity.sign(self.plan.agreement)
+            reply: Any = Agreement(site=self.part.name, signature=signature)
+            words = "signature on the plan"
+        else:
+            reply = self.part.answer(step, message, self._allow)
+            words = self.part.described(step, reply)
+        left = encode(reply)
+        mark = hashlib.sha256(left).hexdigest()
+        self.journal.write("leaves", f"{step}: {words} ({mark})")
+        return left
+
+    def _allow(self, text: str) -> None:
+        """Write down what is asked, and ask a person."""
+        self.journal.write("asked", text)
+        if self._approve is not None and not self._approve(text):
+            raise ProtocolError(f"nobody at this site agreed to {text.partition(':')[0]}")

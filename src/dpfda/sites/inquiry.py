@@ -1,0 +1,143 @@
+"""What sites agree to be asked: an estimator by name, public parameters, the form of a table.
+
+It travels as JSON and holds no row. Everybody makes the same conversation of it:
+
+    Inquiry ── coordinator: `conversation` ──> queries ──> sites: `records` ──> masked sums
+                    └──────────────── `conclude`: a fitted estimator <──────────────┘
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._registry import Portable, plain
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.from_files import Frame
+from dpfda.estimators.sum_estimator import Carried
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.canonical import canonical
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.holder import Exchange
+from dpfda.protocol.query import Records
+
+_OWN = {"ledger", "random_state"}  # of whoever holds rows or draws noise: no part of what is agreed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inquiry(Portable):
+    """One fit among sites, in public words.
+
+    Attributes:
+        estimator: its public name: ``PrivateMean``, ``PrivateLinearRegression``, ...
+        parameters: its public parameters, plain values only (a mechanism by its name).
+        rows: how many there are at all sites together.
+        columns: of X, by name; of curves, one a point.
+        grid_points: of curves, where X (or y, for function-on-scalar) are curves.
+
+    Examples:
+        >>> inquiry = Inquiry(
+        ...     estimator="PrivateMean", rows=3000, columns=("1", "2", "3"),
+        ...     parameters={"epsilon": 1.0, "delta": 1e-6, "value_range": [0, 2]},
+        ... )
+        >>> inquiry.conversation.name, len(inquiry.records(np.ones((5, 3)))[0])
+        ('mean', 5)
+    """
+
+    estimator: str
+    parameters: Mapping[str, Any]
+    rows: int
+    columns: tuple[str, ...]
+    grid_points: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _validate.whole("rows", self.rows, least=2)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "parameters", dict(self.parameters))
+        if self.grid_points is not None:
+            object.__setattr__(self, "grid_points", tuple(self.grid_points))
+        for name, value in self.parameters.items():
+            if name in _OWN:
+                raise InvalidParameter(name, "left out: it is everybody's own", type(value))
+        _ = self.digest  # which only plain values have
+        _ = self.conversation
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its canonical JSON: what sites sign."""
+        return hashlib.sha256(canonical(plain(self.to_dict()))).hexdigest()
+
+    @cached_property
+    def model(self) -> Carried:
+        """The estimator, told the form of rows, with no row in it."""
+        kind = _class(self.estimator)
+        for name in self.parameters:
+            if name not in kind().get_params():
+                raise InvalidParameter(name, f"a parameter of {self.estimator}", "it")
+        return kind(**self.parameters)
+
+    @cached_property
+    def conversation(self) -> Conversation[Any]:
+        """What is asked."""
+        return self.model._asks(self._form, rows=self.rows).among_sites()
+
+    def records(self, X: Any, y: Any = None) -> Records:
+        """A site's own rows as the questions need them; they stay where this is called."""
+        conversation = self.conversation  # made first: it tells the estimator the form of rows
+        chunk = self.model._chunk(self._columns(X), y, grid_points=self._points)
+        return self.model._held(conversation, chunk)
+
+    def conclude(
+        self, result: Any, *, transcript: Sequence[Exchange], guarantee: Guarantee
+    ) -> Carried:
+        """The fitted estimator, from a public result."""
+        return self.model._concluded(
+            self.conversation, self._form, result, transcript=transcript, guarantee=guarantee
+        )
+
+    @cached_property
+    def _form(self) -> Any:
+        """That of two rows of zeros."""
+        X = self._columns(Frame({name: np.zeros(2) for name in self.columns}))
+        return self.model._form(X, self._target(), grid_points=self._points)
+
+    def _columns(self, X: Any) -> Any:
+        """Of a table with names, the columns that were agreed on, in their order."""
+        if not hasattr(X, "columns"):
+            return X
+        for name in self.columns:
+            if name not in X.columns:
+                raise InvalidData("X", f"a table with the column {name!r}")
+        table = Frame({name: np.asarray(X[name]) for name in self.columns})
+        named = isinstance(self.parameters.get("feature_ranges"), Mapping)
+        return table if named else np.column_stack(list(table.values()))
+
+    def _target(self) -> Any:
+        """Two targets that any site might have."""
+        names = self.model._names_of_y()
+        if names is not None:
+            return np.array([names[0]] * 2)
+        if "feature_ranges" in self.parameters and self._points is not None:
+            return np.zeros((2, len(self._points)))  # curves: function-on-scalar
+        return np.zeros(2)
+
+    @property
+    def _points(self) -> FloatArray | None:
+        return None if self.grid_points is None else np.array(self.grid_points)
+
+
+def _class(name: str) -> type[Carried]:
+    """The estimator of that public name."""
+    package = import_module("dpfda")
+    found = getattr(package, name) if name in package.__all__ else None
+    if not (isinstance(found, type) and issubclass(found, Carried)):
+        raise InvalidParameter("estimator", "the name of one that works from sums", name)
+    return found

@@ -1,0 +1,124 @@
+"""What a plan may ask of sites. Each kind has three sides, and a package of its own.
+
+| package | what a site holds | what it is asked | what leaves |
+|---|---|---|---|
+| `sums` | a table, a row a person | the looks of a conversation | masked sums, opened together |
+| `owners` | a table, some rows an owner | requests of a boosting study | their noisy shares |
+| `servers` | a finished study of its people | its model, verdicts on all | sums of noisy replies |
+
+In each, `inquiry` is what is agreed on, `part` what a site does, `lead` what the coordinator does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from dpfda._registry import Registered
+from dpfda.noise import Source
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.price import Price
+from dpfda.protocol.secure_sum import Terms
+from dpfda.report.documents import Documented
+from dpfda.sites.card import Card
+
+if TYPE_CHECKING:  # these know what kinds there are, and import them
+    from dpfda.sites.coordinator import Coordinator
+    from dpfda.sites.plan import Plan
+    from dpfda.sites.site_folder import SiteFolder
+
+Holds = Literal["rows", "owners", "a study"]
+"""What a site has."""
+COUNTED: dict[Holds, str] = {"rows": "rows", "owners": "owners", "a study": "people"}
+"""What its card counts, in a word."""
+Allow = Callable[[str], None]
+"""Told in words what is asked, before anything is spent: writes it down, asks a person where one is
+to be asked, and refuses."""
+
+
+class Part(ABC):
+    """What one site does in a plan: the only thing there that touches what it holds.
+
+    Attributes:
+        steps: of the plan's messages; the first one begins a question.
+        name: the site's.
+        rows: how many records it holds, as its card says.
+    """
+
+    steps: ClassVar[tuple[str, ...]]
+    name: str
+    rows: int
+
+    @abstractmethod
+    def answer(self, step: str, message: Any, allow: Allow) -> Any:
+        """The reply to a step, or a refusal that holds no private value."""
+
+    @abstractmethod
+    def described(self, step: str, reply: Any) -> str:
+        """What leaves, as a person at the site reads it."""
+
+
+class SharedInquiry(
+    Registered,
+    ABC,
+    family="shared inquiry",
+    homes=(
+        "dpfda.sites.sums.inquiry",
+        "dpfda.sites.owners.inquiry",
+        "dpfda.sites.servers.inquiry",
+    ),
+):
+    """What all sites of a plan agree to be asked. Public, and a part of the plan's hash."""
+
+    holds: ClassVar[Holds] = "rows"
+    """What it asks about."""
+
+    masked: ClassVar[bool] = False
+    """Whether answers are hidden in a sum: then it matters how many sites collude."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """In a word or two, what is wanted in the end."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """Whose data one record is."""
+
+    @property
+    @abstractmethod
+    def most(self) -> Price:
+        """What it may cost each of them, in all."""
+
+    @property
+    @abstractmethod
+    def price(self) -> str:
+        """The same in words."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns it reads, each with the range or the categories that it takes for public."""
+
+    @abstractmethod
+    def check(self, cards: Sequence[Card]) -> None:
+        """Refuse sites that it was not made for."""
+
+    @abstractmethod
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """What it promises each site's people."""
+
+    @abstractmethod
+    def part(self, plan: Plan, folder: SiteFolder, source: Source) -> Part:
+        """That of the site with this folder."""
+
+    @abstractmethod
+    def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
+        """Ask everything; what is published in the end, by name."""
+
+    @abstractmethod
+    def progress(self, account: Path, study: str) -> list[str]:
+        """How far each question came at a site, in words."""

@@ -1,0 +1,285 @@
+"""What a site keeps on its disk: who it is, what it offers, whom it trusts, what it spent."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dpfda.curves.files import Reading, Table
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.noise import SecureSource, Source
+from dpfda.privacy import durable
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.protocol.secure_sum import Identity
+from dpfda.sites.card import Card, new_node_key, node_public
+from dpfda.sites.guard import Approve, Guard
+from dpfda.sites.journal import Journal
+from dpfda.sites.keys import kept, kept_identity, secret
+from dpfda.sites.offered import EVERY_OTHER, differences
+from dpfda.sites.plan import Plan
+from dpfda.sites.shared import Holds
+
+
+class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`site.toml`: written by ``dpfda site init``, and for people to read and change.
+
+    Attributes:
+        name: who we are.
+        data: the table; it is read here and never sent.
+        unit: whose data one row is, or all rows of an owner.
+        owner: the column that says whose a row is, where several rows are one owner's.
+        people: how many people of ours judge models, where `data` is an exported study of theirs.
+        epsilon, delta: what all studies together may ever cost.
+        ask: whether a person is asked before each question is answered.
+        colluders: plans that protect from fewer sites which pool what they know are refused.
+        ranges: the columns that may be asked about, with their public ranges or categories.
+        trust: names of those whose keys were checked, with their keys.
+        agreed: hashes of the plans that this site signed.
+    """
+
+    name: str
+    data: str
+    unit: str = "person"
+    owner: str = ""
+    people: int = 0
+    epsilon: float
+    delta: float
+    ask: Literal["never", "every question"] = "never"
+    colluders: int = 1
+    ranges: dict[str, list[float | str]]
+    trust: dict[str, str] = {}
+    agreed: list[str] = []
+
+    @property
+    def holds(self) -> Holds:
+        """What plans may ask about."""
+        if self.people:
+            return "a study"
+        return "owners" if self.owner else "rows"
+
+
+class SiteFolder:
+    """A site's folder. Restoring an old copy of it voids the promise.
+
+    Args:
+        path: of the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def begin(cls, path: Path, config: SiteConfig) -> SiteFolder:
+        """A new folder: keys, card, ledger and config; nothing is made for data that do not fit."""
+        folder = cls(path)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.name == "posix" and path.stat().st_mode & 0o022:
+            raise InvalidParameter("FOLDER", "one that nobody else may write to", str(path))
+        if folder._config_path.exists():
+            raise InvalidParameter("FOLDER", "one without a site", str(path))
+        rows = folder._counted(config)
+        FileLedger(folder.ledger_path, limit_epsilon=config.epsilon, limit_delta=config.delta)
+        node = node_public(kept(path / "node.key", new_node_key()))
+        card = Card.signed_by(folder.identity, name=config.name, node=node, rows=rows)
+        durable.keep(folder.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
+        folder._write(config)
+        return folder
+
+    @property
+    def config(self) -> SiteConfig:
+        """The config file, as it is now."""
+        if not self._config_path.exists():
+            raise InvalidParameter("FOLDER", "one that `dpfda site init` made", str(self.path))
+        try:
+            return _read(self._config_path.read_text(encoding="utf-8"))
+        except UnicodeError as error:
+            raise InvalidData("site.toml", "that of a site", str(error)) from None
+
+    @property
+    def identity(self) -> Identity:
+        """The site's lasting key."""
+        return kept_identity(self.path / "identity.key")
+
+    @property
+    def node_key(self) -> bytes:
+        """Its private key on the Flower network."""
+        return secret(self.path / "node.key")
+
+    @property
+    def card_path(self) -> Path:
+        """What others pin."""
+        return self.path / "card.json"
+
+    @property
+    def card(self) -> Card:
+        """Its own card."""
+        return msgspec.json.decode(self.card_path.read_bytes(), type=Card)
+
+    @property
+    def ledger_path(self) -> Path:
+        """The budget of all studies."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def ledger(self) -> FileLedger:
+        """What is left of it."""
+        return FileLedger(self.ledger_path)
+
+    @property
+    def journal(self) -> Journal:
+        """What was asked and what left."""
+        return Journal(self.path / "journal.txt")
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """The plans that this site signed, by their hashes."""
+        found = [Plan.load(path) for path in sorted((self.path / "plans").glob("*.json"))]
+        return {plan.digest: plan for plan in found}
+
+    def pin(self, cards: Iterable[Card]) -> None:
+        """Trust these keys from now on; a name keeps the key it had."""
+        config = self.config
+        for card in cards:
+            card.check()
+            known = config.trust.setdefault(card.name, card.key)
+            if known != card.key:
+                raise ProtocolError(
+                    f"the card of {card.name!r} holds another key than the one pinned here"
+                )
+        self._write(config)
+
+    def examine(self, plan: Plan) -> None:
+        """Refuse, naming the rule, a plan that this site cannot agree to."""
+        config, mine = self.config, self.card
+        others = [card for card in plan.body.sites if card.name != config.name]
+        for card in (plan.body.coordinator, *others):
+            if card.name not in config.trust:
+                raise ProtocolError(
+                    f"no key of {card.name!r} is pinned here: get its card, compare its "
+                    f"fingerprint ({card.fingerprint} in the plan), and name it with --trust"
+                )
+            if config.trust[card.name] != card.key:
+                raise ProtocolError(
+                    f"the plan lists another key of {card.name!r} than the one pinned here"
+                )
+        if plan.card(config.name) != mine:
+            raise ProtocolError("the plan lists another card of this site than its own")
+        if plan.inquiry.masked and plan.terms.colluders < config.colluders:
+            raise ProtocolError(
+                f"the plan protects from {plan.terms.colluders} colluding sites, this site asks "
+                f"for {config.colluders} (colluders in site.toml)"
+            )
+        if reason := differences(plan.inquiry.columns, config.ranges):
+            raise ProtocolError(f"the plan does not fit this site: {reason}")
+        if (asked := plan.inquiry.holds) != config.holds:
+            raise ProtocolError(f"the plan asks sites that hold {asked}, this one {config.holds}")
+        if (unit := plan.inquiry.unit) != config.unit:
+            raise ProtocolError(f"the plan protects each {unit}, this site each {config.unit}")
+        new = plan.digest not in config.agreed
+        if new and (reason := self.ledger.refusal(plan.inquiry.most)):
+            raise ProtocolError(f"this site cannot pay for the plan: {reason}")
+
+    def agree(self, plan: Plan) -> None:
+        """Sign a plan that was examined."""
+        self.examine(plan)
+        config, folder = self.config, self.path / "plans"
+        folder.mkdir(exist_ok=True, mode=0o700)
+        durable.keep(folder / f"{plan.digest}.json", plan.to_json())
+        signature = self.identity.sign(plan.agreement)
+        durable.keep(folder / f"{plan.digest}.signature", signature)
+        if plan.digest not in config.agreed:
+            config.agreed.append(plan.digest)
+        self._write(config)
+        self.journal.write("signed", f"plan {plan.digest} of {plan.body.coordinator.name}")
+
+    def guard(
+        self, plan: Plan, *, approve: Approve | None = None, source: Source | None = None
+    ) -> Guard:
+        """The guard of a plan that this site signed; reads the data."""
+        config = self.config
+        if plan.digest not in config.agreed:
+            raise ProtocolError(f"this site did not sign the plan {plan.digest}")
+        self.examine(plan)
+        part = plan.inquiry.part(plan, self, SecureSource() if source is None else source)
+        return Guard(plan, part, identity=self.identity, journal=self.journal, approve=approve)
+
+    def progress(self, plan: Plan) -> list[str]:
+        """How far each question of a plan came here, in words."""
+        return plan.inquiry.progress(self.account(plan), plan.digest)
+
+    def account(self, plan: Plan) -> Path:
+        """What must not be forgotten of a plan's questions."""
+        return self.path / "accounts" / plan.digest
+
+    def table(self) -> Table:
+        """The private rows."""
+        return self._table(self.config)
+
+    @property
+    def data(self) -> Path:
+        """Where they are."""
+        return self.path / self.config.data
+
+    def _table(self, config: SiteConfig) -> Table:
+        return Reading().open(self.path / config.data).table(least=1)
+
+    def _counted(self, config: SiteConfig) -> int:
+        """How many records there are; what is offered must be there."""
+        if config.people:
+            if not (self.path / config.data / "model.json").is_file():
+                raise InvalidData("--study", "an exported study", config.data)
+            return config.people
+        table = self._table(config)
+        for name in config.ranges:
+            if name not in (*table.names, EVERY_OTHER):
+                raise InvalidData("--ranges", f"about columns of {config.data}", repr(name))
+        if config.owner and config.owner not in table.names:
+            raise InvalidData("--owner", f"a column of {config.data}", repr(config.owner))
+        return len(set(table.text(config.owner))) if config.owner else len(table)
+
+    @property
+    def _config_path(self) -> Path:
+        return self.path / "site.toml"
+
+    def _write(self, config: SiteConfig) -> None:
+        written = as_toml(msgspec.to_builtins(config))
+        _ = _read(written)  # first: a site that cannot read it again is lost
+        durable.keep(self._config_path, written.encode())
+
+
+def _read(written: str) -> SiteConfig:
+    try:
+        return msgspec.convert(tomllib.loads(written), SiteConfig)
+    except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+        raise InvalidData("site.toml", "that of a site", str(error)) from None
+
+
+def as_toml(values: dict[str, Any]) -> str:
+    """Words, numbers, lists and one level of tables: what a config needs.
+
+    Examples:
+        >>> print(as_toml({"name": "north", "ranges": {"age": [18, 99]}}))
+        name = "north"
+        <BLANKLINE>
+        [ranges]
+        "age" = [18, 99]
+        <BLANKLINE>
+    """
+    plain = [f"{key} = {_toml(one)}" for key, one in values.items() if not isinstance(one, dict)]
+    tables = [
+        f"\n[{key}]\n" + "".join(f"{_toml(name)} = {_toml(one)}\n" for name, one in table.items())
+        for key, table in values.items()
+        if isinstance(table, dict)
+    ]
+    return "\n".join(plain) + "\n" + "".join(tables)
+
+
+def _toml(value: Any) -> str:
+    """As JSON writes it, but for what TOML does not read: halves of letters, and DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

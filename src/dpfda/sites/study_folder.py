@@ -1,0 +1,166 @@
+"""What a coordinator keeps on its disk: the plan, its key, and every answer before it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
+from dpfda.privacy import durable
+from dpfda.protocol.secure_sum import Identity
+from dpfda.report.documents import Documented
+from dpfda.sites.card import Card
+from dpfda.sites.keys import kept_identity
+from dpfda.sites.plan import Plan
+
+Answered = TypeVar("Answered", bound=msgspec.Struct)
+
+
+class StudyFolder:
+    """A folder of one study at its coordinator.
+
+    Args:
+        path: of the folder; made if need be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def private(self) -> Path:
+        """Keys, readable by their owner only."""
+        folder = self.path / "private"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    @property
+    def identity(self) -> Identity:
+        """The coordinator's lasting key, made once."""
+        return kept_identity(self.private / "identity.key")
+
+    @property
+    def card_path(self) -> Path:
+        """What sites pin."""
+        return self.path / "card.json"
+
+    @property
+    def plan_path(self) -> Path:
+        """What sites sign."""
+        return self.path / "plan.json"
+
+    @property
+    def result_path(self) -> Path:
+        """What is published in the end."""
+        return self.path / "result.json"
+
+    def keep_results(self, documents: Mapping[str, Documented]) -> dict[str, Path]:
+        """Publish: one result, or one for each site that has its own."""
+        if list(documents) == ["result"]:
+            paths = {"result": self.result_path}
+        else:
+            folder = _made(self.path / "results")
+            paths = {name: folder / f"{quote(name, safe='')}.json" for name in documents}
+        for name, path in paths.items():
+            documents[name].save(path)
+        return paths
+
+    @property
+    def finished(self) -> bool:
+        """Whether there are results."""
+        return self.result_path.exists() or (self.path / "results").exists()
+
+    def begin(self, plan: Plan) -> None:
+        """Keep a new plan: one a folder, because answers belong to it."""
+        if not durable.claim(self.plan_path, plan.to_json()):
+            rule = "a folder without a plan: answers belong to one"
+            raise InvalidParameter("FOLDER", rule, str(self.path))
+
+    def plan(self) -> Plan:
+        """The plan of this folder."""
+        if not self.plan_path.exists():
+            raise InvalidParameter(
+                "FOLDER", "one that `dpfda consortium plan` made", str(self.path)
+            )
+        plan = Plan.load(self.plan_path)
+        if plan.body.coordinator.public != self.identity.public:
+            raise ProtocolError("the plan in this folder names another coordinator's key")
+        return plan
+
+    def told(self, number: int, kind: type[Answered]) -> Answered | None:
+        """The answer to a question, if it was given."""
+        path = self._answers / f"{number:04d}.json"
+        if not path.exists():
+            return None
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except msgspec.MsgspecError:
+            raise LedgerDamaged(f"{path.name} is not an answer") from None
+
+    def who(self, number: int) -> tuple[str, ...] | None:
+        """The sites in the answer to a question, if it was given."""
+        told = self.told(number, _Answer)
+        return None if told is None else told.survivors
+
+    def keep(self, number: int, told: msgspec.Struct) -> None:
+        """Store an answer, for good."""
+        if not durable.claim(self._answers / f"{number:04d}.json", msgspec.json.encode(told)):
+            raise ProtocolError(f"question {number} has an answer already")
+
+    def next_attempt(self, number: int) -> int:
+        """A number that no attempt at this question had, whatever became of this process."""
+        attempt = 1
+        while not durable.claim(self._answers / f"{number:04d}.{attempt}.attempt", b""):
+            attempt += 1
+        return attempt
+
+    @property
+    def attempts(self) -> list[int]:
+        """How many attempts each question took so far."""
+        found: dict[int, int] = {}
+        for path in self._answers.glob("*.attempt"):
+            number = int(path.name.partition(".")[0])
+            found[number] = found.get(number, 0) + 1
+        return [found[number] for number in sorted(found)]
+
+    def keep_agreement(self, name: str, signature: bytes) -> None:
+        """A site's signature on the plan."""
+        durable.keep(self._agreements / f"{name.encode().hex()}.signature", signature)
+
+    @property
+    def agreed(self) -> list[str]:
+        """The sites that signed."""
+        return sorted(bytes.fromhex(path.stem).decode() for path in self._agreements.glob("*"))
+
+    @property
+    def _answers(self) -> Path:
+        return _made(self.path / "answers")
+
+    @property
+    def _agreements(self) -> Path:
+        return _made(self.path / "agreements")
+
+
+class _Answer(msgspec.Struct):
+    """What answers of every kind say."""
+
+    survivors: tuple[str, ...]
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def read_card(path: Path) -> Card:
+    """A card that somebody handed over."""
+    try:
+        card = msgspec.json.decode(path.read_bytes(), type=Card)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidParameter(os.fspath(path), "a card", str(error)) from None
+    card.check()
+    return card

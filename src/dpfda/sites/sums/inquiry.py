@@ -1,0 +1,205 @@
+"""What a plan asks of sites' tables together: an inquiry, and the columns that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpfda.curves.files import Table
+from dpfda.curves.files.cells import label
+from dpfda.curves.ranges import PublicColumns
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.estimators.from_files import Frame, frame
+from dpfda.noise import Source
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.price import Price
+from dpfda.protocol.account import Stage, StoredAccount
+from dpfda.protocol.consortium import decentralized
+from dpfda.protocol.conversation import Conversation, converse
+from dpfda.protocol.holder import Exchange
+from dpfda.protocol.query import Records
+from dpfda.protocol.secure_sum import Member, Terms
+from dpfda.protocol.site import Site, addable
+from dpfda.report.documents import Documented
+from dpfda.sites.card import Card
+from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.inquiry import Inquiry
+from dpfda.sites.plan import Plan
+from dpfda.sites.shared import SharedInquiry
+from dpfda.sites.sums.lead import Sums
+from dpfda.sites.sums.part import SumsPart
+
+if TYPE_CHECKING:  # it knows plans, and plans know inquiries
+    from dpfda.sites.site_folder import SiteFolder
+
+_LEFT = ("model_", "release_", "moments_")  # what a fit leaves to be published
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableInquiry(SharedInquiry, name="table"):
+    """An `Inquiry` and the columns of y: all that a site needs to read its table.
+
+    Attributes:
+        inquiry: estimator, parameters, columns of X.
+        targets: columns of y: none, one, or the points of curves.
+
+    Examples:
+        >>> ranges = {"age": [18, 99]}
+        >>> inquiry = Inquiry(
+        ...     estimator="PrivateLinearRegression", rows=500, columns=("age",),
+        ...     parameters={"epsilon": 1.0, "delta": 1e-6, "feature_ranges": ranges,
+        ...                 "target_range": [0, 100]},
+        ... )
+        >>> TableInquiry(inquiry=inquiry, targets=("dose",)).columns
+        {'age': [18.0, 99.0], 'dose': [0, 100]}
+    """
+
+    masked: ClassVar[bool] = True
+
+    inquiry: Inquiry
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._revive("inquiry", Inquiry.from_dict)
+        object.__setattr__(self, "targets", tuple(self.targets))
+        targets = self.targets
+        if set(targets) & set(self.inquiry.columns) or len(set(targets)) < len(targets):
+            raise InvalidParameter("target", "a column that is not among the others", targets)
+        _ = self.columns  # a site reads nothing that has no public range
+        if not addable(first := next(self.conversation.questions())):
+            rule = "one whose questions are sums with Gaussian noise (delta above 0)"
+            raise InvalidParameter("estimator", rule, f"{self.inquiry.estimator}, {first.name}")
+
+    @property
+    def title(self) -> str:
+        """The estimator."""
+        return self.inquiry.estimator
+
+    @property
+    def unit(self) -> str:
+        """Whose data one row is."""
+        return self.conversation.unit
+
+    @property
+    def most(self) -> Price:
+        """What all questions together may cost."""
+        return self.conversation.most
+
+    @property
+    def price(self) -> str:
+        """The same in words."""
+        asked = self.conversation
+        return f"ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}"
+
+    def check(self, cards: Sequence[Card]) -> None:
+        """Refuse sites whose cards count other rows."""
+        rows = sum(card.rows for card in cards)
+        if self.inquiry.rows != rows:
+            raise InvalidParameter("rows", f"{rows}, as the cards say", self.inquiry.rows)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """What the conversation promises, kept among sites."""
+        return decentralized(self.conversation.guarantee, terms)
+
+    def part(self, plan: Plan, folder: SiteFolder, source: Source) -> SumsPart:
+        """A site with the rows of its table."""
+        agreed = self.conversation.agreed(source, folder.ledger)
+        agreed["label"] = f"{plan.body.study} {plan.digest[:12]}"
+        account = StoredAccount(folder.account(plan), study=plan.digest)
+        member = Member(folder.config.name, folder.identity, plan.terms, account)
+        site = Site(self.records(folder.table()), member=member, **agreed)
+        return SumsPart(plan, self.conversation, site)
+
+    def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
+        """The conversation, and what its result publishes."""
+        sums = Sums(coordinator)
+        result = converse(self.conversation, sums.ask)
+        promise = coordinator.plan.guarantee
+        return {"result": self.document(result, sums.transcript, promise)}
+
+    def progress(self, account: Path, study: str) -> list[str]:
+        """How far each question came at a site."""
+        stages = StoredAccount(account, study=study).stages
+        return [_how(stages[number]) for number in sorted(stages)]
+
+    @property
+    def conversation(self) -> Conversation[Any]:
+        """All questions that may be asked."""
+        return self.inquiry.conversation
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns it reads, each with the range or the categories that it takes for public."""
+        given, names = self.inquiry.parameters, list(self.inquiry.columns)
+        found: dict[str, list[Any]] = {}
+        if self._features is not None:
+            for name, column in zip(names, self._features.columns, strict=True):
+                found[name] = list(column.categories) or [column.low, column.high]
+        curves = list(self.targets) if found else names
+        if given.get("value_range") is not None:
+            found |= {name: list(given["value_range"]) for name in curves}
+        for kind in ("target_range", "classes", "groups"):
+            if given.get(kind) is not None and len(self.targets) == 1:
+                found[self.targets[0]] = list(given[kind])
+        for name in (*names, *self.targets):
+            if name not in found:
+                raise ProtocolError(f"the plan says no public range of the column {name!r}")
+        return found
+
+    @property
+    def _features(self) -> PublicColumns | None:
+        """Public columns of X, where it is a table."""
+        ranges, names = self.inquiry.parameters.get("feature_ranges"), self.inquiry.columns
+        if ranges is None:
+            return None
+        if isinstance(ranges, Mapping):
+            if set(ranges) != set(names):
+                raise ProtocolError("the plan's columns are not those that it gives ranges for")
+            ranges = {name: ranges[name] for name in names}
+        return PublicColumns.of(ranges, width=len(names))
+
+    def records(self, table: Table) -> Records:
+        """A site's private rows, as the questions need them."""
+        for name in (*self.inquiry.columns, *self.targets):
+            if name not in table.names:
+                raise InvalidData("data", f"a table with the column {name!r}")
+        if isinstance(self.inquiry.parameters.get("feature_ranges"), Mapping):
+            assert self._features is not None
+            X = frame(table, self._features, gaps=True)
+        else:
+            columns = list(self.inquiry.columns)
+            X = Frame(zip(columns, table.numbers(columns).T, strict=True))
+        return self.inquiry.records(X, self._target(table))
+
+    def _target(self, table: Table) -> Any:
+        """Labels as the plan writes them, or numbers."""
+        if not self.targets:
+            return None
+        for kind in ("classes", "groups"):
+            if self.inquiry.parameters.get(kind) is not None:
+                known = {label(str(one)): one for one in self.inquiry.parameters[kind]}
+                return np.array([known.get(word, word) for word in table.text(self.targets[0])])
+        numbers = table.numbers(list(self.targets))
+        return numbers[:, 0] if len(self.targets) == 1 else numbers
+
+    def document(
+        self, result: Any, transcript: Sequence[Exchange], guarantee: Guarantee
+    ) -> Documented:
+        """What is published in the end."""
+        fitted = self.inquiry.conclude(result, transcript=transcript, guarantee=guarantee)
+        for name in _LEFT:
+            if isinstance(left := getattr(fitted, name, None), Documented):
+                return left
+        raise ProtocolError(f"{self.inquiry.estimator} leaves nothing to be published")
+
+
+def _how(stage: Stage) -> str:
+    if stage.opened:
+        return "in an opened sum"
+    if stage.noisy is not None:
+        return "answered under masks, not opened"
+    return "missed, or stopped while it was answered: never answered"

@@ -1,1 +1,0 @@
-"""Benchmarks, reproductions, plots and reports: everything that measures."""
