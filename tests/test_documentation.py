@@ -19,7 +19,9 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.mechanisms import Mechanism
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]  # scripts make the gallery
+DOCS = ROOT / "docs"
+GUIDES = sorted(page for page in DOCS.rglob("*.md") if page.parent != DOCS / "gallery")
+PAGES = [ROOT / "README.md", *GUIDES]
 BLOCK = re.compile(r"^```(?:python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 load_all()
 MODULES = [
@@ -100,15 +102,22 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
     names = [name for name in dpfda.__all__ if not name.startswith("__")]
     assert [name for name in names if not re.search(rf"^::: .*\b{name}$", text, re.M)] == [
         "Mechanism"  # shown with its whole package
     ]
 
 
+def test_every_path_in_the_reference_exists() -> None:
+    text = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    for path in re.findall(r"^::: (\S+)$", text, re.MULTILINE):
+        home, _, name = path.rpartition(".")
+        assert hasattr(importlib.import_module(home), name), path
+
+
 def test_every_mechanism_is_documented() -> None:
-    text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "methods" / "mechanisms.md").read_text(encoding="utf-8")
     assert [name for name in Mechanism.members() if f"`{name}`" not in text] == []
 
 
@@ -121,4 +130,24 @@ def test_pages_load_nothing_from_elsewhere() -> None:
 def test_every_page_is_in_the_navigation() -> None:
     configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     named = re.findall(r"^ +- (\S+\.md)$", configuration, re.MULTILINE)
-    assert sorted(named) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    assert sorted(named) == sorted(page.relative_to(DOCS).as_posix() for page in GUIDES)
+
+
+LINK = re.compile(r"\]\(([^)\s:#]+)(?:#[^)\s]*)?\)")
+ARCHITECTURE = DOCS / "project" / "architecture.md"  # a copy of ARCHITECTURE.md, made by mkdocs
+
+
+@pytest.mark.parametrize(
+    "page", [*GUIDES, *ROOT.glob("*.md")], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = [(page.parent / link).resolve() for link in LINK.findall(page.read_text("utf-8"))]
+    assert [path for path in targets if not path.exists() and path != ARCHITECTURE] == []
+
+
+def test_the_navigation_mirrors_the_folders() -> None:
+    configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    parts = re.split(r"^  - (\w+):", configuration.partition("\nnav:")[2], flags=re.MULTILINE)[1:]
+    for name, inside in zip(parts[::2], parts[1::2], strict=True):
+        folders = {path.partition("/")[0] for path in re.findall(r"\S+/\S+\.md$", inside, re.M)}
+        assert folders <= {name.lower()}

@@ -17,12 +17,22 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    page.relative_to(DOCS).with_suffix("").as_posix()
+    for page in DOCS.rglob("*.md")
+    if page.parent != DOCS / "gallery"
+)
 EXAMPLES = sorted(script.stem for script in (ROOT / "examples").glob("plot_*.py"))
-OTHERS = ["architecture", "gallery/index", f"gallery/{EXAMPLES[0]}", "reference/PrivateMean"]
+OTHERS = [
+    "project/architecture",
+    "gallery/index",
+    f"gallery/{EXAMPLES[0]}",
+    "reference/PrivateMean",
+]
 SCREENSHOTS = os.environ.get("DPFDA_SCREENSHOTS")
 AXE = ROOT / "clients/browser/node_modules/axe-core/axe.min.js"
-ACCESSIBLE = ("index", "reproductions", "reference/PrivateMean")
+ACCESSIBLE = ("index", "project/reproductions/001", "reference/PrivateMean")
 OUTSIDE = """() => {
   const article = document.querySelector("article");
   const edge = article.getBoundingClientRect().right + 6;  // a word of code has a frame
@@ -118,7 +128,7 @@ def test_every_link_leads_somewhere(site: Path, tmp_path: Path) -> None:
 
 
 def test_a_class_has_a_page_that_begins_with_its_guarantee(site: Path) -> None:
-    names = re.findall(r'href="reference/(\w+)\.html"', (site / "reference.html").read_text())
+    names = re.findall(r'<a href="(\w+)\.html"', (site / "reference" / "index.html").read_text())
     assert {"PrivateMean", "Person", "Laplace", "errors"} <= set(names)
     promised = 0
     for name in set(names):
@@ -129,8 +139,8 @@ def test_a_class_has_a_page_that_begins_with_its_guarantee(site: Path) -> None:
             promised += 1
             assert places == sorted(places), name
     assert promised > 15
-    guide = (site / "which-method.html").read_text(encoding="utf-8")
-    assert '<a href="reference/PrivateMoments.html"><code>PrivateMoments</code></a>' in guide
+    guide = (site / "start" / "which-method.html").read_text(encoding="utf-8")
+    assert '<a href="../reference/PrivateMoments.html"><code>PrivateMoments</code></a>' in guide
     assert "[<code>" not in guide  # no link within a link
 
 

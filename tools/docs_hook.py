@@ -1,9 +1,9 @@
-"""Hooks of mkdocs: one page for every name that docs/reference.md lists; links that hold on disk.
+"""Hooks of mkdocs: a page for every name in docs/reference/index.md, and links that work on disk.
 
-docs/reference.md has a heading a part and under it lines ``::: dpfda.module.Name``. They become a
-table there, and each a page of its own in reference/, shown by mkdocstrings in the order of
-`docs_order.py`. A package or module of several classes is one page, but for the mechanisms, which
-their registry names.
+docs/reference/index.md has headings, and under each heading lines ``::: dpfda.module.Name``. The
+lines become a table, and each name gets its own page in the same folder, which mkdocstrings fills
+in the order of `docs_order.py`. A package or module with several classes is one page. Mechanisms
+are the exception: each registered mechanism has its own page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from mkdocs.utils import get_relative_url
 
 from dpfda.mechanisms import Mechanism
 
-INDEX = "reference.md"
+INDEX = "reference/index.md"
+ARCHITECTURE = "project/architecture.md"
 SHOWN = re.compile(r"(?:^::: \S+\n+)+", re.MULTILINE)
 """Names that follow each other."""
 
@@ -39,15 +40,16 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         for listed in entry.values() if isinstance(entry, dict) else ():
             if INDEX in listed:
                 listed[listed.index(INDEX)] = {"Overview": INDEX}
-                listed.extend([{"Architecture": "architecture.md"}, *below])
+                listed.extend(below)
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages; that on the architecture lies where developers look for it."""
-    lies = Path(config.docs_dir).parent / "ARCHITECTURE.md"
-    architecture = lies.read_text(encoding="utf-8").replace("](docs/", "](")
-    files.append(File.generated(config, "architecture.md", content=architecture))
+    """Add the pages, and ARCHITECTURE.md of the repository's root as a page of the project."""
+    root = Path(config.docs_dir).parent
+    architecture = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    architecture = architecture.replace("](docs/project/", "](").replace("](docs/", "](../")
+    files.append(File.generated(config, ARCHITECTURE, content=architecture))
     text = Path(config.docs_dir, INDEX).read_text(encoding="utf-8")
     for path in paths(text):
         page = (
@@ -64,21 +66,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri == INDEX:
         return SHOWN.sub(lambda found: table(found.group()), markdown + "\n")
     index = Path(config.docs_dir, INDEX).read_text(encoding="utf-8")
-    return markdown if "/" in page.file.src_uri else linked(markdown, index)
+    if page.file.src_uri.startswith(("gallery/", "reference/")):
+        return markdown
+    return linked(markdown, index, source=page.file.src_uri)
 
 
 def on_page_context(
     context: dict[str, Any], page: Page, config: MkDocsConfig, nav: Any
 ) -> dict[str, Any]:
     """The footer leads to the glossary from every folder."""
-    glossary = get_relative_url("glossary.html", page.url)
+    glossary = get_relative_url("start/glossary.html", page.url)
     config.copyright = f'Words are explained in the <a href="{glossary}">glossary</a>.'
     return context
 
 
-def linked(markdown: str, index: str) -> str:
-    """The text, where a class that the index shows leads to its page when it is first named."""
-    pages = {short(path): address(path) for path in paths(index) if short(path)[0].isupper()}
+def linked(markdown: str, index: str, *, source: str) -> str:
+    """The text of a page, with a link where it first names a class that the index shows."""
+    shown = [path for path in paths(index) if short(path)[0].isupper()]
+    pages = {short(path): get_relative_url(address(path), source) for path in shown}
 
     def link(found: re.Match[str]) -> str:
         before = found.string[: found.start()]
@@ -123,7 +128,8 @@ def table(text: str) -> str:
         privacy = re.search(r"^Privacy:\n(.+?)(?:\. |\.$|;|\Z)", told, re.MULTILINE | re.DOTALL)
         promise = " ".join(privacy.group(1).split()) if privacy else "–"
         first = told.partition("\n\n")[0].replace("\n", " ")
-        cells = (f"[{short(path)}]({address(path)})", first, promise)
+        place = get_relative_url(address(path), INDEX)
+        cells = (f"[{short(path)}]({place})", first, promise)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n\n"
 

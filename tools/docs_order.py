@@ -20,8 +20,8 @@ class GuaranteeFirst(Extension):
         """Put the sections in order before they are parsed."""
         if obj.docstring is None or not obj.path.startswith("dpfda."):
             return
-        home = vars(dpfda)["_HOMES"].get(obj.name)
-        public = home is not None and obj.path == f"{home}.{obj.name}"
+        member = getattr(dpfda, obj.name, None) if obj.name in dpfda.__all__ else None
+        public = obj.path == f"{getattr(member, '__module__', None)}.{obj.name}"
         use = f"`from dpfda import {obj.name}`" if public else ""
         obj.docstring.value = in_order(obj.docstring.value, use)
 

@@ -128,10 +128,10 @@ def question_study() -> Figure:
 
 
 PICTURES = {
-    "how-much-epsilon": plan,
-    "what-is-known": what_is_known,
-    "question-reports": question_reports,
-    "question-study": question_study,
+    "start/how-much-epsilon": plan,
+    "start/what-is-known": what_is_known,
+    "methods/question-reports": question_reports,
+    "methods/question-study": question_study,
 }
 
 

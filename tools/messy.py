@@ -1,6 +1,6 @@
 """Print the five messiest files for every command that reads one, and what it said.
 
-    python tools/messy.py          a table in Markdown: docs/command-line.md holds it
+    python tools/messy.py          a table in Markdown: docs/reference/command-line.md holds it
 
 The files are made up here, the commands are the real ones; what they said is the first line on
 standard error. Nothing that is printed was written by hand.

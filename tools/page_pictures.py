@@ -1,7 +1,7 @@
 """Put views of the participants' page side by side: ``python tools/page_pictures.py``.
 
 The views are screenshots of `tests/collector/test_take_part.py` (out/screenshots); the picture is
-docs/take-part.png.
+docs/guides/take-part.png.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
         picture.paste(view, (left, 0))
         left += view.width + GAP
     small = picture.quantize(COLORS, dither=Image.Dither.NONE)
-    small.save(ROOT / "docs" / "take-part.png", optimize=True)
+    small.save(ROOT / "docs" / "guides" / "take-part.png", optimize=True)
 
 
 def _halves(view: Image.Image) -> list[Image.Image]:

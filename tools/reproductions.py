@@ -1,13 +1,13 @@
-"""Run every reproduction and write the page about them; `make reproductions` does both.
+"""Run every reproduction and write the pages about them; `make reproductions` does both.
 
-    python tools/reproductions.py [--jobs N]     runs all, then writes docs/reproductions.md
+    python tools/reproductions.py [--jobs N]     runs all, then writes the pages
     python tools/reproductions.py NAME ...       runs these, the others stay as they are
     python tools/reproductions.py --missing      runs those that were not run in full before
-    python tools/reproductions.py --page         runs nothing: the page from what is there
+    python tools/reproductions.py --page         runs nothing and writes the pages again
 
-What was found is kept in docs/reproductions.json, numbers with four digits, and pictures in
-docs/reproductions/. A run that was ended goes on where it was: finished simulations are kept by
-`dpfda reproduce` itself.
+Pages, pictures and results (reproductions.json, numbers with four digits) are in
+docs/project/reproductions. An interrupted run continues where it stopped, because
+`dpfda reproduce` stores finished simulations.
 """
 
 from __future__ import annotations
@@ -22,16 +22,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from reproductions_page import page
+from reproductions_page import pages
 
 from dpfda_bench import catalog
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-FOUND, PAGE, PICTURES = (
-    DOCS / "reproductions.json",
-    DOCS / "reproductions.md",
-    DOCS / "reproductions",
-)
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "project" / "reproductions"
+FOUND = FOLDER / "reproductions.json"
 WIDTH, COLORS = 1000, 64  # of a picture
 
 
@@ -49,8 +45,9 @@ def main() -> None:
     names = [] if options.page else options.names or wanted
     failed = [name for name in names if not run(name, jobs=options.jobs, quick=options.quick)]
     keep({name: entry for name, entry in found().items() if name in known})
-    PAGE.write_text(page(found(), known), encoding="utf-8")
-    print(f"{PAGE.name}: {len(found())} of {len(known)} entries")
+    for name, text in pages(found(), known).items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    print(f"{FOLDER.name}: {len(found())} of {len(known)} entries")
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 
@@ -93,10 +90,9 @@ def run(name: str, *, jobs: str, quick: bool) -> bool:
             return False
         drawn = Path(folder, f"{name}.png")
         picture = small(drawn.read_bytes()) if drawn.is_file() else None
-    path = PICTURES / f"{name}.png"
+    path = FOLDER / f"{name}.png"
     path.unlink(missing_ok=True)
     if picture is not None:
-        PICTURES.mkdir(exist_ok=True)
         path.write_bytes(picture)
     report = json.loads(done.stdout)
     report["goals"] = {

@@ -1,4 +1,4 @@
-"""The page of `reproductions.py`: what every table and figure of the papers came out as."""
+"""The pages of `reproductions.py`: an overview, and the results of each paper on its own page."""
 
 from __future__ import annotations
 
@@ -21,50 +21,74 @@ MOST_ROWS = 60  # of a table on the page; longer ones are in the JSON file
 HEAD = """\
 # Reproductions
 
-Every table and figure of [the papers](corrections.md) that dpfda builds on, computed anew and put
-beside what was printed. *As published* is the printed method, with the guarantee that it really
-has; *corrected* is the same without [its mistakes](corrections.md); *default* or *sound* is what
-this package does when nobody asks for anything else. The majority class (or the mean) and a fair
-non-private result stand beside every error, because an error alone says nothing.
+Every table and figure of [the papers](../corrections.md) that dpfda builds on was computed again
+and compared with the printed values. *As published* is the printed method, with its true
+guarantee. *Corrected* is the same method without [its mistakes](../corrections.md). *Default* or
+*sound* is the default of this package. Every error is shown next to two baselines: the majority
+class (or the mean) and a fair non-private result.
+"""
+PAPER = """\
+# {paper}: {title}
+
+Results for the tables and figures of this paper. [The overview](index.md) explains the versions
+and shows all verdicts.
 """
 TAIL = """\
 ## How it was made
 
-All of it was printed by `make reproductions`: `dpfda reproduce NAME --json` for every name of
-`dpfda reproduce --list`, with {settings}. What was found is in
-[reproductions.json](reproductions.json), numbers with four digits; [data](data.md) says where the
-data sets come from.
+`make reproductions` wrote these pages. It runs `dpfda reproduce NAME --json` for every name of
+`dpfda reproduce --list`, with {settings}. The results are in
+[reproductions.json](reproductions.json), rounded to four digits. [Data](../../reference/data.md)
+describes the sources of the data sets.
 """
 
 
-def page(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    """The page as text.
+def pages(entries: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, str]:
+    """The text of every page, by file name: an overview and one page for each paper.
 
     Args:
-        entries: what runs have found, by name.
-        titles: everything that can be run.
+        entries: the results of the runs, by name.
+        titles: the title of every reproduction that exists.
     """
-    parts = [HEAD, "## At a glance", _count(entries, titles), _glance(entries, titles)]
+    overview = [HEAD, "## At a glance", _count(entries, titles), _glance(entries, titles)]
+    papers = {}
     for paper, title in PAPERS.items():
-        own = [name for name in titles if name.startswith(paper)]
-        elsewhere = _elsewhere(paper, entries)
-        if own or elsewhere:
-            parts += [f"## {paper}: {title}", elsewhere]
-            parts += [_entry(name, titles[name], entries.get(name)) for name in own]
-    parts.append(TAIL.format(settings=_settings(entries)))
+        names = [name for name in titles if name.startswith(paper)]
+        parts = [PAPER.format(paper=paper, title=title), _elsewhere(paper, entries)]
+        parts += [_entry(name, titles[name], entries.get(name)) for name in names]
+        if names or parts[1]:
+            papers[f"{paper}.md"] = _joined(parts)
+    listed = [f"* [{paper}]({paper}.md): {PAPERS[paper]}" for paper in map(_paper, papers)]
+    overview += ["## Papers", "\n".join(listed), TAIL.format(settings=_settings(entries))]
+    return {"index.md": _joined(overview), **papers}
+
+
+def _joined(parts: Sequence[str]) -> str:
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
+def _paper(name: str) -> str:
+    """The paper of an entry or of a page."""
+    return name[:3]
+
+
+def _link(name: str) -> str:
+    """A link to an entry."""
+    return f"[{name}]({_paper(name)}.md#{name})"
+
+
 def _elsewhere(paper: str, entries: Mapping[str, Any]) -> str:
-    """What entries of other papers hold of this one."""
+    """Links to tables and figures of this paper that entries of other papers cover."""
     held = {
         other: name
         for name, entry in entries.items()
         for other in entry["covers"]
         if other.startswith(paper) and not name.startswith(paper)
     }
-    told = [f"{other} ([{name}](#{name}))" for other, name in sorted(held.items())]
-    return f"Repeated by another paper, and shown there: {', '.join(told)}." if told else ""
+    links = [
+        f"{other} ([{name}]({_paper(name)}.md#{name}))" for other, name in sorted(held.items())
+    ]
+    return f"Repeated by a later paper and shown there: {', '.join(links)}." if links else ""
 
 
 def _settings(entries: Mapping[str, Any]) -> str:
@@ -97,22 +121,27 @@ def _glance(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
         entry = entries.get(name)
         also = "".join(f", {other}" for other in entry["covers"]) if entry else ""
         why = entry["why"] if entry else "–"
-        cells = [f"[{name}](#{name}){also}", text(title), f"**{_verdict(entry)}**", text(why)]
+        cells = [
+            f"[{name}]({_paper(name)}.md#{name}){also}",
+            text(title),
+            f"**{_verdict(entry)}**",
+            text(why),
+        ]
         rows.append(cells)
     return table(["entry", "what", "verdict", "why"], rows)
 
 
 def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
-    parts = [f"### {name}", f"{title}."]
+    parts = [f"## {name}", f"{title}."]
     if entry is None:
-        parts.append(f"**Not run** here: `dpfda reproduce {name}` says what it needs.")
+        parts.append(f"**Not run** here: `dpfda reproduce {name}` lists the data that it needs.")
         return "\n\n".join(parts)
     if entry["covers"]:
-        parts.append(f"Holds as well: {', '.join(entry['covers'])}.")
+        parts.append(f"Also covers: {', '.join(entry['covers'])}.")
     parts.append(f"**{_verdict(entry).capitalize()}.** {text(entry['why'])}")
     if entry["picture"]:
-        picture = f"![{title.replace('[', '(').replace(']', ')')}](reproductions/{name}.png)"
-        parts.append(f"[{picture}](reproductions/{name}.png)")
+        picture = f"![{title.replace('[', '(').replace(']', ')')}]({name}.png)"
+        parts.append(f"[{picture}]({name}.png)")
     beside = _beside(entry)
     if beside:
         parts.append(table(["beside it", ""], [[text(cell) for cell in row] for row in beside]))

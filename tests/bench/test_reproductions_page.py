@@ -1,4 +1,4 @@
-"""docs/reproductions.md: what the committed run found, and nothing else."""
+"""docs/project/reproductions: what the committed run found, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from dpfda_bench import catalog
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+FOLDER = ROOT / "docs" / "project" / "reproductions"
 AGAIN = "run `python tools/reproductions.py --page`"
 
 
@@ -26,20 +26,24 @@ def tool() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    text = (DOCS / "reproductions.json").read_text(encoding="utf-8")
+    text = (FOLDER / "reproductions.json").read_text(encoding="utf-8")
     return dict(json.loads(text))
 
 
-def test_the_page_is_what_the_tool_prints(tool: Any, found: dict[str, Any]) -> None:
-    written = (DOCS / "reproductions.md").read_text(encoding="utf-8")
-    assert written == tool.page(found, tool.titles()), AGAIN
+def written() -> dict[str, str]:
+    return {page.name: page.read_text(encoding="utf-8") for page in FOLDER.glob("*.md")}
 
 
-def test_every_entry_is_on_the_page(found: dict[str, Any]) -> None:
-    text = (DOCS / "reproductions.md").read_text(encoding="utf-8")
+def test_the_pages_are_what_the_tool_prints(tool: Any, found: dict[str, Any]) -> None:
+    assert written() == tool.pages(found, tool.titles()), AGAIN
+
+
+def test_every_entry_is_on_the_page_of_its_paper(found: dict[str, Any]) -> None:
+    pages = written()
+    text = "".join(pages.values())
     names = catalog.reproduction_names()
     covered = [other for n in names for other in getattr(catalog.reproduction(n), "COVERS", ())]
-    assert [name for name in names if f"\n### {name}\n" not in text] == [], AGAIN
+    assert [name for name in names if f"\n## {name}\n" not in pages[f"{name[:3]}.md"]] == [], AGAIN
     assert [name for name in found if name not in names] == [], AGAIN
     held = [other for entry in found.values() for other in entry["covers"]]
     assert [name for name in held if name not in covered or name not in text] == []
@@ -60,7 +64,7 @@ def test_the_run_was_of_entries_as_they_are(found: dict[str, Any]) -> None:
 
 
 def test_entries_have_their_pictures_and_reasons(found: dict[str, Any]) -> None:
-    drawn = {path.stem for path in (DOCS / "reproductions").glob("*.png")}
+    drawn = {path.stem for path in FOLDER.glob("*.png")}
     assert drawn == {name for name, entry in found.items() if entry["picture"]}
     for name, entry in found.items():
         assert entry["verdict"] in ("agrees", "differs", "not comparable"), name
@@ -78,11 +82,12 @@ def test_what_the_page_shows(tool: Any) -> None:
         "columns": ["data", "method", "majority class", "error"],
         "rows": [["a", "trivial", 50.0, 0.5], ["a", "x", 40.0, 0.4], ["b", "x", 30.0, None]],
     }  # fmt: skip
-    shown = tool.page({"001-table-1": entry}, {"001-table-1": "T", "002-new": "New"})
+    pages = tool.pages({"001-table-1": entry}, {"001-table-1": "T", "002-new": "New"})
+    shown = "\n".join(pages.values())
     assert "2 entries: 1 differs (a quick look), 1 not run." in shown
     assert "**differs (a quick look)** | a \\| b &lt; c \\* |" in shown
-    assert "## 000: " in shown
-    assert "shown there: 000-table-9 ([001-table-1](#001-table-1))." in shown
+    assert list(pages) == ["index.md", "000.md", "001.md", "002.md"]
+    assert "shown there: 000-table-9 ([001-table-1](001.md#001-table-1))." in shown
     assert "| guarantee, sound | ε for one scan |" in shown
     assert "| majority class, a | 40 to 50 |" in shown
     assert "| majority class, b | 30 |" in shown
@@ -91,7 +96,7 @@ def test_what_the_page_shows(tool: Any) -> None:
     assert "| `gap` | 0.25 | at most 0.1 |" in shown
     assert "* `x_*` \\* y" in shown
     assert "1 of them for a quick look only" in shown
-    assert "### 002-new\n\nNew.\n\n**Not run**" in shown
+    assert "## 002-new\n\nNew.\n\n**Not run**" in shown
 
 
 def test_what_is_missing(tool: Any) -> None:

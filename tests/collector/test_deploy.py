@@ -30,7 +30,8 @@ from dpfda.collector.storage import open_storage, tables
 yaml = pytest.importorskip("yaml", reason="no reader of YAML")
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY, BACKUP = ROOT / "deploy", ROOT / "deploy" / "backup.py"
-PAGES = [ROOT / "docs" / "deploy.md", ROOT / "docs" / "what-the-collector-keeps.md"]
+GUIDES = ROOT / "docs" / "guides"
+PAGES = [GUIDES / "deploy.md", GUIDES / "what-the-collector-keeps.md"]
 posix = pytest.mark.skipif(os.name != "posix", reason="shell, rights and units of files")
 
 

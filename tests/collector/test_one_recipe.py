@@ -168,7 +168,8 @@ def test_form_and_command_propose_the_same_plan(tmp_path: Path) -> None:
 
 
 def test_the_guide_plans_one_study_three_times(tmp_path: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "run-a-study.md").read_text(encoding="utf-8")
+    guides = Path(__file__).parents[2] / "docs" / "guides"
+    guide = (guides / "run-a-study.md").read_text(encoding="utf-8")
     block = re.search(r"^plan = plan_study\(.*?^\)$", guide, re.S | re.M)
     command = re.search(r"^dpfda (plan .* --out) plan\.json$", guide, re.M)
     facts = re.search(r'-d \'\{"facts": (\{.*?\}), "settings"', guide, re.S)

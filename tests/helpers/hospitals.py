@@ -52,7 +52,8 @@ def write_owners(path, seed, *, owners, each=4):
 
 def typed(title):
     """(who, command) of a section of the page about hospitals."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "hospitals.md").read_text("utf-8")
+    guides = Path(__file__).resolve().parents[2] / "docs" / "guides"
+    page = (guides / "hospitals.md").read_text("utf-8")
     section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
     return re.findall(r'^```console title="(\w+)"\n\$ (.*)\n```$', section, re.MULTILINE)
 

@@ -1,6 +1,6 @@
 """Test vectors of the wire format: what every client must compute, accept and refuse.
 
-They are files, for clients in other languages; docs/wire-format.md says what is in each, and
+They are files, for clients in other languages. docs/reference/wire-format.md describes each, and
 ``tools/wire_vectors.py`` writes them.
 """
 

@@ -1,7 +1,7 @@
 """What 10^8 people cost: a reply, a row, a site's part of a secure sum, measured; then arithmetic.
 
 Three small measurements, and what they come to for 10^8 people with 10^3 collectors or sites. The
-figures are of one core of the machine that runs it; docs/beyond-one-machine.md reads them.
+figures are of one core of the machine that runs it; docs/guides/beyond-one-machine.md reads them.
 """
 
 from __future__ import annotations

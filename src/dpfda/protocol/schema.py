@@ -1,8 +1,8 @@
 """The JSON Schema of everything that travels between a collector and a person's device.
 
 It is read off the code: the declared fields of tasks, the annotations of plans, designs and
-encoders, the messages. A collector serves it with its interface; docs/wire-format.md says in words
-what no schema can.
+encoders, the messages. A collector serves it with its interface. docs/reference/wire-format.md
+explains the rest.
 """
 
 from __future__ import annotations
