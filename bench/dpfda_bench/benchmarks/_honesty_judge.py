@@ -26,7 +26,9 @@ _WRONGLY = 0.05  # probability that any cell which meets its goal is said to mis
 _FAILED = 0.5  # of the public center's error: a release with more has failed
 _WELL = 0.1  # of the public center's error: a release with less has succeeded
 BANDS = 0.5  # share of runs with a band, from which coverage is counted
-HELD = 0.9  # coverage of a reference band in a subgroup, from which widths are compared
+HELD = 0.9
+"""Coverage of reference bands in a cell, and in a subgroup of it, from which widths are compared. A
+subgroup has few runs: in a cell whose bands do not hold, some hold by chance."""
 LARGEST_ERROR = 10.0
 """Times the mean error of the public center in a cell: errors above count as that much."""
 
@@ -179,7 +181,7 @@ def _of_subgroups(
 
 @dataclass(frozen=True, kw_only=True)
 class Widths:
-    """Widths of reference bands in a cell, of the subgroups in which they hold.
+    """Widths of reference bands in a cell in which they hold, of its subgroups in which they do.
 
     Attributes:
         subgroups: shapes and slacks.
@@ -200,6 +202,8 @@ def widths(trials: Iterable[Trial]) -> dict[Cell, Widths]:
             cells[one.kind, one.n, one.epsilon, one.delta].append(one)
     found = {}
     for cell, runs in cells.items():
+        if np.mean([bool(one.holds) for one in runs]) < HELD:
+            continue
         parts: dict[Subgroup, list[bool]] = defaultdict(list)
         for one in runs:
             parts[one.shape, one.slack].append(bool(one.holds))

@@ -34,15 +34,10 @@ def _groups(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
     chosen = seed % len(names)
     there = [group for group in names if np.any(one.labels == group)]
 
-    def error(means: FloatArray) -> float:
-        return float(
-            np.mean(
-                [
-                    curves.error(means[group], of=curves.curves[one.labels == group].mean(axis=0))
-                    for group in there
-                ]
-            )
-        )
+    def errors(means: FloatArray) -> FloatArray:
+        samples = [curves.curves[one.labels == group].mean(axis=0) for group in there]
+        found = [curves.error(means[g], of=mean) for g, mean in zip(there, samples, strict=True)]
+        return np.array(found)
 
     def release(epsilon: float, delta: float) -> Judged:
         model = PrivateMoments(
@@ -54,13 +49,15 @@ def _groups(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
         ).fit(curves.curves, one.labels)
         _, low, high = model.interval(LEVEL, group=chosen)
         return Judged(
-            error(model.means_),
+            float(errors(model.means_).mean()),
             held(one.means[chosen], low, high),
             float(np.mean(high - low)) / (2 * curves.half_width),
             model.moments_.warnings,
+            tuple(errors(model.means_) / public),
         )
 
-    return Task(release=release, public=error(np.stack([curves.center] * len(names))))
+    public = errors(np.stack([curves.center] * len(names)))
+    return Task(release=release, public=float(public.mean()))
 
 
 def _function_on_scalar(seed: int, shape: Shape, slack: Slack, n: int) -> Task:

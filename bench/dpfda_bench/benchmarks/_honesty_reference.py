@@ -1,7 +1,7 @@
 """Widths of bands of the version that `dpfda bench honesty` compares with.
 
 ``dpfda bench honesty --write-reference FILE`` writes such a file; the one beside this module was
-written by commit b1b3c65.
+written by commit b1b3c65: cells of it in which bands do not hold are left out.
 """
 
 from __future__ import annotations

@@ -120,3 +120,22 @@ def test_bands_of_groups_hold_population_and_sample() -> None:
                 held[of].append(bool(np.all((band.low <= truth) & (truth <= band.high))))
     for shares in held.values():
         assert np.mean(shares) >= 0.92 - 2 * 0.05  # two standard errors of 30 bands
+
+
+def test_where_means_are_asked_for_only_a_group_that_may_be_empty_is_too_small() -> None:
+    """A band allows for few people; a size that noise may have made of nobody is told."""
+    sizes = {"a": 1700, "b": 1000, "c": 300}
+    labels = np.repeat(list(sizes), list(sizes.values()))
+    rows = np.random.default_rng(0).normal(size=(3000, 1)) + T + 1.5
+    model = PrivateMoments(
+        0.1, delta=1e-6, value_range=(-3, 7), groups=(*sizes, "none"), random_state=0
+    )
+    with pytest.warns(UserWarning, match="group 'none' has about") as told:
+        model.fit(rows, labels)
+    noise = 3000 * np.sqrt(model.moments_.variances.shares)
+    assert 2 * noise[2] < model.sizes_[2] < 3 * noise[2]  # hardly known, and not nobody
+    small = [str(one.message) for one in told if "too few to tell" in str(one.message)]
+    assert len(small) == 1
+    assert small[0].startswith("group 'none'")
+    assert small[0].endswith("perhaps nobody is in it: check how its name is spelt")
+    assert any("between the larger groups" in str(one.message) for one in told)

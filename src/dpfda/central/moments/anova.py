@@ -31,14 +31,9 @@ def pvalue(moments: CurveMoments) -> float:
     return chance(null, seen)
 
 
-def large(moments: CurveMoments, *, least: float = _LEAST) -> list[int]:
-    """The groups whose released size is not too small to tell anything of them.
-
-    Args:
-        moments: the release.
-        least: people that a group must have, besides more than noise may make of nobody.
-    """
-    wanted = np.maximum(least, _CLEAR * _size_noise(moments))
+def large(moments: CurveMoments) -> list[int]:
+    """The groups whose released size is not too small to tell anything of them."""
+    wanted = np.maximum(_LEAST, _CLEAR * _size_noise(moments))
     return np.flatnonzero(moments.sizes >= wanted).tolist()
 
 
@@ -46,16 +41,18 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
     """What is to be said of the others; free, from the released sizes.
 
     Tests take errors of means for normal, and so want people. The band of a mean allows for few of
-    them: where means are asked for, only a group that noise hides is too small.
+    them, and for a size that is hardly known: where means are asked for, a group is too small only
+    if nobody may be in it.
     """
     if len(moments.groups) < 2:
         return ()
-    least = 0.0 if moments.look.emphasis == "means" else _LEAST
-    found, kept = [], set(large(moments, least=least))
+    found, means = [], moments.look.emphasis == "means"
+    empty = moments.sizes < _PLAUSIBLE * _size_noise(moments)
+    kept = set(np.flatnonzero(~empty).tolist() if means else large(moments))
     for place, (name, size) in enumerate(zip(moments.groups, moments.sizes, strict=True)):
         if place not in kept:
             told = f"group {name!r} has about {size if size > 1 else 0:.0f} people, too few to tell"
-            nobody = size < max(_NOBODY, _PLAUSIBLE * float(_size_noise(moments)[place]))
+            nobody = empty[place] or size < _NOBODY
             hint = "; perhaps nobody is in it: check how its name is spelt" if nobody else ""
             found.append(f"{told} anything of it{hint}")
     return tuple(found)

@@ -43,7 +43,9 @@ def compared(moments: CurveMoments, level: float = 0.95) -> str:
     if len(large(moments)) < 2:
         return "Fewer than two groups are large enough to be compared."
     p = pvalue(moments)
-    which = "groups" if len(large(moments)) == len(moments.groups) else "other groups"
+    which = "groups"
+    if len(large(moments)) < len(moments.groups):  # of means, not all of the small ones are named
+        which = "larger groups" if moments.look.emphasis == "means" else "other groups"
     if p > _SURE:
         return (
             f"No difference between the {which} was found (p = {p:.2g}): they may be alike, or too "

@@ -60,7 +60,7 @@ class Inferred(Adaptive, name="moments"):
         laws: tuple[NoiseLaw, ...] = (answer.law.first(layout.width).times(answer.unit),)
         if found.coarse is not None:
             noisy, laws = combined((noisy, *laws), found.coarse)
-        sampling = UNSURE * answer.covariance_in()[: layout.size, : layout.size] / mean.n
+        sampling = UNSURE * answer.covariance_in(bounded=True)[: layout.size, : layout.size]
         return concluded(
             mean,
             layout,
@@ -69,7 +69,7 @@ class Inferred(Adaptive, name="moments"):
             stages=1 if found.coarse is None else 2,
             radius=look.radius,
             clipped=clipped_away(look.radius, AFTER * found.outside, mean.n),
-            sampling=(NoiseLaw.normal(sampling),),
+            sampling=(NoiseLaw.normal(sampling / mean.n),),
             warnings=found.warnings,
             mechanism="moments",
         )
