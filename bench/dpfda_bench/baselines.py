@@ -1,4 +1,4 @@
-"""The methods MRMA is compared with (methods §4), for many simulated studies at once.
+"""The methods MRMA is compared with (docs/methods/model-averaging.md), for many simulated studies at once.
 
 Every method gets the same N people and the same ε. Together they ask people more than ε allows, so
 this is for simulations and never run on a study.

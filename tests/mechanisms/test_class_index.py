@@ -215,7 +215,7 @@ def test_buckets_with_the_least_noise(epsilon: float, classes: int) -> None:
 
 
 def test_information_of_26_classes() -> None:
-    """Table of methods 10.2, B → ∞; as few codewords as will do keep 98 %."""
+    """Limits for B → ∞ (docs/methods/codeword-reports.md); the chosen B keeps 98 %."""
     for epsilon, buckets, worth in (1, 1, 0.16), (2, 2, 0.66), (3, 6, 2.0), (5, 26, 14.7):
         found = ClassIndex.best(epsilon=float(epsilon), dimension=16, classes=26)
         assert found.buckets == buckets

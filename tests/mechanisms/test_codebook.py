@@ -94,7 +94,7 @@ def test_moments_and_the_best_cap(epsilon: float, size: int, dimension: int, buc
 
 
 def test_the_gain_is_that_of_the_sphere_report() -> None:
-    """Table of methods 10.1 (B → ∞): .214, .189 and .166 in 1, 2 and 8 dimensions at ε = 1."""
+    """Limits for B → ∞ in 1, 2 and 8 dimensions (docs/methods/codeword-reports.md)."""
     for dimension, gain in (1, 0.214), (2, 0.190), (8, 0.166):
         book = Codebook(4096, dimension)
         found = book.moments(1.0, cap=book.best_cap(1.0)).gain ** 2
@@ -104,7 +104,7 @@ def test_the_gain_is_that_of_the_sphere_report() -> None:
 @pytest.mark.parametrize("dimension", [1, 2, 3, 16, 700])
 @pytest.mark.parametrize(("epsilon", "buckets"), [(0.5, 1), (5.0, 1), (5.0, 7), (20.0, 1)])
 def test_infinitely_many_codewords(dimension: int, epsilon: float, buckets: int) -> None:
-    """The best cap of methods 10.1, by a fine search; 1600 angles find its flat top."""
+    """The best cap of docs/methods/codeword-reports.md, by a fine search over 1600 angles."""
     ratio, gains = math.exp(epsilon), [0.0]
     for share in [0.5] if dimension == 1 else np.exp(np.linspace(math.log(0.5), -30, 4000)):
         other = (dimension - 1) / 2

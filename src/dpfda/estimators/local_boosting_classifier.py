@@ -41,8 +41,8 @@ class LocalBoostingClassifier(LocalClassifier):
     """Learn from owners with a few rows each, who never send a row: one message, once.
 
     Each round asks a fresh group of owners; nobody takes part twice. By default owners send one
-    number of a public codeword near the gradient of a logistic model (methods 8.8), which needs no
-    label of the data user; the other three rules are those of 004, with its corrections C16-C18.
+    number of a public codeword near the gradient of a logistic model, which needs no label of the
+    data user (docs/methods/gradient-boosting.md); the other three rules are those of 004, with its corrections C16-C18.
 
     Args:
         epsilon: what an owner spends: one number, one for each owner (in the order of the sorted

@@ -17,10 +17,11 @@ from dpfda.protocol.plan import Protects, StudyPlan
 
 @dataclass(eq=False, repr=False)
 class MomentClassifier(EncodedClassifier, StudyClassifier):
-    """Average y z* over everybody: a linear classifier through the public center (methods 8.1).
+    """Average y z* over everybody: a linear classifier through the public center.
 
-    The server keeps two sums, whatever the number of people. Strong where the public center lies
-    between the classes, weak where it does not; `LocalCurveClassifier` finds the center itself.
+    The server keeps two sums, whatever the number of people (docs/methods/moment-reports.md).
+    Strong where the public center lies between the classes, weak where it does not;
+    `LocalCurveClassifier` finds the center itself.
 
     Args:
         epsilon: what each person spends.

@@ -1,4 +1,4 @@
-"""Moment reports: everybody sends y z* once, the server keeps its mean (methods 8.1)."""
+"""Everybody sends y z* once, the server keeps its mean (docs/methods/moment-reports.md)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         codewords have weight e^ε, so each has probability in [1, e^ε]/(s e^ε + B - s); turning
         round mixes two such distributions. Floating point decides only *which* s codewords are in
         the cap, and no choice of them changes the bound. The draw is an exact integer draw, odds
-        rounded down (methods 8.8, 10.1; the finite form of the PrivUnit mechanism).
+        rounded down (docs/methods/codeword-reports.md; the finite form of the PrivUnit mechanism).
 
     Attributes:
         dimension: d.

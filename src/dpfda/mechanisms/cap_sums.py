@@ -14,7 +14,7 @@ _NODES = 200
 
 
 def limit_gain(dimension: int, epsilon: float, *, buckets: int = 1) -> float:
-    """The gain of infinitely many codewords, with the best cap (methods 10.1).
+    """Gain of infinitely many codewords, best cap (docs/methods/codeword-reports.md).
 
     Examples:
         >>> [round(limit_gain(8, epsilon) ** 2, 2) for epsilon in (1.0, 5.0)]

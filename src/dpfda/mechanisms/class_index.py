@@ -38,7 +38,8 @@ class ClassIndex(CodewordReport, name="class_index"):
         ε-LDP for class and vector together. Whatever they are, exactly s of the LB words have
         weight e^ε, so each has probability in [1, e^ε]/(s e^ε + LB - s); buckets and signs depend
         on the public number of the codebook alone. Floating point decides only *which* s codewords
-        these are. The draw is an exact integer draw, odds rounded down (methods 10.2).
+        these are. The draw is an exact integer draw, odds rounded down
+        (docs/methods/codeword-reports.md).
 
     Attributes:
         dimension: D.

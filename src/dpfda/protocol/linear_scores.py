@@ -43,7 +43,7 @@ def class_chances(
 ) -> FloatArray:
     """Probabilities (n, K) of the classes by a linear rule, of `NUMBERS`.
 
-    Scores count the less, the less sure one is of them (methods 10.7).
+    Uncertain scores are shrunk towards 0 (docs/methods/probabilities.md).
     """
     scores = damping * linear_scores(features, clipped=clipped, **numbers)
     if variances is None:

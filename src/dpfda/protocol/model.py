@@ -250,8 +250,8 @@ class CurveModel(RuleModel, ClassModel):
     def chances(self, features: FloatArray) -> FloatArray:
         """Probabilities of the classes for encoded curves, shape (n, K).
 
-        Logistic of the score for two classes, softmax for several; scores count the less, the less
-        sure the model is of them (methods 10.7).
+        Logistic of the score for two classes, softmax for several; uncertain scores are shrunk
+        towards 0 (docs/methods/probabilities.md).
         """
         rule: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
         rule |= {"clipped": self.clipped, "variances": self.variances, "damping": self.damping}

@@ -97,7 +97,7 @@ def test_squared_norm_would_not_ride_free_with_more_weight():
 
 
 def test_functional_mechanism_bounds_of_the_paper():
-    # 002, Table A1 and its form for |x|₂ ≤ 1 (methods §5)
+    # 002, Table A1 and its form for |x|₂ ≤ 1 (docs/methods/functional-mechanism.md)
     assert published_l1("linear", 9) == pytest.approx(2 * (1 + 3) ** 2)
     assert published_l1("logistic", 16) == pytest.approx(4 + 4)
 

@@ -86,7 +86,7 @@ class FeatureMap(Registered, Declared, family="feature map", name="whitened"):
             products=products,
             product_center=multiplied.mean(axis=0),
             product_scale=multiplied.std(axis=0) + 1e-9,
-            # Late directions matter less: prior variances follow the eigenvalues (methods 8.8).
+            # Prior variances follow the eigenvalues (docs/methods/gradient-boosting.md).
             prior_variance=np.concatenate(
                 [
                     [_INTERCEPT_VARIANCE],

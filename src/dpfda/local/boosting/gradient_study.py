@@ -1,4 +1,4 @@
-"""Gradient reports: a Bayesian Newton step a round (methods 8.8)."""
+"""Gradient reports, a Bayesian Newton step a round (docs/methods/gradient-boosting.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the data user believes about θ, and how gradient reports change it (methods 8.8)."""
+"""Posterior of θ, updated by gradient reports (docs/methods/gradient-boosting.md)."""
 
 from __future__ import annotations
 

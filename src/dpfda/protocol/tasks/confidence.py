@@ -20,7 +20,8 @@ from dpfda.protocol.tasks.stump import QuestionsTask
 class ConfidenceTask(QuestionsTask, RuleTask, name="confidence"):
     """Answer sgn(v - U) for public U, v = 1{the classifier is right on me} - its largest chance.
 
-    Where the mean of v is 0, chances are as large as they should be (methods 10.7).
+    Where the mean of v is 0, probabilities are as large as they should be
+    (docs/methods/probabilities.md).
 
     Privacy:
         ε-LDP for curve and label together: all k answers go through one k-question response.

@@ -1,4 +1,4 @@
-"""Send the product of label and encoded curve, perturbed as one vector (methods 8.1)."""
+"""Send label times encoded curve as one noisy vector (docs/methods/moment-reports.md)."""
 
 from __future__ import annotations
 

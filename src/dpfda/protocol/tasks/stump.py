@@ -1,4 +1,4 @@
-"""Answer k yes/no questions about single coordinates (methods 8.2, phases 0 and 1)."""
+"""Answer k yes/no questions about single coordinates (docs/methods/answers.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Send a vector made of features and label, as one codeword near it (methods 10.1, 10.2, 10.4)."""
+"""Send a vector of features and label as one codeword (docs/methods/vector-reports.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient request: in which direction should the logistic model move (methods 8.8)?"""
+"""Request for a gradient of the logistic model (docs/methods/gradient-boosting.md)."""
 
 from __future__ import annotations
 
