@@ -151,3 +151,43 @@ def test_the_navigation_mirrors_the_folders() -> None:
     for name, inside in zip(parts[::2], parts[1::2], strict=True):
         folders = {path.partition("/")[0] for path in re.findall(r"\S+/\S+\.md$", inside, re.M)}
         assert folders <= {name.lower()}
+
+
+METHODS = DOCS / "methods"
+CITED = re.compile(r"docs/[\w/-]+\.md")
+FILE = re.compile(r"`((?:src|bench|tests|tools|clients)/[\w/.-]+\.\w+)`")
+SECTIONS = ["Model", "Algorithm", "Guarantee", "Error", "Corrections", "Code", "References"]
+INTRODUCTIONS = {"how-question-reports-work", "mrma", "boosting-with-data-owners", "mechanisms"}
+METHOD_PAGES = [
+    page for page in sorted(METHODS.glob("*.md")) if page.stem not in {"index", *INTRODUCTIONS}
+]
+
+
+def test_pages_that_code_cites_exist() -> None:
+    sources = [path for part in ("src", "bench", "tests") for path in (ROOT / part).rglob("*.py")]
+    cited = {
+        (path, page)
+        for path in sources
+        for page in CITED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert any(page.startswith("docs/methods/") for _, page in cited)
+    missing = sorted(f"{path.name}: {page}" for path, page in cited if not (ROOT / page).is_file())
+    assert missing == []
+
+
+def test_no_code_cites_a_section_by_number() -> None:
+    sources = [path for part in ("src", "bench", "tests") for path in (ROOT / part).rglob("*.py")]
+    numbered = re.compile(r"\bmethods [§\d]")
+    texts = ((path.name, path.read_text(encoding="utf-8")) for path in sources)
+    assert sorted(name for name, text in texts if numbered.search(text)) == []
+
+
+@pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
+def test_a_method_page_has_all_sections_and_names_files_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    code = text.partition("## Code")[2].partition("## References")[0]
+    files = FILE.findall(text)
+    assert FILE.search(code)
+    assert [name for name in files if not (ROOT / name).is_file()] == []
+    assert f"({page.name})" in (METHODS / "index.md").read_text(encoding="utf-8")

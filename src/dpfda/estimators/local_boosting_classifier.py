@@ -42,7 +42,8 @@ class LocalBoostingClassifier(LocalClassifier):
 
     Each round asks a fresh group of owners; nobody takes part twice. By default owners send one
     number of a public codeword near the gradient of a logistic model, which needs no label of the
-    data user (docs/methods/gradient-boosting.md); the other three rules are those of 004, with its corrections C16-C18.
+    data user (docs/methods/gradient-boosting.md); the other three rules are those of 004, with its
+    corrections C16-C18.
 
     Args:
         epsilon: what an owner spends: one number, one for each owner (in the order of the sorted
