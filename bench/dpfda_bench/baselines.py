@@ -1,4 +1,4 @@
-"""The methods MRMA is compared with (docs/methods/model-averaging.md), for many simulated studies at once.
+"""Methods that MRMA is compared with, for many studies (docs/methods/model-averaging.md).
 
 Every method gets the same N people and the same ε. Together they ask people more than ε allows, so
 this is for simulations and never run on a study.
