@@ -166,9 +166,7 @@ METHOD_PAGES = [
 def test_pages_that_code_cites_exist() -> None:
     sources = [path for part in ("src", "bench", "tests") for path in (ROOT / part).rglob("*.py")]
     cited = {
-        (path, page)
-        for path in sources
-        for page in CITED.findall(path.read_text(encoding="utf-8"))
+        (path, page) for path in sources for page in CITED.findall(path.read_text(encoding="utf-8"))
     }
     assert any(page.startswith("docs/methods/") for _, page in cited)
     missing = sorted(f"{path.name}: {page}" for path, page in cited if not (ROOT / page).is_file())

@@ -1,4 +1,4 @@
-"""The default density: a noisy histogram, smoothed by what its noise leaves standing (8.6)."""
+"""The default density: a noisy histogram in shrunken cosines (docs/methods/densities.md)."""
 
 from __future__ import annotations
 
