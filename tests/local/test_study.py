@@ -280,3 +280,15 @@ def test_nobody_waits_for_a_phase_of_very_few(
         expected=(0 * grid, 0 * grid, 0.0),
     )
     assert [(part.people, part.uses_label) for part in parts_of(batch, people)] == sizes
+
+
+@pytest.mark.parametrize("middle", [0.0, 25.0])
+def test_features_that_hardly_vary_do_no_harm(middle: float) -> None:
+    """Smooth curves, of which one coefficient tells classes apart, and nine are nearly constant."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(30_000) < 0.5).astype(int)
+    scores = rng.normal(size=(len(y), 3)) * [4.0, 2.0, 1.0]
+    scores[:, 1] += middle + (2 * y - 1) * 2
+    X = 70 + scores @ WAVES + 0.01 * rng.normal(size=(len(y), len(T)))
+    study = studied(X, y, 5.0, 0, value_range=(0.0, 140.0))
+    assert np.mean(study.model.predict(X) != y) < 0.25  # the limit is 0.16

@@ -79,11 +79,11 @@ class _Half:
         heard = log_likelihoods(answers, self.points[answers.feature])
         np.add.at(self.told, answers.feature, heard)
 
-    def redraw(self, feature: int, weights: FloatArray, answers: Answers) -> None:
+    def redraw(self, feature: int, log_weights: FloatArray, answers: Answers) -> None:
         """Points of one feature, drawn around those that carry the weight."""
         dims = (4 if self._beliefs.spread_differs else 3) if self._says else 2
         own, size = self.points[feature, :, :dims], self.points.shape[1]
-        weights = _flattened(weights)
+        weights = _flattened(log_weights)
         center = weights @ own
         spread = _WIDER * ((own - center).T * weights) @ (own - center) + 1e-8 * np.eye(dims)
         root, kept = np.linalg.cholesky(spread), size // _KEPT
@@ -187,12 +187,12 @@ class Posterior:
     def _redrawn(self) -> bool:
         """Draw new points where few carry the weight; whether any were."""
         some = False
-        for half, weights in zip(self._halves, self._weights, strict=True):
+        for half, weights, logs in zip(self._halves, self._weights, self._log_weights, strict=True):
             total = weights.sum(axis=1)
             size = total**2 / np.maximum((weights**2).sum(axis=1), _LEAST)
             poor = (size < _FEW * weights.shape[1]) & (total > 1e-6)
             for feature in np.flatnonzero(poor).tolist():
-                half.redraw(feature, weights[feature], self.answers.of(feature))
+                half.redraw(feature, logs[feature], self.answers.of(feature))
                 some = True
         return some
 
@@ -228,6 +228,14 @@ class Posterior:
             for one, part, half in zip(likely, parts, self._halves, strict=True)
         ]
         self.says = self._weights[0].sum(axis=1)
+        # The same, nearly, of points whose weights are below the least number: which of them are
+        # nearest to what answers say still shows where new ones belong.
+        common = joint.sum(axis=(0, 1))
+        self._log_weights = [
+            logsumexp(log + np.log(self.share_weights + _LEAST), axis=2)
+            + np.log(half.prior @ common + _LEAST)
+            for log, half in zip(logs, self._halves, strict=True)
+        ]
 
     @property
     def evidence(self) -> float:
@@ -241,10 +249,9 @@ def _peaked(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     return peak, np.exp(logs - peak[..., None])
 
 
-def _flattened(weights: FloatArray) -> FloatArray:
-    """A power of the weights that some points carry, with sum 1."""
-    logs = np.log(np.maximum(weights / weights.max(), _LEAST))
-    power = 1.0
+def _flattened(logs: FloatArray) -> FloatArray:
+    """A power of the weights, given as logarithms, that some points carry, with sum 1."""
+    logs, power = logs - logs.max(), 1.0
     while True:
         flat = np.exp(power * logs)
         flat /= flat.sum()
