@@ -27,6 +27,11 @@ from dpfda.protocol.server import Server
 _MOST_FEATURES = 8
 _FEATURES = 12
 """Of curves of two classes: answers find out which of them matter."""
+_EQUAL_FOR_CURVES, _EQUAL_FOR_TABLES = 240_000.0, 4_000.0
+"""Effective people times features at which answers and vectors lead to equal errors on random
+problems of two classes. Answers have less noise. Vectors do not need the working model, whose error
+grows with the number of features and does not fall with the number of people; columns of a table
+follow it less well than coefficients of curves. The expected error has no step there."""
 
 JUDGES = 0.15
 """`evaluation_share` of studies that are planned to be held, by the form and by `dpfda plan`.
@@ -129,8 +134,12 @@ def plan_study(
             raise InvalidParameter(name, "left out with target_range", left_out[name])
         if protects == "labels":
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
-    elif len(classes) == 2 and encoder.basis.functional:
-        kind = AnswersDesign
+    elif len(classes) == 2:
+        effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
+        curves = encoder.basis.functional
+        equal = _EQUAL_FOR_CURVES if curves else _EQUAL_FOR_TABLES
+        if effective * (n_features or encoder.n_features) < equal:
+            kind = AnswersDesign
     if protects == "labels":
         for name in filter(known.get, known):
             if name != "ordered":
