@@ -40,12 +40,12 @@ for _module, _kind, _names in (
     ("central.looks", "l2_noise", ("shrunk_mean",)),
     ("central.looks", "l1_noise", ("box_mean",)),
     ("central.looks", "l2_noise", ("kernel_machine",)),
-    ("regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
-    ("regression.look", "l2_noise", ("regression_location", "regression_moments")),
-    ("regression.look", "l2_noise", ("regression_gradient",)),
-    ("regression.look", "l2_noise", ("regression_outside",)),
-    ("regression.look", "l1_noise", ("regression_outside",)),
-    ("regression.look", "l2_noise", ("regression_newton",)),
+    ("central.regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
+    ("central.regression.look", "l2_noise", ("regression_location", "regression_moments")),
+    ("central.regression.look", "l2_noise", ("regression_gradient",)),
+    ("central.regression.look", "l2_noise", ("regression_outside",)),
+    ("central.regression.look", "l1_noise", ("regression_outside",)),
+    ("central.regression.look", "l2_noise", ("regression_newton",)),
 ):
     plant(
         f"sensitivity_halved: {_names[0]}, {_kind[:2]}",
@@ -90,7 +90,7 @@ for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate
 plant(
     "second_moments_for_nothing",
     "second moments of full weight are taken to ride on a mean for nothing: 2 instead of √4.5",
-    lambda: _property("moments.look.Weights", "width", lambda weights: 2.0),
+    lambda: _property("central.moments.look.Weights", "width", lambda weights: 2.0),
     asked(queries.check_sensitivity, "joint_moments"),
 )
 
@@ -118,13 +118,13 @@ plant(
 plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
-    lambda: _property("regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
+    lambda: _property("central.regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
     asked(queries.check_sensitivity, "regression_newton"),
 )
 plant(
     "heavy_targets_for_nothing",
     "that targets may weigh more than rows is forgotten in the sensitivity of where both are",
-    lambda: _property("regression.location_look.LocationLook", "l2", lambda look: math.sqrt(5.0)),
+    lambda: _property("central.regression.location_look.LocationLook", "l2", lambda look: math.sqrt(5.0)),
     asked(queries.check_sensitivity, "regression_location"),
 )
 for _module, _names in (

@@ -61,7 +61,7 @@ for _name in ("mean", "covariance", "moments"):
 for _name, _owner in (
     ("mean", "central.adaptive.Adaptive"),
     ("density", "central.histogram_density.HistogramDensity"),
-    ("regression", "regression.methods.moments.TwoStageMoments"),
+    ("regression", "central.regression.methods.moments.TwoStageMoments"),
 ):
     plant(
         f"pure_noise_doubled: {_name}",
