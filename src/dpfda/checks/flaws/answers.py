@@ -118,13 +118,17 @@ plant(
 plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
-    lambda: _property("central.regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
+    lambda: _property(
+        "central.regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)
+    ),
     asked(queries.check_sensitivity, "regression_newton"),
 )
 plant(
     "heavy_targets_for_nothing",
     "that targets may weigh more than rows is forgotten in the sensitivity of where both are",
-    lambda: _property("central.regression.location_look.LocationLook", "l2", lambda look: math.sqrt(5.0)),
+    lambda: _property(
+        "central.regression.location_look.LocationLook", "l2", lambda look: math.sqrt(5.0)
+    ),
     asked(queries.check_sensitivity, "regression_location"),
 )
 for _module, _names in (
