@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -22,7 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GUIDES = sorted(page for page in DOCS.rglob("*.md") if page.parent != DOCS / "gallery")
 PAGES = [ROOT / "README.md", *GUIDES]
-BLOCK = re.compile(r"^```(?:python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 load_all()
 MODULES = [
     module.name
@@ -31,10 +31,12 @@ MODULES = [
 ]
 
 
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """Line number and text of every Python block."""
-    text = page.read_text(encoding="utf-8")
-    return [(text.count("\n", 0, m.start(1)), m.group(1)) for m in BLOCK.finditer(text)]
+sys.path.insert(0, str(ROOT / "tools"))
+from printed import Block, blocks, printed, same  # noqa: E402
+
+
+def code(page: Path) -> list[Block]:
+    return blocks(page.read_text(encoding="utf-8"))
 
 
 def run_doctest(text: str, namespace: dict[str, object], name: str, line: int) -> None:
@@ -46,17 +48,18 @@ def run_doctest(text: str, namespace: dict[str, object], name: str, line: int) -
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p)], ids=lambda page: str(page.relative_to(ROOT))
+    "page", [p for p in PAGES if code(p)], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, text in blocks(page):
-        if text.lstrip().startswith(">>>"):
-            run_doctest(text, namespace, page.name, line)
-        else:
-            # Blank lines in front make a traceback show the line of the page.
-            exec(compile("\n" * line + text, str(page), "exec"), namespace)
+    for block in code(page):
+        if block.is_doctest:
+            run_doctest(block.code, namespace, page.name, block.line)
+            continue
+        output = printed(block, namespace, str(page))
+        shown = block.output
+        assert shown is None or same(output, shown), f"run tools/printed.py: {output}"
     shown = re.findall(r"!\[[^]]*\]\(([^):]+\.png)\)", page.read_text(encoding="utf-8"))
     assert [name for name in shown if not (page.parent / name).is_file()] == []
     drawn = [path.name for path in tmp_path.glob("*.png")]
@@ -78,6 +81,17 @@ def test_examples_in_docstrings_run(
 def test_a_wrong_example_is_noticed() -> None:
     with pytest.raises(AssertionError, match="Expected"):
         run_doctest(">>> 1 + 1\n3\n", {}, "planted", 0)
+
+
+def test_wrong_output_is_noticed() -> None:
+    assert same("a [0.123, -1] b", "a  [0.124, -1]\nb")
+    assert not same("a 0.12", "a 0.14")
+    assert not same("12 people", "13 people")
+    assert not same("better", "worse")
+    text = 'x\n```python\nprint(1)\n```\n\n```text title="prints"\n2\n```\n'
+    (block,) = blocks(text)
+    assert block.output == "2\n"
+    assert not same(printed(block, {}, "planted"), block.output)
 
 
 def public_classes() -> list[type]:

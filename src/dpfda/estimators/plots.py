@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from dpfda.errors import MissingExtra
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
+
+_TITLE_WIDTH = 48  # characters of a line above one of three panels
 
 
 def draw_study(model: CurveModel, findings: Findings) -> Any:
@@ -27,7 +30,9 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
         errors = [min(1.96 * estimate.standard_error, 10.0) for estimate in row]
         middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
     middle.axhline(0, color="0.6", linewidth=0.8)
-    middle.set(title=f"{findings.title} (± 1.96 SE of the noise)", xlabel="feature")
+    title = fill(f"{findings.title} (± 1.96 SE of the noise)", _TITLE_WIDTH)
+    middle.set_title(title, fontsize="small")
+    middle.set_xlabel("feature")
     places = range(max((len(row) for row in findings.features), default=1))
     middle.set_xticks([place + 1 for place in places])
     if findings.folded:
@@ -42,5 +47,7 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
     if names[0] is not None:
         left.legend(names, title="class")
     right.invert_yaxis()
-    right.set(title="who was asked what", xlabel="people")
+    right.set_title("people by phase", fontsize="small")
+    right.set_xlabel("people")
+    left.title.set_fontsize("small")
     return figure
