@@ -12,11 +12,11 @@ from summed_cases import CASES, PRICE, N, cases
 import dpfda
 from dpfda.central.looks import BallMean
 from dpfda.central.moments.look import JointMoments
+from dpfda.central.regression.location_look import NewtonLook
 from dpfda.central.regression.methods.noisy_gradient import GradientLook
-from dpfda.central.regression.newton_look import NewtonLook
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.curves import CurveEncoder
-from dpfda.curves.rowwise import row_product
+from dpfda.curves.matrices import row_product
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.query import AdditiveLook, Query
 from dpfda.sites.rehearsal import rehearse

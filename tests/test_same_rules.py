@@ -10,7 +10,7 @@ import pytest
 
 import dpfda
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
-from dpfda.estimators.from_files import Frame
+from dpfda.estimators.file_block import Frame
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 4))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpfda.report.table import show
+from dpfda.report.contents import show
 from dpfda_bench.measured import PAPERS
 
 BASELINES = {

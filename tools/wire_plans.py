@@ -9,7 +9,7 @@ from typing import Any
 
 from dpfda import CurveEncoder, plan_study
 from dpfda.protocol import StudyPlan
-from dpfda.protocol.canonical import canonical
+from dpfda.protocol.plan import canonical
 
 Case = dict[str, Any]
 

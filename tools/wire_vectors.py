@@ -29,8 +29,8 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource
 from dpfda.noise.discrete import _geometric_digits
 from dpfda.protocol import StudyPlan
-from dpfda.protocol.canonical import canonical, number_text
 from dpfda.protocol.person import encode_people, one_curve
+from dpfda.protocol.plan import canonical, number_text
 from dpfda.protocol.task import Task
 
 FOLDER = Path(__file__).resolve().parent.parent / "clients" / "vectors"

@@ -14,8 +14,7 @@ from typing import Any
 
 import uvicorn
 
-from dpfda.collector.connection import PatientProtocol
-from dpfda.collector.run import listen
+from dpfda.collector.run import PatientProtocol, listen
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from dpfda.report import Picture, Table
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 
 
 def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:

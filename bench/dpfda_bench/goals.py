@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from dpfda.report.outcome import Outcome
-from dpfda.report.table import Table, show
+from dpfda.report.contents import Outcome, Table, show
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import sqlalchemy as sa
 
-from dpfda.collector.running import CollectorProcess
-from dpfda.collector.storage import counters, open_storage, tables
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.storage import open_storage, tables
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.collector.storage.sql import SqlStorage
 
@@ -22,7 +22,7 @@ def fill(database: str, studies: int) -> SqlStorage:
     storage = open_storage(database)
     assert isinstance(storage, SqlStorage)
     with storage._engine.begin() as connection:
-        known = counters.totals(connection).get("studies", 0)
+        known = tables.totals(connection).get("studies", 0)
         records = [_record(number) for number in range(known, studies)]
         connection.execute(
             tables.study.insert(), [msgspec.structs.asdict(record) for record in records]
@@ -35,7 +35,7 @@ def fill(database: str, studies: int) -> SqlStorage:
         answers = [{"study": one.id, "phase": 0, "slot": 0, "answered": 3} for one in records[::2]]
         connection.execute(tables.tally.insert(), answers)
         finished = sum(one.status == "finished" for one in records)
-        counters.add_totals(connection, 0, studies=len(records), finished=finished)
+        tables.add_totals(connection, 0, studies=len(records), finished=finished)
     if storage._engine.dialect.name == "postgresql":  # as its own daemon does after a while
         with storage._engine.begin() as connection:
             connection.execute(sa.text("ANALYZE"))

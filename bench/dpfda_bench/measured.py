@@ -8,7 +8,7 @@ from typing import Any
 
 from dpfda._version import __version__
 from dpfda.report import Contents, Report, Table
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.report.terminal import machine
 
 PAPERS = {

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.shrunk_mean import ShrunkMean
+from dpfda.central.linear import ShrunkMean
 from dpfda.checks.twins import Pairs, Twin
 from dpfda.local.boosting.ensemble import Ensemble
-from dpfda.local.boosting.requests.statistic import StatisticRequest
+from dpfda.local.boosting.requests.shares import StatisticRequest
 from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.laplace import Laplace
 from dpfda.mechanisms.randomized_response import RandomizedResponse

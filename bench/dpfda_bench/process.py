@@ -25,8 +25,8 @@ class Process:
 
     Examples:
         >>> from dpfda.central.functions import eigenpairs
-        >>> from dpfda.central.kernels import Matern
-        >>> from dpfda.central.quadrature import as_grid
+        >>> from dpfda.central.functions import Matern
+        >>> from dpfda.central.functions import as_grid
         >>> from dpfda.noise import SimulationSource
         >>> process = Process(basis=eigenpairs(Matern(), as_grid(np.linspace(0, 1, 50))))
         >>> process.paths(100, SimulationSource(0)).shape

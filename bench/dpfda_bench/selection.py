@@ -17,10 +17,10 @@ from dpfda.central.linear import (
     FiniteLaplace,
     LinearMechanism,
     QuadraticRegularization,
+    ShrunkMean,
 )
 from dpfda.central.mean import MeanRelease
 from dpfda.central.records import clip_rows
-from dpfda.central.shrunk_mean import ShrunkMean
 from dpfda.errors import InvalidParameter
 
 _FOLDS = 10
@@ -37,7 +37,7 @@ def cross_validated(
         the guarantee of what is released with it says so to everybody else.
 
     Examples:
-        >>> from dpfda.central.quadrature import as_grid
+        >>> from dpfda.central.functions import as_grid
         >>> curves = np.random.default_rng(0).normal(size=(40, 11))
         >>> grid = as_grid(np.linspace(0, 1, 11))
         >>> release = MeanRelease(

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import dpfda
 from dpfda.cli._group import dpfda as command_line
 from dpfda.datasets.catalogue import CATALOGUE
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.files import to_csv

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.central.functions import eigenpairs
-from dpfda.central.kernels import Matern
+from dpfda.central.functions import Matern, as_grid, eigenpairs, trapezoid
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.mean import MeanRelease
-from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.errors import InvalidParameter

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench import catalog
 from dpfda_bench.reproductions._p001_vectors import METHODS
 

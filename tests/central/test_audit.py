@@ -10,11 +10,10 @@ import pytest
 
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.covariance import CovarianceRelease
-from dpfda.central.effects_asked import FunctionOnScalarRelease
-from dpfda.central.functions import spline_basis
+from dpfda.central.function_on_scalar import FunctionOnScalarRelease
+from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.checks.conversations import Rehearsal
 from dpfda.checks.twins import Twin
 from dpfda.curate import curate

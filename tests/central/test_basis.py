@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.central.functions import eigenpairs, spline_basis
-from dpfda.central.kernels import Kernel, Matern
-from dpfda.central.quadrature import as_grid, norms, trapezoid
+from dpfda.central.functions import (
+    Kernel,
+    Matern,
+    as_grid,
+    eigenpairs,
+    norms,
+    spline_basis,
+    trapezoid,
+)
 from dpfda.errors import InvalidParameter
 
 KERNELS = [kernel for member in Kernel.members().values() for kernel in member.examples()]

@@ -7,9 +7,9 @@ import pytest
 
 from dpfda.central import release
 from dpfda.central.adaptive import Adaptive
+from dpfda.central.functions import as_grid
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import MeanRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.curate import curate
 from dpfda.noise import SimulationSource
 

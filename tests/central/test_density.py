@@ -11,9 +11,9 @@ import pytest
 from dpfda.central import (
     PrivateDensity,
 )
+from dpfda.central.functions import trapezoid
 from dpfda.central.histogram_density import HistogramDensity, expected_error
 from dpfda.central.plan import NEARLY
-from dpfda.central.quadrature import trapezoid
 from dpfda.errors import (
     InvalidData,
     InvalidParameter,

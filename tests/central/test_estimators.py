@@ -20,9 +20,9 @@ from dpfda.central import (
     PrivateKernelMachine,
     Release,
 )
+from dpfda.central.functions import as_grid, norms, trapezoid
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import (
     DoubtfulResult,
     DpfdaError,

@@ -14,9 +14,8 @@ from click.testing import CliRunner
 from dpfda import PrivateFunctionOnScalar
 from dpfda.central import effects
 from dpfda.central import release as release_module
-from dpfda.central.effects_asked import FunctionOnScalarRelease
-from dpfda.central.functions import spline_basis
-from dpfda.central.quadrature import as_grid
+from dpfda.central.function_on_scalar import FunctionOnScalarRelease
+from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.release import Release
 from dpfda.cli._group import dpfda
 from dpfda.privacy.events import PureEvent

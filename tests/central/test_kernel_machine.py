@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda.central.functions import eigenpairs
+from dpfda.central.functions import Matern, eigenpairs
 from dpfda.central.kernel_machine_look import KernelMachine, KernelMachineRelease, Space
-from dpfda.central.kernels import Matern
 from dpfda.central.losses import Loss
 from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw

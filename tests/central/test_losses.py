@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from dpfda.central.functions import Matern
 from dpfda.central.kernel_machine_look import Space
-from dpfda.central.kernels import Matern
 from dpfda.central.losses import Loss
 
 VALUES: dict[str, Callable[[float, float], float]] = {

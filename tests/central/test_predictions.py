@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from dpfda.central import PrivateDensity, PrivateFunctionOnScalar, PrivateKernelMachine
-from dpfda.central.kernels import SquaredExponential
+from dpfda.central.functions import SquaredExponential
 from dpfda.errors import InvalidData, InvalidParameter, UnknownName
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 

@@ -9,22 +9,21 @@ import numpy as np
 import pytest
 from courses import course
 
-from dpfda.central.bernstein import Bernstein, BoxMean
 from dpfda.central.covariance import CovarianceRelease
-from dpfda.central.functions import spline_basis
+from dpfda.central.effects import CovariateProducts, CrossProducts
+from dpfda.central.functions import as_grid, spline_basis
+from dpfda.central.kernel_density import Bernstein, BoxMean
+from dpfda.central.linear import PublishedShrunkMean, ShrunkMean
 from dpfda.central.looks import BallMean, CountedLook
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.joint_looks import Schedule
-from dpfda.central.pair_looks import CovariateProducts, CrossProducts
-from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import RadiusChoice, candidates, find_radius, left_outside
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
-from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
 from dpfda.noise import source_for
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Answer
 
 PURE, GAUSSIAN = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=1e-6)
 ROOT = 2**0.5

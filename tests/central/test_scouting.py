@@ -15,15 +15,14 @@ from scipy.stats import norm
 from dpfda import PrivateCovariance, PrivateMean, PrivateMoments
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.covariance import CovarianceRelease
-from dpfda.central.functions import spline_basis
+from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.release import MomentsRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import RadiusCount, candidates
 from dpfda.central.scouting import MAGNITUDES, Region, Scouting, located
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.calibration import gaussian_mu
-from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Answer
 
 GRID = as_grid(np.linspace(0, 1, 12))
 T = np.linspace(0, 1, 30)

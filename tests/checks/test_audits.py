@@ -13,9 +13,8 @@ from dpfda.mechanisms import Mechanism
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.tally import spent
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation
-from dpfda.protocol.query import Look, Query
+from dpfda.protocol.query import Answer, Look, Query
 
 CASES = audit_cases()
 DRAWS = 2_000_000  # as many as the command takes at most

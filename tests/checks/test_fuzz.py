@@ -12,11 +12,10 @@ from dpfda.checks.fuzz import check_fuzz
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive_laplace import AdditiveLaplace
 from dpfda.noise import Source
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import array, number
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Answer, Query, Records
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.moment import MomentTask
+from dpfda.protocol.tasks.vector import MomentTask
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,8 @@ from click.testing import CliRunner
 
 from dpfda import plan_study
 from dpfda.cli._group import dpfda
-from dpfda.cli._own_data import read_own
-from dpfda.cli.submit import _print
-from dpfda.client.own_data import look_over
-from dpfda.client.preview import Preview
+from dpfda.cli.submit import _print, read_own
+from dpfda.client.own_data import Preview, look_over
 from dpfda.curves.files import Reading
 from dpfda.errors import InvalidData
 

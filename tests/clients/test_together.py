@@ -19,7 +19,7 @@ pytest.importorskip("litestar", reason="the service extra is not installed")
 from forked_collector import ForkedCollector
 
 from dpfda.client import RemoteClient
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report.documents import read

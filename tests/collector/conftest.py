@@ -15,7 +15,7 @@ pytest.importorskip("sqlalchemy", reason="the service extra is not installed")
 from devices import Device
 from organizer import Organizer, QuickForecasts
 
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Storage
 from dpfda.curves import CurveEncoder

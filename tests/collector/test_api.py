@@ -15,7 +15,7 @@ import pytest
 from forked_collector import QuickCollector
 
 from dpfda.client.http import Answer, Connection, Unreachable
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan

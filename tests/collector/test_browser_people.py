@@ -20,7 +20,7 @@ from packed_client import packed_client
 
 from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report.documents import read

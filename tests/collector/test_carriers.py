@@ -13,7 +13,7 @@ import pytest
 from forked_collector import QuickCollector
 
 from dpfda.client.crowd import RemoteCrowd, Wire
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan

@@ -15,10 +15,9 @@ import pytest
 from stored_studies import study_of
 
 from dpfda.collector import conclude as conclusions
-from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
-from dpfda.collector.group_commit import GroupCommit
+from dpfda.collector.conclude import Conclusion, Worker, begin, conclude, conclude_stored
+from dpfda.collector.replies import GroupCommit
 from dpfda.collector.storage.memory import MemoryStorage
-from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server

@@ -15,8 +15,8 @@ import pytest
 from forked_collector import QuickCollector
 
 from dpfda.client.http import Connection
-from dpfda.collector.connection import MOST_HEAD, MOST_HEADERS
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.run import MOST_HEAD, MOST_HEADERS
 
 pytestmark = pytest.mark.timed
 

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 from dpfda.client.http import Answer
-from dpfda.collector import api, conclude, limits, peers, plans
+from dpfda.collector import api, conclude, limits, plans
 from dpfda.collector.conclude import begin
-from dpfda.collector.key import WRONG_KEYS, Keyhole
-from dpfda.collector.limits import RateLimit, origin
+from dpfda.collector.limits import WRONG_KEYS, Keyhole, RateLimit, origin
 from dpfda.collector.pages import session
-from dpfda.collector.peers import NewExchange, Peer, exchange_plan
 from dpfda.collector.people import People, bearer
+from dpfda.collector.plans import NewExchange, Peer, exchange_plan
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
@@ -291,7 +290,7 @@ class TestPeers:
         return NewExchange(peers=[peer] * peers, epsilon=1.0, n_people=20)
 
     def plan(self, monkeypatch: Any, found: CurveModel, own: CurveModel | None = None) -> Any:
-        monkeypatch.setattr(peers, "_pull", lambda peer: found)
+        monkeypatch.setattr(plans, "_pull", lambda peer: found)
         return exchange_plan(self.asked(), own=None if own is None else own.to_json())
 
     def test_models_are_judged_as_they_decide(self, monkeypatch: Any) -> None:
@@ -327,26 +326,26 @@ class TestPeers:
         text = self.model().to_json().encode()
         sent = self.answered(monkeypatch, Answer(status, text + b" " * spare))
         if good:
-            assert peers._pull(Peer("http://127.0.0.1:1", "0")).intercept == [0.25]
-            peers._pull(Peer("http://127.0.0.1:1", "0", key="secret"))
+            assert plans._pull(Peer("http://127.0.0.1:1", "0")).intercept == [0.25]
+            plans._pull(Peer("http://127.0.0.1:1", "0", key="secret"))
             assert sent == [{}, {"Authorization": "Bearer secret"}]
         else:
-            pull = status_of(peers._pull, Peer("http://127.0.0.1:1", "0"))
+            pull = status_of(plans._pull, Peer("http://127.0.0.1:1", "0"))
             assert pull == (424, "no_peer")
 
     def test_a_model_may_fill_the_limit(self, monkeypatch: Any) -> None:
         text = self.model().to_json().encode()
-        monkeypatch.setattr(peers, "_MOST_BYTES", len(text))
+        monkeypatch.setattr(plans, "_MOST_BYTES", len(text))
         self.answered(monkeypatch, Answer(200, text))
-        assert peers._pull(Peer("http://127.0.0.1:1", "0")).classes == ("no", "yes")
+        assert plans._pull(Peer("http://127.0.0.1:1", "0")).classes == ("no", "yes")
 
     def test_what_is_no_model_is_no_peer(self, monkeypatch: Any) -> None:
         self.answered(monkeypatch, Answer(200, b"{}"))
         with pytest.raises(Refused, match="hand out a model"):
-            peers._pull(Peer("http://127.0.0.1:1", "0"))
+            plans._pull(Peer("http://127.0.0.1:1", "0"))
         self.answered(monkeypatch, Answer(500, b"{}"))
         with pytest.raises(Refused, match="hand out its model"):
-            peers._pull(Peer("http://127.0.0.1:1", "0"))
+            plans._pull(Peer("http://127.0.0.1:1", "0"))
 
     @staticmethod
     def answered(monkeypatch: Any, answer: Answer) -> list[Any]:
@@ -365,7 +364,7 @@ class TestPeers:
                 sent.append(headers)
                 return answer
 
-        monkeypatch.setattr(peers, "Connection", Connection)
+        monkeypatch.setattr(plans, "Connection", Connection)
         return sent
 
 

@@ -21,13 +21,13 @@ import pytest
 from forked_collector import ForkedCollector
 from sqlalchemy.exc import OperationalError
 
-from dpfda.collector import pulse
-from dpfda.collector.group_commit import GroupCommit
-from dpfda.collector.pulse import Pulse
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector import health as pulse
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.replies import GroupCommit
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Unavailable
-from dpfda.collector.storage.trouble import FULL, LOCKED, reason
+from dpfda.collector.storage.database import FULL, LOCKED, reason
+from dpfda.collector.watcher import Pulse
 
 pytestmark = pytest.mark.timed
 

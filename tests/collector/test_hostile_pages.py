@@ -13,8 +13,8 @@ from small_studies import answer_one, small_studies
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
-from dpfda.collector.pages.study_routes import sums_of
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.pages.routes import sums_of
 from dpfda.protocol.server import Server
 
 EVIL = (

@@ -20,9 +20,9 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.client import RemoteClient
 from dpfda.client.http import Connection
 from dpfda.client.remote import NotGranted
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import views
 from dpfda.collector.pages.form import PRESETS
-from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import StudySettings
 
 

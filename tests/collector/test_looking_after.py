@@ -21,8 +21,8 @@ from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
 from dpfda.client.administrator import Administrator
 from dpfda.client.http import Answer, Connection
-from dpfda.collector.pages.words import phase_name
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.plan import StudyPlan
 

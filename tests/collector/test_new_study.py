@@ -14,11 +14,11 @@ from organizer import Organizer
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS, facts_of, settings_of
-from dpfda.collector.pages.sample_reply import sample_reply
+from dpfda.collector.pages.views import sample_reply
 from dpfda.collector.refusal import Refused
-from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.wire import ReplyMessage

@@ -16,9 +16,8 @@ from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.collector.summary import summarize
-from dpfda.protocol.beside_guessing import beside_guessing, found_of
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.findings import Findings
+from dpfda.protocol.findings import Findings, beside_guessing, found_of
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate

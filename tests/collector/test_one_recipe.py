@@ -24,10 +24,10 @@ from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
 from dpfda.client.crowd import RemoteCrowd
 from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import views
 from dpfda.collector.pages.form import PRESETS, facts_of
 from dpfda.collector.pages.templating import text
-from dpfda.collector.running import CollectorProcess
 from dpfda.datasets import simulate_001
 from dpfda.estimators import study_base as base
 from dpfda.local.recipe import JUDGES, plan_from_facts

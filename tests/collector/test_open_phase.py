@@ -9,9 +9,9 @@ import pytest
 from one_process import read_task, reply_to
 from stored_studies import study_of
 
-from dpfda.collector import open_phase
+from dpfda.collector import phases
 from dpfda.collector.conclude import begin
-from dpfda.collector.open_phase import OpenPhase, opened
+from dpfda.collector.phases import OpenPhase, opened
 from dpfda.collector.refusal import Refused
 from dpfda.protocol.server import Server
 
@@ -26,7 +26,7 @@ class TestOpenPhase:
     def test_tasks_are_made_in_blocks_and_kept_a_while(
         self, phase: OpenPhase, monkeypatch: Any
     ) -> None:
-        monkeypatch.setattr(open_phase, "_KEPT", 2)
+        monkeypatch.setattr(phases, "_KEPT", 2)
         monkeypatch.setattr(phase, "_size", 2)
         first = read_task(phase.message(0))
         assert (first.ticket, first.phase, first.task["people"]) == (0, 0, 1)
@@ -66,7 +66,7 @@ class TestOpenPhase:
         assert phase._size == 64
         length = len(msgspec.json.encode(phase._first.to_dict()))
         for most, size in ((3 * length, 3), (length - 1, 1)):
-            monkeypatch.setattr(open_phase, "_BYTES", most)
+            monkeypatch.setattr(phases, "_BYTES", most)
             assert OpenPhase(phase.record)._size == size
 
     def test_only_possible_replies_are_taken(self, phase: OpenPhase) -> None:

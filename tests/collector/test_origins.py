@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
 from dpfda.collector.app import create_app
-from dpfda.collector.origins import Origins, checked_origin
+from dpfda.collector.middleware import Origins, checked_origin
 from dpfda.collector.settings import Settings
 
 HERE = "https://studies.example"

@@ -18,8 +18,8 @@ from pages import checked, record
 from dpfda import plan_study
 from dpfda.client.crowd import RemoteCrowd
 from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages.session import new_session
-from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource

@@ -16,7 +16,7 @@ import pytest
 from held_study import curves, hold
 
 from dpfda import plan_study
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 
 SCREENSHOTS = os.environ.get("DPFDA_SCREENSHOTS")
 AXE = Path(__file__).resolve().parents[2] / "clients/browser/node_modules/axe-core/axe.min.js"

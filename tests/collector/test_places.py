@@ -10,7 +10,7 @@ import pytest
 from one_process import Recording, with_collector
 
 from dpfda.collector import service
-from dpfda.collector.places import Places
+from dpfda.collector.limits import Places
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
@@ -196,7 +196,7 @@ class TestPlaces:
     def test_the_longest_silent_are_forgotten(
         self, names: Iterator[bytes], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("dpfda.collector.places._KEPT", 2)
+        monkeypatch.setattr("dpfda.collector.limits._KEPT", 2)
         places = Places(most=1, clock=lambda: 0.0)
         for host in "abac":
             places.take("s", host, next(names), people=9, seconds=9.0)

@@ -18,16 +18,15 @@ from forked_collector import QuickCollector
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dpfda._registry import Registered
-from dpfda._typed import _plain, require_types
+from dpfda._registry import Registered, _plain, require_types
 from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.conclude import Conclusion, begin, conclude
-from dpfda.collector.open_phase import OpenPhase, opened
 from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text as shown
+from dpfda.collector.phases import OpenPhase, opened
 from dpfda.collector.plans import check_shape, strict_json
 from dpfda.collector.refusal import Refused
-from dpfda.collector.running import CollectorProcess
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter

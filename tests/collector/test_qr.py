@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import segno
 
-from dpfda.collector.pages.qr import qr_svg
+from dpfda.collector.pages.templating import qr_svg
 
 LINK = f"https://collector.example/take-part/{'0123456789abcdef' * 4}#invitation=a&b"
 

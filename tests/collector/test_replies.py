@@ -22,7 +22,7 @@ from one_process import (
 )
 
 from dpfda.collector.refusal import no_ticket, not_stored
-from dpfda.collector.sent import Sent
+from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.protocol.wire import ReplyMessage, token_hash
 

@@ -20,15 +20,15 @@ from one_process import Here
 
 from dpfda.client.crowd import Wire
 from dpfda.client.http import Answer, Connection
-from dpfda.collector import forgetter
-from dpfda.collector.forgetter import Forgetter
+from dpfda.collector import watcher
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.refusal import Refused
-from dpfda.collector.running import CollectorProcess
-from dpfda.collector.sent import Sent
+from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage import open_storage, tables
 from dpfda.collector.storage.memory import MemoryStorage
+from dpfda.collector.watcher import Forgetter
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, _masked, ticket_of, token_hash
@@ -349,7 +349,7 @@ def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFi
 
 
 def test_a_request_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forgetter, "_PATIENCE", 0.05)
+    monkeypatch.setattr(watcher, "_PATIENCE", 0.05)
 
     async def forget() -> bool:
         await asyncio.sleep(0.01)

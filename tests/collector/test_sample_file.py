@@ -16,11 +16,10 @@ from organizer import ENOUGH, STUDIES, Organizer, QuickForecasts
 
 from dpfda import forecast
 from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import planning
-from dpfda.collector.running import CollectorProcess
 from dpfda.curves.files import Handed, Reading
-from dpfda.planning.apart import public_people_apart
-from dpfda.planning.people_file import public_people
+from dpfda.planning.people_file import public_people, public_people_apart
 from dpfda.planning.words import verdict
 
 T = np.linspace(0, 1, 8).round(3)

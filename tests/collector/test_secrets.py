@@ -18,8 +18,8 @@ from forked_collector import ForkedCollector
 
 from dpfda.client.administrator import Administrator
 from dpfda.client.remote import NotGranted
-from dpfda.collector.key import WRONG_A_SECOND, WRONG_KEYS
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.limits import WRONG_A_SECOND, WRONG_KEYS
 from dpfda.collector.storage.base import Storage
 
 

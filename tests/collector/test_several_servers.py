@@ -13,7 +13,7 @@ import pytest
 from forked_collector import QuickCollector
 
 from dpfda.client.crowd import RemoteCrowd
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel

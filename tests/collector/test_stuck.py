@@ -15,17 +15,16 @@ import pytest
 import sqlalchemy as sa
 
 from dpfda.collector import health
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.conclude import Worker
 from dpfda.collector.health import LONG
 from dpfda.collector.metrics import Metrics, WorkFailed, failure
 from dpfda.collector.refusal import Refused
-from dpfda.collector.running import CollectorProcess
 from dpfda.collector.service import Collector, StudySettings
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.storage.postgresql import PostgresqlStorage
 from dpfda.collector.storage.sqlite import SqliteStorage
-from dpfda.collector.stuck import StuckStudies
-from dpfda.collector.watcher import AtWork, Watcher
-from dpfda.collector.worker import Worker
+from dpfda.collector.watcher import AtWork, StuckStudies, Watcher
 from dpfda.errors import InvalidParameter
 
 

@@ -12,7 +12,7 @@ from devices import GOOD, Device, answered, choose, keep, say_yes, send, study
 from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 

@@ -9,7 +9,7 @@ import jinja2
 import pytest
 
 from dpfda import plan_study
-from dpfda.collector.pages import templating, words
+from dpfda.collector.pages import templating
 from dpfda.curves import CurveEncoder
 from dpfda.local import recipe
 
@@ -38,12 +38,12 @@ def test_what_is_missing_is_no_empty_place() -> None:
 
 
 def test_everything_has_a_plain_name() -> None:
-    assert {*recipe._ASKED, *recipe._ASKED_OF_NUMBERS} <= set(words._PHASES)
+    assert {*recipe._ASKED, *recipe._ASKED_OF_NUMBERS} <= set(templating._PHASES)
     two = plan_study(9, 1.0, value_range=[(0, 1), (0, 2)], classes=(0, 1)).encoder
-    named = [words.feature_name(two, place) for place in range(3)]
+    named = [templating.feature_name(two, place) for place in range(3)]
     assert named == ["channel 1: level", "channel 2: level", "channel 1: beginning against end"]
     table = plan_study(9, 1.0, feature_ranges={"age": (18, 99), "sex": ["f", "m"]}, classes=(0, 1))
-    named = [words.feature_name(table.encoder, place) for place in range(3)]
+    named = [templating.feature_name(table.encoder, place) for place in range(3)]
     assert named == ["age", "sex=f", "sex=m"]
-    assert words.feature_name(CurveEncoder("bspline", n_basis=4), 1) == "bspline function 2"
-    assert words.feature_name(object(), 1) == "feature 2"
+    assert templating.feature_name(CurveEncoder("bspline", n_basis=4), 1) == "bspline function 2"
+    assert templating.feature_name(object(), 1) == "feature 2"

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from dpfda.client import RemoteClient
 from dpfda.client.http import Answer, Connection, Unreachable, persistently
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from forked_collector import QuickCollector
 from dpfda.client import RemoteClient
 from dpfda.client.http import Connection
 from dpfda.client.remote import InvitationUsed
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 
 ROW = {"curve": [0.5, -0.5], "label": "yes"}
 

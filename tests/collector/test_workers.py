@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpfda.client.crowd import RemoteCrowd
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.noise import SimulationSource
 
 

@@ -15,7 +15,7 @@ from dpfda.curves import (
     IdentityBasis,
     SmoothBasis,
 )
-from dpfda.curves.smooth import demmler_reinsch
+from dpfda.curves.bases import demmler_reinsch
 from dpfda.errors import InvalidData, InvalidParameter
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpfda.curves.symmetric import Triangle, floored, svec_weights, unfold
+from dpfda.curves.matrices import Triangle, floored, svec_weights, unfold
 
 ROOT = math.sqrt(2)
 MATRIX = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])

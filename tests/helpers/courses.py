@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpfda.mechanisms.additive import Additive
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Answer
 
 
 def course(

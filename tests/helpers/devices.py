@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpfda import plan_study
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.protocol.plan import StudyPlan
 
 SCREENSHOTS = Path(os.environ.get("DPFDA_SCREENSHOTS", "out/screenshots"))

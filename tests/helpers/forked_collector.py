@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Self
 import sqlalchemy as sa
 
 from dpfda.cli._group import dpfda
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.collector.conclude import Worker
 from dpfda.collector.run import serve
-from dpfda.collector.running import CollectorProcess
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.sql import SqlStorage
-from dpfda.collector.worker import Worker
 from dpfda.protocol.study import Run
 
 FORKS = multiprocessing.get_context("forkserver")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dpfda.noise import SimulationSource
-from dpfda.sites.card import Card
 from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.identity import Card
 from dpfda.sites.plan import Plan, PlanBody
 from dpfda.sites.site_folder import SiteConfig, SiteFolder
 from dpfda.sites.study_folder import StudyFolder

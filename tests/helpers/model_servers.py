@@ -26,7 +26,7 @@ from dpfda.sites.messages import (
     decode,
     encode,
 )
-from dpfda.sites.servers.inquiry import ServersInquiry
+from dpfda.sites.servers import ServersInquiry
 
 ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 CLASSES = ("no", "yes")

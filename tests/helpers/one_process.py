@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from dpfda.collector.conclude import Worker
 from dpfda.collector.refusal import Refused
-from dpfda.collector.sent import Sent
+from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import Lapse, NewReply, StudyRecord
 from dpfda.collector.storage.memory import MemoryStorage
-from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, TaskMessage, token_hash

@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from forked_collector import QuickCollector
 
 from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS
-from dpfda.collector.running import CollectorProcess
-from dpfda.planning import apart
+from dpfda.planning import people_file
 
 ENOUGH = 120  # seconds, on a machine that does other things, too
 
@@ -22,7 +22,7 @@ STUDIES, SECONDS = 4, 5
 
 
 def _fewer() -> None:
-    planning._STUDIES, apart._SECONDS = STUDIES, SECONDS
+    planning._STUDIES, people_file._SECONDS = STUDIES, SECONDS
 
 
 class QuickForecasts(QuickCollector):

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from scipy.stats import laplace, norm
 
+from dpfda.privacy.composition import Budget
 from dpfda.privacy.events import (
     ApproximateEvent,
     Event,
@@ -16,7 +17,6 @@ from dpfda.privacy.events import (
 )
 from dpfda.privacy.filter import Filter
 from dpfda.privacy.price import compose
-from dpfda.privacy.total import Budget
 
 
 @dataclass(frozen=True)

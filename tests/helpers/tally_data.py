@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import dpfda
+from dpfda.central.functions import as_grid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.curate import curate
 from dpfda.noise import SecureSource, SimulationSource
 from dpfda.protocol import StudyPlan

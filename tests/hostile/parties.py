@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.checks.hostile import hostile_queries
+from dpfda.checks.fuzz import hostile_queries
 from dpfda.errors import DpfdaError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger

@@ -17,7 +17,7 @@ from dpfda.local.study.vectors import Known
 from dpfda.noise import SimulationSource
 from dpfda.planning.words import consent
 from dpfda.protocol.server import Server
-from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.protocol.tasks.questions import StumpTask
 from dpfda.simulate import people_from, simulate
 
 T = np.linspace(0, 1, 31)

@@ -19,7 +19,7 @@ from dpfda.local.study.study import batch_sizes, parts_of
 from dpfda.local.study.worth import Batch
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.protocol.tasks.questions import StumpTask
 from dpfda.simulate import people_from, simulate
 
 T = np.linspace(0, 1, 40)

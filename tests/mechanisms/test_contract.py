@@ -12,7 +12,7 @@ import pytest
 from dpfda import checks
 from dpfda._validate import FloatArray
 from dpfda.checks import mechanisms as contract
-from dpfda.checks.bad_input import check_bad_input, check_bad_parameters
+from dpfda.checks.mechanisms import check_bad_input, check_bad_parameters
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.duchi import Duchi
 from dpfda.mechanisms.laplace import Laplace

@@ -16,8 +16,8 @@ from dpfda.curves.files import Handed, Reading
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.planning import page
-from dpfda.planning.apart import public_people_apart
 from dpfda.planning.numbers import numbers_made_up, numbers_redrawn, private_mean
+from dpfda.planning.people_file import public_people_apart
 from dpfda.planning.words import consent, notes, take_part, verdict
 from dpfda.protocol.comparison import non_private_regression
 from dpfda.simulate import people_from, simulate

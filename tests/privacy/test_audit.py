@@ -11,7 +11,7 @@ from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
-from dpfda.privacy.sight import lowest_bit
+from dpfda.privacy.audit_evidence import lowest_bit
 
 EXAMPLES = [example for member in Mechanism.members().values() for example in member.examples()]
 

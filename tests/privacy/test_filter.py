@@ -17,6 +17,7 @@ from best_analyst import gaussian as gaussian_item
 from small_releases import Rule, exact_delta, gaussian, most, outcomes, pure, sequence
 
 from dpfda.privacy.calibration import gaussian_delta, gaussian_mu
+from dpfda.privacy.composition import WEIGHTS, Budget, log_delta, moment
 from dpfda.privacy.events import (
     ApproximateEvent,
     Event,
@@ -24,10 +25,7 @@ from dpfda.privacy.events import (
 )
 from dpfda.privacy.filter import WAYS, Filter, Sums
 from dpfda.privacy.ledger import Ledger
-from dpfda.privacy.mixture import WEIGHTS, log_delta
-from dpfda.privacy.moments import moment
 from dpfda.privacy.price import compose
-from dpfda.privacy.total import Budget
 
 
 class ExactCost(Rule):

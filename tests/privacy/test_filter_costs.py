@@ -14,6 +14,7 @@ from small_releases import exact_delta, gaussian, outcomes, pure, sequence
 
 from dpfda.errors import BudgetExceeded, InvalidParameter
 from dpfda.privacy.calibration import gaussian_delta
+from dpfda.privacy.composition import Budget, laplace_mu, pure_mu, response_mu, total
 from dpfda.privacy.cost import Cost, limit, within
 from dpfda.privacy.events import (
     ApproximateEvent,
@@ -25,10 +26,8 @@ from dpfda.privacy.events import (
     RandomizedResponseEvent,
 )
 from dpfda.privacy.filter import Filter
-from dpfda.privacy.gaussian_dp import laplace_mu, pure_mu, response_mu
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.price import compose
-from dpfda.privacy.total import Budget, total
 
 
 def curve_of(event: Event, alpha):

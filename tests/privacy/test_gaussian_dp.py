@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import pytest
 
-from dpfda.privacy.gaussian_dp import laplace_mu, pure_mu, response_mu
+from dpfda.privacy.composition import laplace_mu, pure_mu, response_mu
 
 
 def h(probability: mpmath.mpf) -> mpmath.mpf:

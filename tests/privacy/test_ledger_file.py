@@ -15,15 +15,14 @@ from dpfda.errors import (
     InvalidParameter,
     LedgerDamaged,
 )
+from dpfda.privacy.composition import Budget
 from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.events import (
     GaussianEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.ledger_mark import locked_mark
-from dpfda.privacy.total import Budget
+from dpfda.privacy.ledger_file import FileLedger, locked_mark
 
 
 def test_survives_reopening(tmp_path):

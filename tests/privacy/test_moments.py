@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dpfda.privacy.calibration import gaussian_delta, gaussian_mu
+from dpfda.privacy.composition import WEIGHTS, log_delta, moment, orders
 from dpfda.privacy.events import LaplaceEvent, PureEvent, RandomizedResponseEvent
-from dpfda.privacy.mixture import WEIGHTS, log_delta, orders
-from dpfda.privacy.moments import moment
 
 LIMITS = [(0.05, 1e-4), (0.5, 1e-4), (1.0, 1e-6), (3.0, 1e-4), (10.0, 1e-9), (1.0, 0.05)]
 

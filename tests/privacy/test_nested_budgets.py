@@ -19,6 +19,7 @@ import dpfda
 from dpfda.errors import BudgetExceeded
 from dpfda.noise import SecureSource
 from dpfda.privacy import tally
+from dpfda.privacy.composition import Budget
 from dpfda.privacy.events import (
     ApproximateEvent,
     Event,
@@ -29,7 +30,6 @@ from dpfda.privacy.events import (
 )
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.privacy.total import Budget
 
 
 def test_what_is_released_in_an_inner_budget_is_paid_for_by_both() -> None:

@@ -32,6 +32,7 @@ import dpfda
 from dpfda.errors import BudgetExceeded, PrivacyWarning
 from dpfda.noise import SecureSource
 from dpfda.privacy import tally
+from dpfda.privacy.composition import Budget
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import (
     ApproximateEvent,
@@ -41,7 +42,6 @@ from dpfda.privacy.events import (
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.total import Budget
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # tiny data: regressions say so

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.canonical import canonical, number_text
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import StudyPlan, canonical, number_text
 
 # Appendix B of RFC 8785: bits of a number, and its text.
 STANDARD = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dpfda
+from dpfda.central.functions import as_grid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.curate import Passes, curate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter

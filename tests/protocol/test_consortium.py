@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dpfda.central.functions import as_grid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.curate import curate
 from dpfda.errors import ProtocolError
 from dpfda.noise import SimulationSource

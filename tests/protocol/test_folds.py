@@ -15,9 +15,8 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.design import check_terms
 from dpfda.protocol.folds import folded
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.tasks.confidence import ConfidenceTask
 from dpfda.protocol.tasks.evaluation import EvaluationTask, example_fields
-from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.protocol.tasks.questions import ConfidenceTask, StumpTask
 from dpfda.protocol.tasks.summary import SummaryTask
 
 Z = np.array([[0.5, -0.3, 0.9], [-0.9, 0.2, 0.1]])

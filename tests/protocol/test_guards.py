@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpfda.central.functions import as_grid
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.curves import CurveEncoder
 from dpfda.errors import (
     AlreadySpent,
@@ -23,14 +23,12 @@ from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.events import PureEvent
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.consortium import convene
 from dpfda.protocol.holder import Curator, Gatherer, Stream
 from dpfda.protocol.person import Crowd, Person
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.query import Query
-from dpfda.protocol.tasks.moment import MomentTask
-from dpfda.protocol.tasks.vector import VectorTask
+from dpfda.protocol.query import Answer, Query
+from dpfda.protocol.tasks.vector import MomentTask, VectorTask
 
 ROWS = np.random.default_rng(0).normal(0, 0.1, (6, 2))
 HALF = Cost(epsilon=1.0).part(0.5)

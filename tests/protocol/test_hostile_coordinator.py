@@ -16,14 +16,16 @@ from dpfda.protocol.secure_sum import (
     Terms,
     add_up,
 )
-from dpfda.protocol.secure_sum.bindings import (
+from dpfda.protocol.secure_sum.crypto import seal
+from dpfda.protocol.secure_sum.messages import (
+    OfferList,
+    RoundId,
+    Survivors,
     list_digest,
     pair_seed,
     share_context,
     survivors_content,
 )
-from dpfda.protocol.secure_sum.keys import seal
-from dpfda.protocol.secure_sum.messages import OfferList, RoundId, Survivors
 
 SIZE = 3
 FIRST = RoundId(stage=0, attempt=1)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from dpfda.noise import SimulationSource
-from dpfda.protocol.robust import clipped, report_bound, steadied
-from dpfda.protocol.tasks.moment import MomentTask
-from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.protocol.tasks.vector import VectorTask
+from dpfda.protocol.server import clipped, report_bound, steadied
+from dpfda.protocol.tasks.questions import StumpTask
+from dpfda.protocol.tasks.vector import MomentTask, VectorTask
 
 
 def test_a_lie_is_clipped_and_honest_reports_stay() -> None:

@@ -17,12 +17,10 @@ from dpfda.protocol.secure_sum import (
     RoundFailed,
     Terms,
     add_up,
-    shamir,
+    crypto,
 )
-from dpfda.protocol.secure_sum.bindings import list_digest, pair_seed
-from dpfda.protocol.secure_sum.keys import RoundKey
-from dpfda.protocol.secure_sum.masks import expand, pairwise
-from dpfda.protocol.secure_sum.messages import MaskedVector, RoundId
+from dpfda.protocol.secure_sum.crypto import RoundKey, expand, pairwise
+from dpfda.protocol.secure_sum.messages import MaskedVector, RoundId, list_digest, pair_seed
 
 SIZE = 4
 STEPS = ("advertise", "share", "mask", "confirm", "unmask")
@@ -253,7 +251,7 @@ def test_a_late_message_of_a_dropped_site_stays_hidden():
     by_name = {one.site: one for one in listed.offers}
     digest = list_digest(terms, round_id, listed.offers)
     shares = {terms.number(one.site) + 1: one.keys["site0"] for one in opened}
-    key = RoundKey(shamir.recover(shares, threshold=terms.threshold))
+    key = RoundKey(crypto.recover(shares, threshold=terms.threshold))
     left = residues(late).copy()
     for name in survivors.sites:
         seed = pair_seed(terms, round_id, digest, key, owner="site0", other=by_name[name])
@@ -274,7 +272,7 @@ def test_wrong_shares_never_give_a_sum():
     sites, terms, _, _ = consortium(4)
     aggregator, _, _, opened, _ = transcript(sites, terms)
     broken = dict(opened[0].seeds)
-    broken["site2"] = bytes(shamir.SHARE_BYTES - 1) + b"\1"
+    broken["site2"] = bytes(crypto.SHARE_BYTES - 1) + b"\1"
     with pytest.raises(RoundFailed):
         aggregator.open([msgspec.structs.replace(opened[0], seeds=broken), *opened[1:]])
 
@@ -283,7 +281,7 @@ def test_shares_of_another_secret_never_give_a_sum():
     sites, terms, _, _ = consortium(4)
     aggregator, _, _, opened, _ = transcript(sites, terms)
     points = [terms.number(one.site) + 1 for one in opened]
-    other = shamir.split(bytes(32), threshold=terms.threshold, points=points)
+    other = crypto.split(bytes(32), threshold=terms.threshold, points=points)
     forged = [
         msgspec.structs.replace(one, seeds=one.seeds | {"site2": other[point]})
         for one, point in zip(opened, points, strict=True)
@@ -338,13 +336,13 @@ def test_terms_that_cannot_be_kept_are_refused(count, colluders, dropouts, fine)
 
 def test_shamir_threshold():
     secret = bytes(range(32))
-    shares = shamir.split(secret, threshold=3, points=[1, 2, 3, 4, 5])
+    shares = crypto.split(secret, threshold=3, points=[1, 2, 3, 4, 5])
     for chosen in itertools.combinations(shares, 3):
-        assert shamir.recover({p: shares[p] for p in chosen}, threshold=3) == secret
+        assert crypto.recover({p: shares[p] for p in chosen}, threshold=3) == secret
     with pytest.raises(ProtocolError, match="fewer"):
-        shamir.recover({1: shares[1], 2: shares[2]}, threshold=3)
+        crypto.recover({1: shares[1], 2: shares[2]}, threshold=3)
     # Two shares fit every secret: for any other secret there is a polynomial through both.
-    other = shamir.split(bytes(32), threshold=3, points=[1, 2, 3])
+    other = crypto.split(bytes(32), threshold=3, points=[1, 2, 3])
     assert other[1] != shares[1]
 
 
@@ -390,8 +388,8 @@ def test_secrets_are_split_among_different_points_above_zero(wrong):
     right = {"secret": bytes(32), "threshold": 2, "points": [1, 2, 3]}
     given = right | wrong
     with pytest.raises(InvalidParameter):
-        shamir.split(given.pop("secret"), **given)
-    assert len(shamir.split(right.pop("secret"), **right)) == 3
+        crypto.split(given.pop("secret"), **given)
+    assert len(crypto.split(right.pop("secret"), **right)) == 3
 
 
 @pytest.mark.parametrize("count", [0, 1, 257])

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from dpfda.errors import InvalidParameter, ProtocolError
-from dpfda.protocol.secure_sum import Aggregator, Identity, Member, RoundFailed, Terms, shamir
-from dpfda.protocol.secure_sum.bindings import list_digest
-from dpfda.protocol.secure_sum.masks import expand, pairwise
-from dpfda.protocol.secure_sum.messages import Cheated, RoundId
+from dpfda.protocol.secure_sum import Aggregator, Identity, Member, RoundFailed, Terms, crypto
+from dpfda.protocol.secure_sum.crypto import expand, pairwise
+from dpfda.protocol.secure_sum.messages import Cheated, RoundId, list_digest
 
 SIZE = 3
 FIRST = RoundId(stage=0, attempt=1)
@@ -77,7 +76,7 @@ def test_the_masks_of_a_silent_site_are_taken_off(gone: int) -> None:
     opened = [member.unmask(confirmed) for member in left]
     assert aggregator.open(opened).total.tolist() == [11111 - 10**gone] * SIZE
     points = [terms.number(one.site) + 1 for one in opened]
-    other = shamir.split(bytes(32), threshold=terms.threshold, points=points)
+    other = crypto.split(bytes(32), threshold=terms.threshold, points=points)
     forged = [
         msgspec.structs.replace(one, keys=one.keys | {f"site{gone}": other[point]})
         for one, point in zip(opened, points, strict=True)

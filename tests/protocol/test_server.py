@@ -13,7 +13,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
 from dpfda.noise import SecureSource, SimulationSource
 from dpfda.protocol import Server, StudyPlan
-from dpfda.protocol.robust import report_bound
+from dpfda.protocol.server import report_bound
 
 
 def plan(**changes) -> StudyPlan:

@@ -9,9 +9,8 @@ import pytest
 from small_studies import small_studies
 
 from dpfda.noise import SecureSource, SimulationSource, Source
-from dpfda.protocol.person import Crowd
+from dpfda.protocol.person import Crowd, Scattered
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.scattered import Scattered
 from dpfda.protocol.server import Server
 from dpfda.simulate import ask_everybody
 

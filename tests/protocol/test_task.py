@@ -12,13 +12,11 @@ import dpfda.protocol.tasks  # noqa: F401 (registers the task types)
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.price import compose, exact
-from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Answer
 from dpfda.protocol.task import Task, check_reply
-from dpfda.protocol.tasks.evaluation import EvaluationTask
-from dpfda.protocol.tasks.member import MemberTask
-from dpfda.protocol.tasks.moment import MomentTask
-from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.protocol.tasks.vector import VectorTask
+from dpfda.protocol.tasks.evaluation import EvaluationTask, MemberTask
+from dpfda.protocol.tasks.questions import StumpTask
+from dpfda.protocol.tasks.vector import MomentTask, VectorTask
 
 N, D = 6, 3
 RNG = np.random.default_rng(0)

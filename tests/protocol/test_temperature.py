@@ -19,8 +19,13 @@ from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.study import Run
-from dpfda.protocol.tasks.confidence import ConfidenceTask
-from dpfda.protocol.temperature import Temperature, asked, confidence_questions, reach
+from dpfda.protocol.tasks.questions import (
+    ConfidenceTask,
+    Temperature,
+    asked,
+    confidence_questions,
+    reach,
+)
 from dpfda.simulate import ask_everybody
 
 ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)

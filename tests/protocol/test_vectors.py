@@ -16,9 +16,8 @@ from dpfda.curves import read_encoder
 from dpfda.errors import ProtocolError
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.joined import Joined
-from dpfda.protocol.canonical import canonical, number_text
 from dpfda.protocol.person import Person, encode_people, one_curve
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import StudyPlan, canonical, number_text
 from dpfda.protocol.task import Task
 
 PLANS = {name: StudyPlan.from_dict(one["plan"]) for name, one in vectors("plans").items()}

@@ -15,8 +15,7 @@ from pages import MARKUP, checked, record
 from dpfda.cli._group import dpfda as command_line
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.report import Picture
-from dpfda.report.contents import Drawn
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Drawn, Outcome
 from dpfda.report.promise import SIMULATED
 from dpfda_bench import catalog
 from dpfda_bench.goals import at_least, at_most

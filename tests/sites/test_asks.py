@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hospitals import Hospitals, site_folder, write_curves
 
 from dpfda.cli._group import dpfda as command_line
-from dpfda.cli._inquiry import ESTIMATORS, listed
+from dpfda.cli.consortium import ESTIMATORS, listed
 from dpfda.curves.files import Reading
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource

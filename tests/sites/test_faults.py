@@ -15,8 +15,7 @@ from hospitals import Hospitals
 
 from dpfda.errors import ProtocolError
 from dpfda.protocol.secure_sum import Identity, Member
-from dpfda.protocol.secure_sum.bindings import list_digest, survivors_content
-from dpfda.protocol.secure_sum.messages import OfferList, Survivors
+from dpfda.protocol.secure_sum.messages import OfferList, Survivors, list_digest, survivors_content
 from dpfda.sites.coordinator import StudyFailed
 from dpfda.sites.messages import REPLIED, Ask, Envelope, Reply, Told, decode, encode
 

@@ -17,14 +17,13 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import InvalidData, InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.secure_sum import Identity
-from dpfda.sites.card import Card, new_node_key, node_public
-from dpfda.sites.journal import Journal
-from dpfda.sites.keys import kept_identity
+from dpfda.sites.identity import Card, new_node_key, node_public
 from dpfda.sites.messages import Told
 from dpfda.sites.plan import Plan
 from dpfda.sites.site_folder import SiteConfig, SiteFolder
+from dpfda.sites.stored_files import Journal, kept_identity
 from dpfda.sites.study_folder import StudyFolder, read_card
-from dpfda.sites.sums.questions import length
+from dpfda.sites.sum_questions import length
 
 RANGES = "age=18:100,weight=30:150,dose=0:100"
 

@@ -20,13 +20,13 @@ from dpfda.protocol.query import Query
 from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.secure_sum.messages import RoundId
 from dpfda.sites import app
-from dpfda.sites.card import Card, node_public
 from dpfda.sites.coordinator import StudyFailed
+from dpfda.sites.identity import Card, node_public
 from dpfda.sites.messages import Ask, Envelope, Reply, Told, decode, encode
 from dpfda.sites.node import Node
 from dpfda.sites.plan import Plan
-from dpfda.sites.sums.inquiry import TableInquiry
-from dpfda.sites.sums.questions import same_question
+from dpfda.sites.sum_questions import same_question
+from dpfda.sites.sums import TableInquiry
 
 
 @pytest.fixture

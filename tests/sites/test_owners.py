@@ -20,17 +20,17 @@ from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.owner import Owners, public_order
-from dpfda.local.boosting.owner_rows import OwnerRows
+from dpfda.local.boosting.requests.base import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource
-from dpfda.protocol.scattered import Scattered
+from dpfda.protocol.person import Scattered
 from dpfda.protocol.server import Server
 from dpfda.simulate import ask_everybody
 from dpfda.sites.coordinator import StudyFailed
-from dpfda.sites.kept import Begun, KeptAnswers
 from dpfda.sites.messages import REPLIED, AskOwners, Envelope, Heard, Reply, decode, encode
-from dpfda.sites.owners.inquiry import OwnersInquiry
+from dpfda.sites.owners import OwnersInquiry
 from dpfda.sites.plan import Plan
+from dpfda.sites.stored_files import Begun, KeptAnswers
 
 OWNERS, EACH, SITES = 60, 4, 3
 RANGES = {"age": [18.0, 100.0], "weight": [30.0, 150.0]}

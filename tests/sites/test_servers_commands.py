@@ -23,8 +23,8 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.protocol.secure_sum import Identity
-from dpfda.sites.card import Card
 from dpfda.sites.coordinator import Coordinator, StudyFailed
+from dpfda.sites.identity import Card
 from dpfda.sites.plan import Plan
 from dpfda.sites.site_folder import SiteFolder
 from dpfda.sites.study_folder import StudyFolder, read_card

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from dpfda.client.crowd import request_bytes
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import ReplyMessage, TaskMessage

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import NewReply
 from dpfda.protocol.plan import StudyPlan

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.client.crowd import reply_body
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel

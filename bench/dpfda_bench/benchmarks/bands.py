@@ -17,7 +17,7 @@ from dpfda.estimators.private_mean import PrivateMean
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.noise.law import NoiseLaw
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 

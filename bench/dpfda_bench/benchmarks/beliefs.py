@@ -16,7 +16,7 @@ import numpy as np
 
 from dpfda.local.study import beliefs
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.random_studies import studies
 from dpfda_bench.goals import Goal, at_most
 

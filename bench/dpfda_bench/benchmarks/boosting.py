@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
 from dpfda.privacy.tally import budget
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_most
 
 GOALS = {"seconds_100k_owners": at_most(20), "growth": at_most(1.3)}

@@ -12,7 +12,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
 from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import gathered, mean_and_error
 from dpfda_bench.reproductions import _p004 as common

@@ -11,7 +11,7 @@ from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol.comparison import majority_error
 from dpfda.protocol.study import Run
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_most
 from dpfda_bench.measuring import mean_and_error
 from dpfda_bench.reproductions import _p004 as common

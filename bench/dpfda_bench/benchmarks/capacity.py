@@ -18,7 +18,7 @@ import numpy as np
 from dpfda.estimators.private_regressions import PrivateLinearRegression
 from dpfda.protocol.secure_sum import Aggregator, Identity, Member, Terms
 from dpfda.protocol.secure_sum.messages import RoundId
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.collector import measure
 from dpfda_bench.benchmarks.scale import COLUMNS, Made
 from dpfda_bench.goals import Goal

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpfda.collector.running import CollectorProcess
-from dpfda.report.outcome import Outcome
+from dpfda.collector.collector_process import CollectorProcess
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._collector_crowd import Crowd, plan_for
 from dpfda_bench.benchmarks._concluding import concluding
 from dpfda_bench.echo import echoing

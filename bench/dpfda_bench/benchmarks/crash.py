@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 
 from dpfda.client.crowd import Wire, reply_body
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import ReplyMessage
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._killed_conclusions import kill_conclusions
 from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql

@@ -21,7 +21,7 @@ from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.datasets.curve_sets import load_activity
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._local_regression import Draw, simulated, slope
 from dpfda_bench.goals import Goal, at_most
 

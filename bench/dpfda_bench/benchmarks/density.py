@@ -9,11 +9,11 @@ from scipy.stats import multivariate_normal, truncnorm
 
 from dpfda._validate import FloatArray
 from dpfda.central.density import DensityMechanism
+from dpfda.central.functions import as_grid, trapezoid
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
-from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.estimators.private_density import PrivateDensity
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {

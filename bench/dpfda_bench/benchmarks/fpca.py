@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.quadrature import as_grid, trapezoid
+from dpfda.central.functions import as_grid, trapezoid
 from dpfda.datasets.curve_sets import load_phoneme
 from dpfda.estimators.private_fpca import PrivateFPCA
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_least
 from dpfda_bench.measuring import mean_and_error
 

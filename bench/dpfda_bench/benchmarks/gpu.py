@@ -10,7 +10,7 @@ import numpy as np
 from dpfda.errors import DpfdaError
 from dpfda.local.mrma.learners._arrays import placed
 from dpfda.planning.sweep import Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.reproductions import p001_figure_2

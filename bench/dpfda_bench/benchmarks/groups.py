@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.functions import spline_basis
+from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.moments.anova import chance
-from dpfda.central.quadrature import as_grid
 from dpfda.estimators.private_group_comparison import PrivateGroupComparison
 from dpfda.noise.law import NoiseLaw
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._curve_families import RANGE, T, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 

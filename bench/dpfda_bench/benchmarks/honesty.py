@@ -14,7 +14,7 @@ from typing import Literal
 
 from dpfda.errors import InvalidParameter
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks import _honesty_real as real
 from dpfda_bench.benchmarks._honesty_judge import (
     LARGEST_ERROR,

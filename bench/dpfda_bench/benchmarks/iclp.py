@@ -11,9 +11,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.bernstein import Bernstein
-from dpfda.central.functions import decompose, eigenpairs
-from dpfda.central.kernels import Kernel, Matern
+from dpfda.central.functions import Kernel, Matern, as_grid, decompose, eigenpairs, trapezoid
+from dpfda.central.kernel_density import Bernstein
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
@@ -22,10 +21,9 @@ from dpfda.central.linear import (
     QuadraticRegularization,
 )
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SecureSource, SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.measuring import seconds
 from dpfda_bench.process import Process

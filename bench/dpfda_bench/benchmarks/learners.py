@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda._validate import FloatArray
 from dpfda.local.mrma.learners import Learner
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least
 from dpfda_bench.measuring import seconds
 

@@ -20,7 +20,7 @@ from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems

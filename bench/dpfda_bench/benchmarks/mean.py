@@ -9,16 +9,16 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.bernstein import Bernstein
+from dpfda.central.functions import as_grid, norms, trapezoid
+from dpfda.central.kernel_density import Bernstein
 from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegularization
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.datasets.curve_sets import load_dti
 from dpfda.estimators.private_mean import PrivateMean
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.iclp import distances, total_error
 from dpfda_bench.goals import Goal, at_most
 

@@ -19,7 +19,7 @@ from dpfda.local.recipe import plan_study
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.random_problems import curve_classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from dpfda.planning.sweep import Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.reproductions import _p001 as common

@@ -12,7 +12,7 @@ from typing import Any
 from dpfda import MRMAClassifier
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks.local import study

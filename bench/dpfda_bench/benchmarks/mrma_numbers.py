@@ -21,7 +21,7 @@ import numpy as np
 from dpfda import LocalCurveRegressor, MRMAClassifier
 from dpfda._validate import FloatArray
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import mean_and_error
 

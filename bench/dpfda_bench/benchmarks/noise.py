@@ -12,7 +12,7 @@ import numpy as np
 from dpfda.errors import MissingExtra
 from dpfda.mechanisms.laplace import Laplace
 from dpfda.noise import SecureSource, discrete_laplace
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import seconds
 

@@ -18,7 +18,7 @@ from dpfda.datasets import simulate_001
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import SecureSource
 from dpfda.protocol.person import encode_people
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.simulate import ask_everybody
 from dpfda_bench.device import costs
 from dpfda_bench.goals import at_most

@@ -39,7 +39,7 @@ from dpfda.planning.world import made_up
 from dpfda.protocol.comparison import non_private_classifier
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.simulate import ask_everybody
 from dpfda_bench.benchmarks._plan_tasks import Case, tasks
 from dpfda_bench.goals import Goal, at_least, at_most

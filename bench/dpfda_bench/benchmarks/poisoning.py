@@ -17,7 +17,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.study import Run
 from dpfda.protocol.task import Task
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import gathered
 

@@ -21,7 +21,7 @@ from dpfda._validate import FloatArray
 from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.benchmarks._random_vectors import regrets as vector_regrets
 from dpfda_bench.benchmarks._random_vectors import rows_of

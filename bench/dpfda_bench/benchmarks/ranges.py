@@ -15,7 +15,7 @@ from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._curve_families import FAMILIES, curves
 from dpfda_bench.benchmarks._local_regression import simulated
 from dpfda_bench.goals import Goal, at_least, at_most

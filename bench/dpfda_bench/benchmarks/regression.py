@@ -17,7 +17,7 @@ from dpfda.estimators.private_regressions import PrivateLinearRegression, Privat
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SimulationSource
 from dpfda.protocol.consortium import convene
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_most
 
 GOALS = {

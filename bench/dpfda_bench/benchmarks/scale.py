@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.estimators.private_regressions import PrivateLinearRegression
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most
 
 GOALS = {

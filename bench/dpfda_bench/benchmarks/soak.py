@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 
 from dpfda.client.crowd import request_bytes
-from dpfda.collector.running import CollectorProcess
+from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks._killed_conclusions import workers
 from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.load import load

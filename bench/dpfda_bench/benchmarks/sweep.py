@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.planning.sweep import Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import p001_figure_2

@@ -13,7 +13,7 @@ from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.protocol.comparison import non_private_classifier
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"phoneme5_gap": at_most(1.0)}

@@ -32,7 +32,7 @@ from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.protocol.comparison import majority_error, non_private_classifier
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.simulate import simulate
 from dpfda_bench.goals import Goal, at_most
 

@@ -17,15 +17,14 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.waves import CosineBasis
+from dpfda.curves.bases import CosineBasis
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners import Learner, LinearModels
 from dpfda.local.mrma.learners._arrays import as_double, namespace
 from dpfda.local.mrma.learners._design import Design
-from dpfda.local.mrma.learners.conjugate_gradient import ConjugateGradient
-from dpfda.local.mrma.learners.dwd import DWD
 from dpfda.local.mrma.learners.linear_svm import LinearSVM
-from dpfda.local.mrma.learners.logistic import Logistic
+from dpfda.local.mrma.learners.moment_learners import ConjugateGradient
+from dpfda.local.mrma.learners.newton_learners import DWD, Logistic
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.planning.sweep import Name
 from dpfda_bench.baselines import Setting

@@ -11,7 +11,7 @@ import numpy as np
 from dpfda.datasets.simulated import scores_001
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import named_lines
 from dpfda_bench.reproductions import _p001 as common

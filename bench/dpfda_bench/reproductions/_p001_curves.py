@@ -13,9 +13,9 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets.curve_sets import load_activity, load_phoneme
 from dpfda.datasets.dataset import Dataset, signs
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.learners.conjugate_gradient import ConjugateGradient
+from dpfda.local.mrma.learners.moment_learners import ConjugateGradient
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions._p001_batch import METHODS, REFERENCES, Crowd, errors_of

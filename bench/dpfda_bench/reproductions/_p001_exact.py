@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import named_lines
 from dpfda_bench.verdict import Verdict, agrees_if

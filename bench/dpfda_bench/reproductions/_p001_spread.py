@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import scores_001
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import People, Setting
 from dpfda_bench.decision_rules import LinearRule

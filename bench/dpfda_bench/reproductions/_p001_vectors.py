@@ -14,10 +14,10 @@ from dpfda._validate import FloatArray
 from dpfda.datasets.dataset import Dataset
 from dpfda.datasets.vector_sets import load_diabetes, load_employee
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.learners.logistic import Logistic
+from dpfda.local.mrma.learners.newton_learners import Logistic
 from dpfda.local.mrma.members import Judgement
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import People, Setting
 from dpfda_bench.decision_rules import MembersRule, Rule

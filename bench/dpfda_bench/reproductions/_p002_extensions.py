@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.fixed_point import clip_to_ball
 from dpfda.central.regression.location_look import LocationLook
 from dpfda.central.regression.methods.gaussian_fm import GaussianFM
-from dpfda.central.regression.problem import Bounds, Problem
-from dpfda.curves.symmetric import floored
+from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
+from dpfda.curves.matrices import floored
 from dpfda.datasets.preparation import Prepared
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.sites.rehearsal import rehearse
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
 from dpfda.central.density import DensityMechanism, DensityRelease
-from dpfda.central.kernel_density import KernelDensity
+from dpfda.central.functions import Grid, as_grid, norms, trapezoid
+from dpfda.central.kernel_density import Bernstein, KernelDensity
 from dpfda.central.linear import LinearMechanism
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import Grid, as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.datasets.curve_sets import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource

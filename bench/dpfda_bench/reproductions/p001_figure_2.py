@@ -15,7 +15,7 @@ from dpfda.local.mrma.learners._arrays import namespace, placed
 from dpfda.local.mrma.members import Judgement
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import Sweep
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import Rule

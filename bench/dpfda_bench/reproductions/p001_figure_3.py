@@ -13,7 +13,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import ConstantRule, LinearRule

@@ -10,7 +10,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.local.mrma.learners import Learner
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.decision_rules import ConstantRule, LinearRule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most

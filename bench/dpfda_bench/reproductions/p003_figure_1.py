@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.central.functions import as_grid, trapezoid
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
     LinearMechanism,
     QuadraticRegularization,
 )
-from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.iclp import TAU
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.quadrature import as_grid, trapezoid
+from dpfda.central.functions import as_grid, trapezoid
 from dpfda.datasets import simulate_003
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.iclp import MECHANISMS, TAU, total_error
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines

@@ -8,10 +8,10 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.density import DensityMechanism
+from dpfda.central.functions import as_grid, trapezoid
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
-from dpfda.central.quadrature import as_grid, trapezoid
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.density import line_sample, line_truth
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions._p003 import kernel_estimate, released

@@ -7,13 +7,12 @@ from typing import Any
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.bernstein import Bernstein
-from dpfda.central.kernels import Matern
+from dpfda.central.functions import Matern, trapezoid
+from dpfda.central.kernel_density import Bernstein
 from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, QuadraticRegularization
 from dpfda.central.mean import FunctionMechanism
-from dpfda.central.quadrature import trapezoid
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p003 as common
 from dpfda_bench.verdict import Verdict, agrees_if

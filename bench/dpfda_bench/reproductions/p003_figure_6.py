@@ -12,9 +12,8 @@ from scipy.stats import spearmanr
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.bernstein import Bernstein
-from dpfda.central.functions import eigenpairs
-from dpfda.central.kernels import Kernel, Matern
+from dpfda.central.functions import Kernel, Matern, as_grid, eigenpairs, norms, trapezoid
+from dpfda.central.kernel_density import Bernstein
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
@@ -23,10 +22,9 @@ from dpfda.central.linear import (
     QuadraticRegularization,
 )
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.iclp import distances
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.kernels import Kernel, Matern, SquaredExponential
-from dpfda.report.outcome import Outcome
+from dpfda.central.functions import Kernel, Matern, SquaredExponential
+from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.iclp import path_times
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.bernstein import Bernstein
-from dpfda.central.kernels import Matern
+from dpfda.central.functions import Grid, Matern, trapezoid
+from dpfda.central.kernel_density import Bernstein
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
@@ -19,8 +19,7 @@ from dpfda.central.linear import (
     OptimalAllocation,
     QuadraticRegularization,
 )
-from dpfda.central.quadrature import Grid, trapezoid
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines
 from dpfda_bench.printed import printed

@@ -9,19 +9,16 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dpfda._validate import FloatArray
-from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import cell_sensitivity
 from dpfda.central.density import DensityMechanism, DensityRelease
-from dpfda.central.functions import eigenpairs
+from dpfda.central.functions import SquaredExponential, eigenpairs, trapezoid
 from dpfda.central.histogram_density import HistogramDensity
-from dpfda.central.kernel_density import KernelDensity
-from dpfda.central.kernels import SquaredExponential
-from dpfda.central.quadrature import trapezoid
+from dpfda.central.kernel_density import Bernstein, KernelDensity
 from dpfda.datasets.catalogue import read
 from dpfda.mechanisms.budgeted import l1_noise
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions._p003 import kernel_estimate

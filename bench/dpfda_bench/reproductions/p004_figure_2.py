@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.owner_rows import OwnerRows
+from dpfda.local.boosting.requests.base import OwnerRows
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p004 as common

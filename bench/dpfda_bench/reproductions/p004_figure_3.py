@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines
 from dpfda_bench.reproductions import _p004 as common

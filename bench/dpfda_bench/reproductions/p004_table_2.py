@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.owner_rows import OwnerRows
-from dpfda.local.boosting.requests.sample import SampleRequest
+from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.requests.shares import SampleRequest
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.printed import printed

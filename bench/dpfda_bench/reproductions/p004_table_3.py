@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least
 from dpfda_bench.reproductions import _p004 as common

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.requests.local_classifier import ClassifierRequest
+from dpfda.local.boosting.requests.rules import ClassifierRequest
 from dpfda.noise import SimulationSource
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least
 from dpfda_bench.reproductions import _p004 as common

@@ -10,16 +10,14 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, far_apart
-from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.functions import FunctionBasis, as_grid, norm_bound, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
-from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.release import Release
 from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.curves.symmetric import floored
-from dpfda.protocol.answer import Answer
+from dpfda.curves.matrices import floored
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import Answer, Records
 
 _USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
 _FEW = 1000  # nε below which the first center is so rough that its error must be released too

@@ -1,22 +1,188 @@
-"""Orthonormal functions on a public grid: eigenpairs of kernels, splines, tensor products."""
+"""Orthonormal functions on a public grid: eigenpairs of kernels, splines, tensor products.
+
+Covariance kernels of the noise processes, one class each, found by name.
+
+Integrals on a grid: the one inner product that bases, bounds and errors share.
+
+A grid is a tuple of axes, one for each variable; a function on it is its values in row-major order,
+one number a point. Weights are the trapezoid rule's. Bounds that people give are on the *average*
+norm, ‖X‖² = ∫X²/length, in which a constant c has norm |c| on every domain; `norm_bound` turns them
+into bounds on √∫X², in which bases are orthonormal.
+"""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator, make_interp_spline
+from scipy.special import gamma, kv
 
 from dpfda import _validate
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.kernels import Kernel
-from dpfda.central.quadrature import Grid, as_places, trapezoid
-from dpfda.curves.rowwise import row_product
-from dpfda.curves.smooth import demmler_reinsch
+from dpfda.curves.bases import demmler_reinsch
+from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
+from dpfda.protocol.fields import Declared, number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(Registered, Declared, family="kernel"):
+    """A covariance function C(s, t) on [0, 1]; domains are mapped there first."""
+
+    @abstractmethod
+    def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
+        """C(s_i, t_k) as a matrix."""
+
+    @property
+    @abstractmethod
+    def decay(self) -> float:
+        """β such that the eigenvalues fall like j^-β (infinite for analytic kernels)."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """A few instances for checks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matern(Kernel, name="matern"):
+    """Matérn kernel of smoothness ν, the paper's default with ν = 3/2 and length ρ = 0.1.
+
+    The roughest of the family, ν = ½, is the exponential kernel exp(-|s - t|/ρ).
+
+    Examples:
+        >>> Matern(nu=0.5, length=1.0).between(np.zeros(1), np.ones(1)).round(4)
+        array([[0.3679]])
+    """
+
+    nu: float = number(above=0.0, default=1.5)
+    length: float = number(least=1e-100, default=0.1)
+
+    def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
+        """Closed forms for ν = 1/2, 3/2, 5/2; the Bessel form otherwise."""
+        r = math.sqrt(2 * self.nu) * np.abs(s[:, None] - t[None, :]) / self.length
+        if self.nu == 0.5:
+            return np.asarray(np.exp(-r))
+        if self.nu == 1.5:
+            return np.asarray((1 + r) * np.exp(-r))
+        if self.nu == 2.5:
+            return np.asarray((1 + r + r**2 / 3) * np.exp(-r))
+        safe = np.maximum(r, 1e-10)  # K_ν has a pole at 0, where the kernel is 1
+        values = 2 ** (1 - self.nu) / gamma(self.nu) * safe**self.nu * kv(self.nu, safe)
+        return np.asarray(np.where(r < 1e-10, 1.0, values))
+
+    @property
+    def decay(self) -> float:
+        """2ν + 1: the native space is the Sobolev space of order ν + ½."""
+        return 2 * self.nu + 1
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The closed forms and one general ν."""
+        return [cls(nu=nu) for nu in (0.5, 1.5, 2.5, 2.0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredExponential(Kernel, name="gaussian"):
+    """exp(-(s - t)²/(2ρ²)), also called Gaussian or radial basis function: analytic paths."""
+
+    decay = math.inf
+
+    length: float = number(least=1e-100, default=0.1)
+
+    def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
+        """exp(-(s - t)²/(2ρ²))."""
+        return np.asarray(np.exp(-0.5 * ((s[:, None] - t[None, :]) / self.length) ** 2))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two lengths."""
+        return [cls(), cls(length=0.3)]
+
+
+Grid = tuple[FloatArray, ...]
+
+
+def as_grid(grid_points: Any) -> Grid:
+    """Public grid points as a tuple of increasing axes: an array, or one array a variable."""
+    axes = grid_points if isinstance(grid_points, tuple) else (grid_points,)
+    return tuple(_axis(axis) for axis in axes)
+
+
+def as_places(places: Any) -> Grid:
+    """Where to read a function off: like a grid, but one place is enough, in any order."""
+    axes = places if isinstance(places, tuple) else (places,)
+    found = tuple(np.atleast_1d(_numbers(axis)) for axis in axes)
+    if any(axis.ndim != 1 or axis.size == 0 for axis in found):
+        raise InvalidParameter(
+            "grid_points", "at least one point a variable", type(places).__name__
+        )
+    if not all(np.isfinite(axis).all() for axis in found):
+        raise InvalidParameter("grid_points", "finite", "NaN or infinity")
+    return found
+
+
+def trapezoid(grid: Grid) -> FloatArray:
+    """Weights of the trapezoid rule, one for each point of the grid.
+
+    Examples:
+        >>> trapezoid(as_grid([0.0, 0.5, 1.0]))
+        array([0.25, 0.5 , 0.25])
+    """
+    weights = np.ones(1)
+    for axis in grid:
+        gaps = np.diff(axis)
+        along = np.concatenate([gaps, [0.0]]) / 2 + np.concatenate([[0.0], gaps]) / 2
+        weights = np.outer(weights, along).ravel()
+    return weights
+
+
+def norm_bound(bound: float, grid: Grid) -> float:
+    """A public bound on the average norm, as a bound on √∫X²: times √(length of the domain).
+
+    Examples:
+        >>> norm_bound(2.0, as_grid([0.0, 3.0, 9.0]))
+        6.0
+    """
+    length = math.prod(float(axis[-1] - axis[0]) for axis in grid)
+    return _validate.positive("bound", bound) * math.sqrt(length)
+
+
+def norms(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """L² norm of each function, the last axis of `values` being the grid."""
+    return np.asarray(np.sqrt((values**2 * weights).sum(axis=-1)))
+
+
+def _numbers(axis: Any) -> FloatArray:
+    try:
+        return np.asarray(axis, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter("grid_points", "numbers", type(axis).__name__) from None
+
+
+def _axis(axis: Any) -> FloatArray:
+    points, rule = _numbers(axis), "finite and strictly increasing"
+    if points.ndim != 1 or points.size < 2:
+        raise InvalidParameter("grid_points", "at least two points a variable", points.shape)
+    if not np.all(np.isfinite(points)):
+        place = int(np.argmin(np.isfinite(points)))
+        found = float(points[place])
+        raise InvalidParameter("grid_points", f"{rule}; see point {place + 1}", found)
+    falls = np.diff(points) <= 0
+    if falls.any():
+        place = int(np.argmax(falls))
+        pair = float(points[place]), float(points[place + 1])
+        where = f"{rule}; see points {place + 1} and {place + 2}"
+        raise InvalidParameter("grid_points", where, pair)
+    return points
+
 
 _SMALLEST_EIGENVALUE = 1e-12  # of the largest; below, the decomposition is rounding error
 _CUBIC = 3
@@ -32,7 +198,7 @@ class FunctionBasis:
         eigenvalues: λ_j of the kernel, decreasing; ones where there is no kernel.
 
     Examples:
-        >>> from dpfda.central.quadrature import as_grid
+        >>> from dpfda.central.functions import as_grid
         >>> basis = spline_basis(as_grid(np.linspace(0, 1, 21)), size=5)
         >>> bool(np.abs(basis.gram - np.eye(5)).max() < 1e-12)
         True

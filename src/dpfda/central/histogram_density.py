@@ -16,7 +16,7 @@ from dpfda.central.functions import FunctionBasis
 from dpfda.central.plan import FILLINGS, NEARLY
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage, stands_out
-from dpfda.curves.waves import CosineBasis
+from dpfda.curves.bases import CosineBasis
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import whole

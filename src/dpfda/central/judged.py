@@ -17,7 +17,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.adaptive import DOUBTED
 from dpfda.central.release import Release
 from dpfda.report import Verdict, worst_of
-from dpfda.report.judgement import Kind
+from dpfda.report.contents import Kind
 
 _THIRD = 1 / 3
 """An error estimated above that part of the error of what was public before is doubted, so that

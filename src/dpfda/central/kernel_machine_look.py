@@ -12,8 +12,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.cell_looks import Box, CellLook
 from dpfda.central.conversation import BoxConversation, too_small
-from dpfda.central.functions import FunctionBasis, eigenpairs
-from dpfda.central.kernels import Kernel, Matern
+from dpfda.central.functions import FunctionBasis, Kernel, Matern, eigenpairs
 from dpfda.central.looks import units
 from dpfda.central.losses import Loss
 from dpfda.central.release import Release

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
-from dpfda.curves.rowwise import row_product
+from dpfda.curves.matrices import row_product
 
 _SCALES = 2.0 ** (-np.arange(31) / 2)  # of a bound: norms that are thought of, all alike
 _SURE = 0.95  # of the probability: what a band allows for

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.records import clip_rows
-from dpfda.curves.symmetric import Triangle
+from dpfda.curves.matrices import Triangle
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.budgeted import l1_noise, l2_noise

@@ -20,7 +20,7 @@ from dpfda.central.conversation import (
     reaches,
     too_small,
 )
-from dpfda.central.quadrature import Grid, as_grid
+from dpfda.central.functions import Grid, as_grid
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.quadrature import Grid, as_grid
+from dpfda.central.functions import Grid, as_grid
 from dpfda.curves.observations import public_domain, read_curves
 from dpfda.errors import InvalidData, InvalidParameter
 

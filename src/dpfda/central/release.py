@@ -12,8 +12,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
-from dpfda.central.functions import FunctionBasis
-from dpfda.central.quadrature import as_grid, as_places
+from dpfda.central.functions import FunctionBasis, as_grid, as_places
 from dpfda.central.solved import NoiseBody, Numbers, Solved, SolvedBody
 from dpfda.curves.band import Of, whose
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra

@@ -17,13 +17,13 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
 from dpfda.central.looks import BallMean
+from dpfda.central.outside import more_than_a_few, price_of_a_count
 from dpfda.central.radius import Place, RadiusCount, find_radius, halved, left_outside, steps
 from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.outside import more_than_a_few, price_of_a_count
+from dpfda.protocol.query import Answer
 
 MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
 """Norms that are tried where nothing is known: public and fixed, whatever the data."""

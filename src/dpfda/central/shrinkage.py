@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import logsumexp
 
 from dpfda._validate import FloatArray
-from dpfda.noise.mixture import LEVEL_ODDS, LEVELS, mixed
+from dpfda.noise.law import LEVEL_ODDS, LEVELS, mixed
 
 _TINY = 1e-300
 _CLEAR = 1.0  # deviations above what noise makes: less is left out

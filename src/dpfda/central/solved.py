@@ -11,9 +11,9 @@ import numpy as np
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.curves.band import PATHS, between
-from dpfda.curves.symmetric import Triangle
-from dpfda.noise.law import NoiseLaw
-from dpfda.noise.plausible import (
+from dpfda.curves.matrices import Triangle
+from dpfda.noise.law import (
+    NoiseLaw,
     belief,
     drawn_systems,
     hidden_columns,

@@ -19,11 +19,10 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.functions import spline_basis
+from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.looks import BallLook, BallMean
-from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import Place, RadiusChoice, RadiusCount
-from dpfda.curves.rowwise import row_product
+from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import vector

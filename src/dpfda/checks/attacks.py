@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.methods.objective_perturbation import TiltedLook
+from dpfda.central.regression.methods.perturbation import TiltedLook
 from dpfda.checks import expect
 from dpfda.checks.neighbors import distance, exact_answer, losses, search
 from dpfda.checks.queries import Counting
@@ -26,10 +26,9 @@ from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import compose, rounded_up
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Curator, Holder
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Answer, Query, Records
 from dpfda.protocol.task import Task
 
 Pairs = list[tuple[FloatArray, FloatArray]]

@@ -21,10 +21,9 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import within
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.price import Price, compose
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Curator, Holder
-from dpfda.protocol.query import AdditiveLook, Look, Query, Records
+from dpfda.protocol.query import AdditiveLook, Answer, Look, Query, Records
 
 FAMILY = Conversation
 _ENDLESS = Fraction(10**30)

@@ -4,25 +4,133 @@ A malformed query is refused as a whole, before anything is computed, spent or s
 well-formed one, whatever its numbers, the outcome (an answer of the stated shape, or a refusal)
 never depends on what records hold, its sensitivity is never exceeded, and the time it takes stays
 of one kind.
+
+Hostile queries, made from the declared rules of a query's fields, and hostile records.
+
+Whoever writes queries may be hostile: nothing about a field is taken for granted. What comes out of
+`hostile_queries` is JSON that breaks a rule or goes to its edge; what comes out of
+`hostile_records` is what a holder may happen to hold.
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from dpfda.checks import expect
-from dpfda.checks.hostile import hostile_queries, hostile_records
 from dpfda.checks.neighbors import search
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
+from dpfda.protocol.fields import Array, Choice, Flag, Number, Part, Rule, Whole, rule_of
 from dpfda.protocol.query import Query, Records
 from dpfda.protocol.task import Task
+
+_NO_NUMBERS: tuple[Any, ...] = (None, "1", [1.0], {}, True, float("nan"), float("inf"), -1e400)
+_NUMBERS = (1.7e308, -1.7e308, 1e-30, 1e-320, 0, -0.0, 10**400, 1e101, 1e99)
+_WHOLES = (0, -1, 1.5, 2, 7, 30, 31, 2000, 1 << 16, 1 << 31, 1 << 40, 1 << 63, 10**30)
+_WORDS = ("", " ", "no such word", "x" * 300, "laplace", "cap_index", "../ledger", 3, None, ["a"])
+_HELD = (0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e-320)
+
+
+def hostile_queries(query: Query) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Spoiled versions of a query's JSON, each with a word for what was done."""
+    good = query.to_dict()
+    yield "a key more", good | {"backdoor": 1}
+    yield "another name", good | {"name": "no such query"}
+    yield "no name", {key: value for key, value in good.items() if key != "name"}
+    for field in dataclasses.fields(query):
+        if not field.init:
+            continue
+        if field.default is dataclasses.MISSING:
+            yield f"no {field.name}", {key: good[key] for key in good if key != field.name}
+        for spoiled in _spoiled(rule_of(field), good[field.name]):
+            told = f"{field.name} = {str(spoiled)[:60]}"
+            yield told, copy.deepcopy(good) | {field.name: spoiled}
+
+
+def _spoiled(rule: Rule, good: Any) -> Iterator[Any]:
+    match rule:
+        case Number():
+            yield from (*_NO_NUMBERS, *_NUMBERS, rule.least, rule.most, 2 * rule.most)
+        case Whole():
+            yield from (*_NO_NUMBERS, *_WHOLES, rule.least, rule.least - 1, rule.most + 1)
+        case Flag():
+            yield from (0, 1, "true", None, [], True, False)
+        case Choice():
+            yield from (*_WORDS, *rule.options)
+        case Array():
+            yield from _spoiled_arrays(rule, np.array(good))
+        case Part():
+            yield from (None, "x", 3, [], {}, good | {"more": 1})
+            for key in good:
+                for value in (*_NO_NUMBERS, *_NUMBERS, "x" * 300, "1/0", "-1", "9999999/7"):
+                    yield good | {key: value}
+        case _:
+            yield from (*_NO_NUMBERS, *_NUMBERS, *_WORDS)
+
+
+def _spoiled_arrays(rule: Array, good: Any) -> Iterator[Any]:
+    yield from (None, "1", 3, {}, [], [[]], [[[]]], [["a"]], [[1], [1, 2]], [None], [True])
+    yield [good.tolist()]
+    yield np.ravel(good).tolist()
+    yield np.transpose(good).tolist()
+    for axis in range(good.ndim):
+        yield np.repeat(good, 2000, axis=axis).tolist()
+        yield np.concatenate([good, good], axis=axis).tolist()
+        yield np.take(good, [], axis=axis).tolist()
+    yield np.repeat(good[..., None], 2000, axis=-1).tolist()
+    for value in (*_NUMBERS, np.nan, np.inf, rule.least, rule.most, 1 << 20, 1 << 62):
+        if rule.kind == "real" or isinstance(value, int):
+            yield np.full(good.shape, value).tolist() if good.size else [value]
+            mixed = good.astype(object).copy()
+            mixed.flat[:1] = value
+            yield mixed.tolist()
+
+
+def hostile_records(records: Records) -> Iterator[tuple[str, Records]]:
+    """Records of the same shapes with other numbers: everybody's, or the first one's; each once."""
+    seen = {_bytes(records)}
+    for told, held in _spoiled_records(records):
+        if _bytes(held) not in seen:
+            seen.add(_bytes(held))
+            yield told, held
+
+
+def _bytes(records: Records) -> tuple[Any, ...]:
+    return tuple((column.dtype, column.tobytes()) for column in records)
+
+
+def _spoiled_records(records: Records) -> Iterator[tuple[str, Records]]:
+    for value in _HELD:
+        for name, place in (("everybody", slice(None)), ("one", slice(0, 1))):
+            held = tuple(column.copy() for column in records)
+            for column in held:
+                if column.dtype.kind == "f":
+                    column[place] = value
+            yield f"{name} {value}", held
+    for number in (-1, 0, 1, 2, 1 << 40):
+        held = tuple(column.copy() for column in records)
+        for column in held:
+            if column.dtype.kind in "iu":
+                column[:] = number
+        yield f"labels {number}", held
+    for label in (np.nan, np.inf, 1e300):
+        yield (
+            f"labels {label}",
+            tuple(
+                np.full(column.shape, label) if column.dtype.kind in "iu" else column
+                for column in records
+            ),
+        )
+
 
 FAMILY = Query
 _MOST_TRIED = 1000  # numbers in and out of a query that is still searched for its sensitivity
@@ -35,7 +143,7 @@ def check_fuzz(query: Query) -> None:
     """Try everything on one query.
 
     Examples:
-        >>> from dpfda.protocol.tasks.stump import StumpTask
+        >>> from dpfda.protocol.tasks.questions import StumpTask
         >>> check_fuzz(StumpTask.examples()[0])
     """
     records = query.trial(np.random.default_rng(0))

@@ -24,8 +24,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.checks import expect
-from dpfda.checks.fuzz import check_reach, made_from
-from dpfda.checks.hostile import hostile_records
+from dpfda.checks.fuzz import check_reach, hostile_records, made_from
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import LEAST_STEP, MOST_STEP, ROUNDING_STEPS, Additive
 from dpfda.noise.lattice import LARGEST_STEPS

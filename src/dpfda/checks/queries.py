@@ -34,7 +34,7 @@ def check_query(query: Query) -> None:
     """Run the whole contract on one instance.
 
     Examples:
-        >>> from dpfda.protocol.tasks.moment import MomentTask
+        >>> from dpfda.protocol.tasks.vector import MomentTask
         >>> check_query(MomentTask.examples()[0])
     """
     check_description(query)

@@ -1,12 +1,16 @@
-"""Options for reading a file, the same for every command that reads one."""
+"""Options for reading a file, the same for every command that reads one.
+
+One file, or several that are one table: read here, or by the workers of a cluster.
+"""
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -14,7 +18,7 @@ from dpfda.curves.files import OPTIONS, Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidParameter
 
-Command = Callable[..., Any]
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def reading_options(
@@ -138,3 +142,36 @@ def public_labels(text: str | None, *, count: int | None = None) -> tuple[str, .
 def two_classes(text: str | None) -> tuple[str, ...]:
     """The two labels of --classes."""
     return public_labels(text, count=2)
+
+
+def files_argument(command: Command) -> Command:
+    """FILE..., and --scheduler."""
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    command = click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Let the workers of this dask scheduler read the files, where they have the same "
+        "paths. They send sums; noise is drawn here.",
+    )(command)
+    return click.argument("files", metavar="FILE...", nargs=-1, required=True, type=path)(command)
+
+
+def are_several(files: Sequence[Path], scheduler: str | None, reading: Reading) -> bool:
+    """Whether rows are read file by file; then a person has one row."""
+    several = len(files) > 1 or scheduler is not None
+    if several and reading.groups is not None:
+        rule = "left out for several files: rows of one person may lie in different ones"
+        raise InvalidParameter("--groups", rule, reading.groups)
+    return several
+
+
+def fit_files(
+    model: Any, blocks: Sequence[Any], *, scheduler: str | None, said: str, points: Any = None
+) -> None:
+    """Fit file by file, and say how files are read before anything is spent."""
+    count = f"{len(blocks)} file{'s' * (len(blocks) > 1)}"
+    where = "" if scheduler is None else f" by workers of {scheduler}"
+    click.echo(f"reading {count}{where}" + (f": {said}" if said else ""), err=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the result
+        model.fit_stream(blocks, grid_points=points, scheduler=scheduler)

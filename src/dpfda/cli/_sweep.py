@@ -1,4 +1,7 @@
-"""What commands that simulate grids of studies share: processes, progress, what is kept."""
+"""What commands that simulate grids of studies share: processes, progress, what is kept.
+
+A progress bar on stderr, so that stdout carries the result alone.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
+from rich.progress import Progress
 
-from dpfda.cli._progress import progress_bar
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.planning.sweep import Sweep
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function that takes the share done, between 0 and 1."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(label, total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
 
 Command = Callable[..., Any]
 

@@ -9,20 +9,26 @@ from typing import Any
 import click
 
 from dpfda import _validate
-from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
+    are_several,
+    files_argument,
+    fit_files,
     public_domain,
     public_labels,
     reading_from,
     reading_options,
 )
-from dpfda.cli._record import check_record, record_options, write_record
-from dpfda.cli._several import are_several, files_argument, fit_files
+from dpfda.cli._record import (
+    check_record,
+    ledger_options,
+    open_ledger,
+    record_options,
+    write_record,
+)
+from dpfda.cli._views import print_regression
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.file_block import RowsBlock, grid_of
-from dpfda.estimators.from_files import check_labels
+from dpfda.estimators.file_block import RowsBlock, check_labels, grid_of
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 
 

@@ -1,28 +1,229 @@
-"""``dpfda consortium``: the coordinator's side of a study whose sites share nothing."""
+"""``dpfda consortium``: the coordinator's side of a study whose sites share nothing.
+
+Options that say what sites are asked together.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+import numpy as np
 
-from dpfda.cli._document_view import print_document
-from dpfda.cli._inquiry import inquiry_from, inquiry_options
+from dpfda.cli._reading import public_labels, read_ranges
+from dpfda.cli._views import print_document
 from dpfda.errors import InvalidParameter, printable
+from dpfda.estimators.local_boosting_classifier import RULES, LocalBoostingClassifier
 from dpfda.privacy import durable
+from dpfda.protocol.model import CurveModel
 from dpfda.report.documents import Documented
 from dpfda.sites import app
-from dpfda.sites.alone import alone
-from dpfda.sites.card import Card
-from dpfda.sites.certificates import Certificates
 from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.identity import Card, Certificates
+from dpfda.sites.inquiry import Inquiry
 from dpfda.sites.link import FlowerCarrier, SuperLink
+from dpfda.sites.owners import OwnersInquiry
 from dpfda.sites.plan import Plan, PlanBody
+from dpfda.sites.servers import ServersInquiry
+from dpfda.sites.shared import SharedInquiry
+from dpfda.sites.stored_files import alone
 from dpfda.sites.study_folder import StudyFolder, read_card
+from dpfda.sites.sums import TableInquiry
+
+ESTIMATORS = {
+    "classes": "PrivateCurveClassifier",
+    "components": "PrivateFPCA",
+    "covariance": "PrivateCovariance",
+    "curve-regression": "PrivateCurveRegression",
+    "density": "PrivateDensity",
+    "function-on-scalar": "PrivateFunctionOnScalar",
+    "groups": "PrivateGroupComparison",
+    "linear": "PrivateLinearRegression",
+    "logistic": "PrivateLogisticRegression",
+    "mean": "PrivateMean",
+    "moments": "PrivateMoments",
+}
+_LABELS = {"classes": "classes", "logistic": "classes", "groups": "groups"}
+_CURVES_OF = "function-on-scalar"  # whose targets are curves
+_MOST = 10_000  # columns
+Command = Callable[..., Any]
+
+
+def inquiry_options(command: Command) -> Command:
+    """Add the options that `inquiry_from` reads."""
+    pair: dict[str, Any] = {"type": (float, float), "metavar": "LOW HIGH"}
+    given: list[Callable[[Command], Command]] = [
+        click.option("--ask", "what", type=click.Choice(sorted([*ESTIMATORS, *OTHERS])),
+            required=True, help="What is wanted in the end."),
+        click.option("--target", help="Column to predict, of classes or of groups; of curves "
+            "(function-on-scalar) all of them: t0..t49."),
+        click.option("--feature-ranges", metavar="RANGES",
+            help="Columns of a table with public ranges: age=18:99,weight=30:150, or a .json "
+            "file, which may list categories."),
+        click.option("--columns", metavar="COLUMNS",
+            help="Columns of curves, one a point: t0..t49, or a,b,c."),
+        click.option("--grid", metavar="START:END", default="0:1", show_default=True,
+            help="Where the first and the last of them are."),
+        click.option("--range", "value_range", **pair, help="Public range of curves' values."),
+        click.option("--target-range", **pair, help="Public range of the target."),
+        click.option("--classes", help="Public labels of the target: no,yes."),
+        click.option("--mechanism", help="How the budget is spent, where there is a choice."),
+        click.option("--epsilon", type=float, required=True,
+            help="ε of the study, for everybody's data."),
+        click.option("--delta", type=float, default=1e-6, show_default=True, help="δ likewise."),
+        click.option("--unit", help="Whose data one row is, or all rows of an owner; person or "
+            "owner by default."),
+        click.option("--rule", type=click.Choice(RULES), default="gradient", show_default=True,
+            help="What owners send (boosting)."),
+        click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
+            help="Of requests, each to other owners (boosting)."),
+        click.option("--rows-per-owner", type=click.IntRange(1),
+            help="How many rows of an owner count (boosting)."),
+        click.option("--like", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="MODEL", help="Any server's model: all read curves as it does (servers)."),
+        click.option("--own-epsilon", type=float,
+            help="What a server's own study cost its people at most (servers)."),
+    ]  # fmt: skip
+    for option in reversed(given):
+        command = option(command)
+    return command
+
+
+def inquiry_from(given: dict[str, Any], *, rows: int) -> SharedInquiry:
+    """What the options describe."""
+    if given["what"] in OTHERS:
+        return OTHERS[given["what"]](given, rows)
+    parameters = {name: given[name] for name in ("epsilon", "delta")}
+    parameters["unit"] = given["unit"] or "person"
+    for name in ("value_range", "target_range"):
+        if given[name] is not None:
+            parameters[name] = list(given[name])
+    if given["mechanism"] is not None:
+        parameters["mechanism"] = given["mechanism"]
+    targets: tuple[str, ...] = () if given["target"] is None else (given["target"],)
+    if given["what"] == _CURVES_OF:
+        targets = listed(given["target"] or "", option="--target")
+    columns, points = _columns(given, parameters, targets)
+    if given["what"] in _LABELS:
+        parameters[_LABELS[given["what"]]] = list(public_labels(given["classes"]))
+    elif given["classes"] is not None:
+        rule = f"left out for --ask {given['what']}, which has no labels"
+        raise InvalidParameter("--classes", rule, given["classes"])
+    inquiry = Inquiry(
+        estimator=ESTIMATORS[given["what"]],
+        parameters=parameters,
+        rows=rows,
+        columns=columns,
+        grid_points=points,
+    )
+    return TableInquiry(inquiry=inquiry, targets=targets)
+
+
+def _columns(
+    given: dict[str, Any], parameters: dict[str, Any], targets: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[float, ...] | None]:
+    """Columns of X, and where curves are known, be they X or the targets."""
+    if (given["feature_ranges"] is None) == (given["columns"] is None):
+        rule = "given, one of them: the columns of a table, or of curves"
+        raise InvalidParameter("--feature-ranges or --columns", rule, None)
+    if given["feature_ranges"] is not None:
+        ranges = parameters["feature_ranges"] = _named_ranges(given)
+        points = _points(given["grid"], len(targets)) if given["what"] == _CURVES_OF else None
+        return tuple(ranges), points
+    names = listed(given["columns"])
+    return names, _points(given["grid"], len(names))
+
+
+def _named_ranges(given: dict[str, Any]) -> dict[str, list[Any]]:
+    ranges = read_ranges(given["feature_ranges"])
+    if not isinstance(ranges, dict):
+        rule = "like age=18:99,weight=30:150, or a .json file: the columns by their names"
+        raise InvalidParameter("--feature-ranges", rule, given["feature_ranges"])
+    return {name: list(known) for name, known in ranges.items()}
+
+
+def _owners(given: dict[str, Any], owners: int) -> OwnersInquiry:
+    """A boosting study of the owners at all sites."""
+    for name in ("feature_ranges", "target", "rows_per_owner"):
+        if given[name] is None:
+            rule = "given with --ask boosting"
+            raise InvalidParameter("--" + name.replace("_", "-"), rule, None)
+    ranges = _named_ranges(given)
+    classifier = LocalBoostingClassifier(
+        given["epsilon"],
+        rule=given["rule"],
+        n_rounds=given["rounds"],
+        rows_per_owner=given["rows_per_owner"],
+        feature_ranges=ranges,
+        classes=public_labels(given["classes"]),
+        validation="feedback",  # nobody has labels of their own here
+        unit=given["unit"] or "owner",
+    )
+    study = classifier.planned(owners)
+    return OwnersInquiry(study=study, feature_ranges=ranges, target=given["target"])
+
+
+def _servers(given: dict[str, Any], people: int) -> ServersInquiry:
+    """Models of servers, shared and judged."""
+    for name in ("like", "own_epsilon"):
+        if given[name] is None:
+            rule = "given with --ask servers"
+            raise InvalidParameter("--" + name.replace("_", "-"), rule, None)
+    like = CurveModel.from_json(given["like"].read_bytes())
+    return ServersInquiry(
+        encoder=like.encoder,
+        classes=like.classes,
+        epsilon=given["epsilon"],
+        own_epsilon=given["own_epsilon"],
+        unit=given["unit"] or "person",
+    )
+
+
+OTHERS: dict[str, Callable[[dict[str, Any], int], SharedInquiry]] = {
+    "boosting": _owners,
+    "servers": _servers,
+}
+"""What is asked of others than rows."""
+
+
+def _points(grid: str, count: int) -> tuple[float, ...]:
+    try:
+        start, end = map(float, grid.split(":"))
+    except ValueError:
+        raise InvalidParameter("--grid", "like 0:24", grid) from None
+    return tuple(np.linspace(start, end, count).tolist())
+
+
+def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
+    """Names of columns, some of them counted through.
+
+    Examples:
+        >>> listed("t0..t3,last")
+        ('t0', 't1', 't2', 't3', 'last')
+        >>> listed("t08..t10")
+        ('t08', 't09', 't10')
+    """
+    found: list[str] = []
+    for part in text.split(","):
+        counted = re.fullmatch(r"(\D*)(\d+)\.\.(\D*)(\d+)", part.strip())
+        if counted is None:
+            found.append(part.strip())
+            continue
+        first, last = int(counted[2]), int(counted[4])
+        if counted[1] != counted[3] or not first < last < first + _MOST:
+            raise InvalidParameter(option, "like t0..t49", part)
+        width = len(counted[2])  # t00..t49 keeps its zeros
+        found += [f"{counted[1]}{number:0{width}}" for number in range(first, last + 1)]
+    if not all(found):
+        raise InvalidParameter(option, "names of columns", text)
+    return tuple(found)
+
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

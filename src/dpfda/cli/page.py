@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpfda.collector.pages.files import write_files
+from dpfda.collector.pages.participant import write_files
 from dpfda.errors import InvalidParameter
 
 

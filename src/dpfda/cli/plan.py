@@ -19,7 +19,7 @@ from dpfda.planning import page
 from dpfda.planning.families import FAMILIES
 from dpfda.planning.forecast import Forecast, forecast
 from dpfda.planning.people_file import public_people
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.report.terminal import rows_table, to_json
 
 _NEED_FORECASTS = ("error", "class_shares", "family", "typical", "folder")

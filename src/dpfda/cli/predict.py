@@ -17,7 +17,7 @@ from dpfda.cli._reading import reading_from, reading_options
 from dpfda.curves.files import Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.from_files import frame
+from dpfda.estimators.file_block import frame
 from dpfda.local.boosting.model import RowModel
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.report import documents

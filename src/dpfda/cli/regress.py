@@ -11,19 +11,26 @@ import click
 
 from dpfda import _validate
 from dpfda.central.regression.methods import RegressionMechanism
-from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
+    are_several,
     feature_ranges,
+    files_argument,
+    fit_files,
     public_domain,
     read_ranges,
     reading_from,
     reading_options,
     two_classes,
 )
-from dpfda.cli._record import check_record, record_options, write_record
-from dpfda.cli._several import are_several, files_argument, fit_files
+from dpfda.cli._record import (
+    check_record,
+    ledger_options,
+    open_ledger,
+    record_options,
+    write_record,
+)
+from dpfda.cli._views import print_regression
 from dpfda.curves.files import Reading
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter

@@ -12,23 +12,29 @@ import click
 from click.core import ParameterSource
 
 import dpfda
-from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._output import check_outputs, check_writable, draw, output_options, publish
 from dpfda.cli._reading import (
+    are_several,
     feature_ranges,
+    files_argument,
+    fit_files,
     public_domain,
     public_labels,
     reading_from,
     reading_options,
     two_classes,
 )
-from dpfda.cli._record import check_record, record_options, write_record
-from dpfda.cli._several import are_several, files_argument, fit_files
+from dpfda.cli._record import (
+    check_record,
+    ledger_options,
+    open_ledger,
+    record_options,
+    write_record,
+)
 from dpfda.curves.files import Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.file_block import RowsBlock, grid_of
-from dpfda.estimators.from_files import check_labels, frame
+from dpfda.estimators.file_block import RowsBlock, check_labels, frame, grid_of
 
 _MODELS = {
     "mean": "PrivateMean",
@@ -182,9 +188,7 @@ def _beside(summary: str, label: str | None, model: Any, options: dict[str, Any]
 
 def _view(summary: str) -> Callable[[Any, Any, Any], None]:
     """How a summary is printed: its release, its model, and what was drawn from it."""
-    from dpfda.cli._components_view import print_components
-    from dpfda.cli._moments_view import print_moments, print_synthetic
-    from dpfda.cli._release_view import print_release
+    from dpfda.cli._views import print_components, print_moments, print_release, print_synthetic
 
     if summary == "fpca":
         return lambda _, model, __: print_components(model)

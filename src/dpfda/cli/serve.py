@@ -94,7 +94,7 @@ def command(
     if workers > 1 and not url.startswith("postgresql"):
         raise InvalidParameter("--workers", "1 unless the database is PostgreSQL", workers)
     try:
-        from dpfda.collector.origins import checked_origin
+        from dpfda.collector.middleware import checked_origin
         from dpfda.collector.run import check_certificate, check_storage, listen, serve
         from dpfda.collector.settings import SHORTEST_KEY, Settings
     except ModuleNotFoundError as error:

@@ -13,11 +13,11 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter, ProtocolError, printable
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.sites import app
-from dpfda.sites.alone import alone
 from dpfda.sites.node import Node
 from dpfda.sites.plan import Plan
 from dpfda.sites.shared import COUNTED
 from dpfda.sites.site_folder import SiteConfig, SiteFolder
+from dpfda.sites.stored_files import alone
 from dpfda.sites.study_folder import read_card
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)

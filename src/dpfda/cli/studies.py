@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dpfda.cli._secrets import read_secret
 from dpfda.client.administrator import Administrator
-from dpfda.collector.pages.words import phase_name
+from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, printable
 from dpfda.report.terminal import to_json
 

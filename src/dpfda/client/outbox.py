@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from dpfda.errors import LedgerDamaged
-from dpfda.privacy._file_lock import locked
-from dpfda.privacy.durable import keep
+from dpfda.privacy.durable import keep, locked
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):

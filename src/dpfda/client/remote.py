@@ -15,8 +15,7 @@ import msgspec
 from dpfda import _validate
 from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.outbox import Letter, Outbox
-from dpfda.client.own_data import look_over
-from dpfda.client.preview import Preview, describe
+from dpfda.client.own_data import Preview, describe, look_over
 from dpfda.errors import (
     AlreadySpent,
     BudgetExceeded,

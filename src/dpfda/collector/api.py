@@ -12,11 +12,10 @@ from litestar.di import NamedDependency, Provide
 from litestar.exceptions import NotFoundException
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
-from dpfda.collector.key import Keyhole
+from dpfda.collector.limits import Keyhole
 from dpfda.collector.openapi import KEY, TOKEN
-from dpfda.collector.peers import NewExchange, exchange_plan
 from dpfda.collector.people import Deliveries, Verdicts, bearer
-from dpfda.collector.plans import strict_json
+from dpfda.collector.plans import NewExchange, exchange_plan, strict_json
 from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings

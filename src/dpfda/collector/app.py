@@ -21,17 +21,14 @@ from litestar.template import TemplateConfig
 from dpfda._version import __version__
 from dpfda.collector import api
 from dpfda.collector.health import health, show_metrics
-from dpfda.collector.key import Keyhole
-from dpfda.collector.limits import RateLimit
+from dpfda.collector.limits import Keyhole, Places, RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
-from dpfda.collector.observed import Observed
+from dpfda.collector.middleware import Observed, Origins
 from dpfda.collector.openapi import SECURITY, WORDS, Described
-from dpfda.collector.origins import Origins
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
 from dpfda.collector.pages.templating import ENGINE, page, text
 from dpfda.collector.people import People
-from dpfda.collector.places import Places
 from dpfda.collector.refusal import Refused, error_body
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings

@@ -1,11 +1,20 @@
-"""How often somebody may try: buckets that fill again with time, for tokens and for addresses."""
+"""How often somebody may try: buckets that fill again with time, for tokens and for addresses.
+
+How much of an open study one address may hold: a share of its tickets, at any moment.
+
+The administrator's key: who has it may do everything, and nobody may try many.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable
+
+from dpfda.collector.refusal import Refused
+from dpfda.collector.settings import Settings
 
 _KEPT = 1 << 17
 _NETWORK = 64  # bits of an IPv6 address that name a household; the rest its devices choose
@@ -65,3 +74,126 @@ def origin(host: str) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, _NETWORK), strict=False))
+
+
+_SHARE = 5  # of a phase, for one address
+
+
+class Places:
+    """People of one address who have a token of an open study and have not answered.
+
+    A place is taken with a token and kept as long as that token can hold a ticket: a token may be
+    shown at the end of its time, and its ticket lasts that long again. A place whose time were the
+    ticket's alone would be free while the ticket is held.
+
+    Which token came from where is known to this process alone, and is forgotten with the place.
+
+    Args:
+        most: people of one address; 0 for any number.
+        processes: how many share the work: each has a part of the places, and one at least.
+        clock: seconds.
+
+    Examples:
+        >>> places = Places(most=20, clock=lambda: 0.0)
+        >>> tokens = [b"a", b"b", b"c"]
+        >>> [places.take("study", "192.0.2.1", one, people=10, seconds=60) for one in tokens]
+        [True, True, False]
+    """
+
+    def __init__(
+        self, *, most: int, processes: int = 1, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self._processes = processes
+        self._clock = clock
+        self._taken: OrderedDict[tuple[str, str], dict[bytes, float]] = OrderedDict()
+
+    def take(self, study: str, host: str, token: bytes, *, people: int, seconds: float) -> bool:
+        """Let somebody in, if there is a place.
+
+        Args:
+            study: the study.
+            host: where they come from.
+            token: the hash of the token that they get.
+            people: tickets of the study's smallest phase.
+            seconds: how long a token can keep tickets from others (`Lapse.longest`).
+        """
+        if not self._most:
+            return True
+        here, now = (study, origin(host)), self._clock()
+        taken = {one: end for one, end in self._taken.pop(here, {}).items() if now <= end}
+        granted = len(taken) < max(1, min(self._most, people // _SHARE) // self._processes)
+        if granted:
+            taken[token] = now + seconds
+        self._taken[here] = taken
+        if len(self._taken) > _KEPT:
+            self._taken.popitem(last=False)  # the longest silent one
+        return granted
+
+    def held(self, study: str, host: str) -> list[bytes]:
+        """Tokens that have places."""
+        return list(self._taken.get((study, origin(host)), ()))
+
+    def leave(self, study: str, host: str, tokens: Collection[bytes]) -> None:
+        """These tokens hold no ticket any more, and never will."""
+        taken = self._taken.get((study, origin(host)), {})
+        for one in tokens:
+            taken.pop(one, None)
+
+
+WRONG_KEYS = 10  # from one address, at once
+WRONG_A_SECOND = 20.0  # after that
+_PAUSE = 1.0  # seconds until somebody is told that nothing was compared
+
+
+class Keyhole:
+    """Compares keys; of an address only so many wrong ones a second.
+
+    To compare whatever comes is to let everybody guess, and to compare nothing for a while after
+    wrong keys is to let whoever shares the organizer's address lock them out. So wrong keys are
+    slowed down, and nobody is shut out for longer than a pause:
+
+    * Only wrong keys count. Who has the right one may use it as often as they like.
+    * Each address has its own count, and there is none of all addresses together, which others
+      could use up.
+    * Where the count is used up, a key is not compared, and its sender is told so only after a
+      pause. So somebody who holds `n` connections from the organizer's address sends about `n` keys
+      a second, of which 10 to 20 are compared: the organizer, who tries as often, is let in after
+      `n` / 10 seconds on average at the latest, and soon where `n` is small.
+    * 20 a second are 2^30 in a year, which finds no key of 128 bits: that is what the shortest key
+      allowed holds, if it is drawn by lot, and what the collector makes up is twice as long.
+
+    Args:
+        settings: whose key it is.
+        limit: of wrong keys.
+        sleep: how to let time pass.
+
+    Examples:
+        >>> keyhole = Keyhole(Settings(database="memory:", admin_key="0123456789abcdef012345"))
+        >>> asyncio.run(keyhole.fits("0123456789abcdef012345", "192.0.2.1"))
+        True
+        >>> asyncio.run(keyhole.fits("guess", "192.0.2.1"))
+        False
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        limit: RateLimit | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._settings = settings
+        self._wrong = limit or RateLimit(rate=WRONG_A_SECOND, burst=WRONG_KEYS)
+        self._sleep = sleep
+
+    async def fits(self, key: str, host: str) -> bool:
+        """Whether this is the key; refuses to say so where too many were wrong just now."""
+        place = origin(host)
+        if not self._wrong.would_allow(place):
+            await self._sleep(_PAUSE)
+            told = "too many wrong keys come from this address; try again"
+            raise Refused(429, "too_fast", told, retry_after=1)
+        if self._settings.is_admin(key):
+            return True
+        self._wrong.allows(place)
+        return False

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import msgspec
 
 from dpfda.collector.limits import RateLimit, origin
-from dpfda.collector.observed import Receive, Scope, Send
+from dpfda.collector.middleware import Receive, Scope, Send
 from dpfda.collector.refusal import Refused, no_token
-from dpfda.collector.sent import Sent
+from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.protocol.wire import Receipt, ReplyMessage, token_hash
 

@@ -1,13 +1,135 @@
-"""The present phase of every study, as one process knows it: read again when needed, seldom."""
+"""The present phase of every study, as one process knows it: read again when needed, seldom.
+
+The present phase of a study as a collector process knows it: what to ask, what to accept.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from dpfda.collector.open_phase import OpenPhase
+import msgspec
+import numpy as np
+
+from dpfda.collector.conclude import read_plan, resume
+from dpfda.collector.metrics import failure
+from dpfda.collector.refusal import Refused
+from dpfda.collector.settings import StudySettings
+from dpfda.collector.storage.base import Lapse, StudyRecord
+from dpfda.errors import ChangedStudy, ProtocolError
+from dpfda.protocol.task import Task, check_reply
+from dpfda.protocol.wire import ReplyMessage, TaskMessage
+
+log = logging.getLogger("dpfda.collector")
+
+_MOST = 64  # tickets whose tasks are made at once
+_BYTES = 1 << 18  # and how long all of them may be
+_KEPT = 16  # blocks of tasks remembered
+
+_encode = msgspec.json.Encoder().encode
+
+
+def opened(record: StudyRecord) -> OpenPhase:
+    """The phase that a record describes; refused where this release cannot read what is stored."""
+    try:
+        return OpenPhase(record)
+    except Exception as error:
+        log.error(
+            "a study cannot be read", extra={"fields": {"study": record.id, **failure(error)}}
+        )
+        why = str(error) if isinstance(error, ChangedStudy) else "this collector cannot read it"
+        raise Refused(503, "unreadable", f"this study cannot go on here: {why}") from None
+
+
+class OpenPhase:
+    """Tasks of a phase follow from what is stored at its beginning: no state but a cache."""
+
+    def __init__(self, record: StudyRecord) -> None:
+        self.record = record
+        self.plan = read_plan(record.plan)
+        self.settings = msgspec.json.decode(record.settings, type=StudySettings)
+        self.answered = 0
+        self.smallest = record.quota
+        self.lapse = Lapse(self.settings.lapse, final=self.settings.open)
+        self._blocks: OrderedDict[int, _Block] = OrderedDict()
+        if record.quota:  # a finished study is asked nothing, and needs no version that can go on
+            self._run = resume(self.plan, record.state).run
+            self.smallest = min(step.people for step in self._run.steps if step.people)
+            self._first = self._run.tasks(0, 1)
+            length = len(_encode(self._first.to_dict()))
+            self._size = max(1, min(_MOST, _BYTES // length))
+
+    def message(self, ticket: int) -> bytes:
+        """The task on its way to the holder of a ticket: a `TaskMessage` as JSON."""
+        number, place = divmod(ticket, self._size)
+        block = self._blocks.get(number)
+        if block is None:
+            start = number * self._size
+            people = min(self._size, self.record.quota - start)
+            block = self._blocks[number] = _Block(self._run.tasks(start, people))
+            if len(self._blocks) > _KEPT:
+                self._blocks.popitem(last=False)
+        return _encode(TaskMessage(self.record.hash, self.record.phase, ticket, block.asked(place)))
+
+    def judge(self, messages: Sequence[ReplyMessage]) -> list[Refused | None]:
+        """What is wrong with each reply, if anything is: each for itself, all at once."""
+        record = self.record  # which may be replaced meanwhile
+        present, taking = record.phase, record.status == "open"
+        verdicts: list[Refused | None] = []
+        for message in messages:
+            refused = None
+            if message.plan != record.hash:
+                refused = Refused(409, "wrong_study", "the reply belongs to another study")
+            elif not 0 <= message.phase <= present or message.ticket < 0:
+                refused = Refused(409, "wrong_phase", "the study has no such ticket yet")
+            elif taking and message.phase == present and message.ticket >= record.quota:
+                refused = Refused(422, "bad_reply", "there is no such ticket in this phase")
+            verdicts.append(refused)
+        if taking:
+            doubtful = [
+                place
+                for place, verdict in enumerate(verdicts)
+                if verdict is None and messages[place].phase == present
+            ]
+            if not self._all_possible([messages[place].values for place in doubtful]):
+                for place in doubtful:
+                    verdicts[place] = self._impossible(messages[place].values)
+        return verdicts
+
+    def _all_possible(self, values: list[list[float]]) -> bool:
+        """Whether every reply could come from the phase's mechanism: one look at all of them."""
+        if not values:
+            return True
+        width = self._first.width
+        if any(len(row) != width for row in values):
+            return False
+        matrix = np.array(values).reshape(-1, width)
+        return bool(np.isfinite(matrix).all() and self._first.allows(matrix).all())
+
+    def _impossible(self, values: list[float]) -> Refused | None:
+        try:
+            check_reply(self._first, [values])
+        except ProtocolError as error:
+            return Refused(422, "bad_reply", str(error))
+        return None
+
+
+class _Block:
+    """Tasks of neighboring tickets, made at once; what they have in common is encoded once."""
+
+    def __init__(self, task: Task) -> None:
+        asked = task.to_dict() | {"people": 1}
+        self._own = {name: asked.pop(name) for name in task.own_fields()}
+        self._common = {name: msgspec.Raw(_encode(value)) for name, value in asked.items()}
+
+    def asked(self, place: int) -> dict[str, object]:
+        """The task of one of them, as JSON has it."""
+        return self._common | {name: [rows[place]] for name, rows in self._own.items()}
+
 
 INTERVAL = 0.1  # seconds between two looks at one study
 

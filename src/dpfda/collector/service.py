@@ -17,14 +17,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
-from dpfda.collector.forgetter import Forgetter
-from dpfda.collector.group_commit import GroupCommit
+from dpfda.collector.conclude import Conclusion, Worker, begin, conclude, conclude_stored
+from dpfda.collector.limits import Places
 from dpfda.collector.metrics import WorkFailed
-from dpfda.collector.open_phase import OpenPhase, opened
-from dpfda.collector.phases import Phases
-from dpfda.collector.places import Places
-from dpfda.collector.pulse import Pulse
+from dpfda.collector.phases import OpenPhase, Phases, opened
 from dpfda.collector.refusal import (
     Refused,
     bad_plan,
@@ -33,7 +29,7 @@ from dpfda.collector.refusal import (
     no_ticket,
     not_stored,
 )
-from dpfda.collector.sent import Arrived, Sent, store
+from dpfda.collector.replies import Arrived, GroupCommit, Sent, store
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
@@ -49,8 +45,7 @@ from dpfda.collector.storage.base import (
     Totals,
     Unavailable,
 )
-from dpfda.collector.watcher import Watcher
-from dpfda.collector.worker import Worker
+from dpfda.collector.watcher import Forgetter, Pulse, Watcher
 from dpfda.protocol.wire import Counted, Receipt, receipt_of, ticket_of, token_hash
 
 P = ParamSpec("P")

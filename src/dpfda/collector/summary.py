@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.beside_guessing import as_found, beside_guessing, found_of
+from dpfda.protocol.findings import as_found, beside_guessing, found_of
 from dpfda.protocol.model import RuleModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server

@@ -1,16 +1,115 @@
-"""Concludes phases in time: looks after every study, and after those that fail ever more rarely."""
+"""Concludes phases in time: looks after every study, and after those that fail ever more rarely.
+
+Studies that cannot go on: since when, how often they were tried, and when they are again.
+
+Removes what is due to be forgotten, a little at a time, so that nobody waits for it.
+
+Whether the storage works: asked by many, tried once, and answered soon in any case.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+import msgspec
+
 from dpfda.collector.metrics import failure
-from dpfda.collector.storage.base import StudyRecord
-from dpfda.collector.stuck import StuckStudies
+from dpfda.collector.storage.base import StudyRecord, Unavailable
+
+_FIRST_PAUSE = 1.0  # seconds; doubled with every failure
+_LONGEST_PAUSE = 60.0  # what was repaired goes on within this time
+
+
+class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
+    """A study whose phase could not be concluded.
+
+    Attributes:
+        study: its id.
+        phase: number of the phase.
+        since: when it failed first, in seconds since 1970.
+        attempts: how often it failed.
+        error: kind of the last failure; never its message, which may quote a reply.
+        again: when it is tried again.
+    """
+
+    study: str
+    phase: int
+    since: float
+    attempts: int
+    error: str
+    again: float
+
+
+class StuckStudies:
+    """What this process knows of studies that fail: each is tried again, ever more rarely.
+
+    Examples:
+        >>> clock = iter([0.0, 0.5, 1.0])
+        >>> stuck = StuckStudies(clock=lambda: next(clock))
+        >>> stuck.failed("a", 0, "TypeError").again
+        1.0
+        >>> stuck.must_wait("a"), stuck.must_wait("a")
+        (True, False)
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._known: dict[str, StuckStudy] = {}
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._known)
+
+    def must_wait(self, study: str) -> bool:
+        """Whether it failed so recently that it is left alone for now."""
+        known = self._known.get(study)
+        return known is not None and self._clock() < known.again
+
+    def failed(self, study: str, phase: int, error: str, *, took: float = 0.0) -> StuckStudy:
+        """Remember a failure; what took long waits at least as long, so that others go on."""
+        now, before = self._clock(), self._known.get(study)
+        attempts = 1 if before is None else before.attempts + 1
+        # Whoever has failed a hundred times needs no power of two of that.
+        pause = max(took, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts - 1, 30)))
+        self._known[study] = StuckStudy(
+            study=study,
+            phase=phase,
+            since=now if before is None else before.since,
+            attempts=attempts,
+            error=error,
+            again=now + pause,
+        )
+        return self._known[study]
+
+    def freed(self, study: str) -> None:
+        """It went on."""
+        self._known.pop(study, None)
+
+    def hurry(self, study: str) -> None:
+        """Somebody has asked for it: try again at once."""
+        known = self._known.get(study)
+        if known is not None:
+            self._known[study] = msgspec.structs.replace(known, again=known.since)
+
+    def keep(self, present: Mapping[str, int]) -> None:
+        """Forget studies that another process has advanced, finished or deleted.
+
+        Args:
+            present: the phase of every study that runs.
+        """
+        gone = [study for study, one in self._known.items() if present.get(study) != one.phase]
+        for study in gone:
+            self.freed(study)
+
+    def listed(self, most: int = 100) -> list[StuckStudy]:
+        """Those that are stuck for longest."""
+        return sorted(self._known.values(), key=lambda one: one.since)[:most]
+
 
 _TICK = 1.0  # seconds between looks at deadlines
 
@@ -98,3 +197,100 @@ class Watcher:
                 self.stuck.freed(record.id)
             finally:
                 self.at_work = None
+
+
+# seconds between looks: another process may have noted something, or been killed
+_PATIENCE = 10.0  # seconds that a request waits for the end
+
+
+class Forgetter:
+    """Calls a storage's `forget` while there is something to do.
+
+    Args:
+        forget: one step; whether there is more.
+    """
+
+    def __init__(self, forget: Callable[[], Awaitable[bool]]) -> None:
+        self._forget = forget
+        self._due = asyncio.Event()
+        self._one = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, with what a crash may have left."""
+        self._task = asyncio.create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """The rest is done by whoever comes next."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def look(self) -> None:
+        """Something has become due."""
+        self._due.set()
+
+    async def finish(self) -> bool:
+        """Wait until nothing is due, but not for ever; whether that was reached."""
+        try:
+            await asyncio.wait_for(self._all(), _PATIENCE)
+        except TimeoutError:
+            self.look()
+            return False
+        return True
+
+    async def _all(self) -> None:
+        async with self._one:
+            while await self._forget():
+                pass
+
+    async def _go_on(self) -> None:
+        while True:
+            try:
+                await self._all()
+            except Exception as error:  # its message may quote rows
+                log.error("what is due could not be forgotten", extra={"fields": failure(error)})
+            try:
+                await asyncio.wait_for(self._due.wait(), _TICK)
+            except TimeoutError:
+                continue
+            self._due.clear()
+
+
+PATIENCE = 1.5  # seconds until whoever asks is told that there is no answer
+_FRESH = 1.0  # seconds for which a result is good: asking often writes no more often
+
+
+class Pulse:
+    """Tries the storage in a thread of its own, which nothing else can hold up.
+
+    Args:
+        probe: writes something small, or raises `Unavailable`.
+    """
+
+    def __init__(self, probe: Callable[[], None]) -> None:
+        self._probe = probe
+        self._thread = ThreadPoolExecutor(1, "probe")
+        self._trial: asyncio.Future[str] | None = None
+        self._until = 0.0
+
+    async def trouble(self) -> str:
+        """What is wrong; nothing where all is well."""
+        if self._trial is None or (self._trial.done() and time.monotonic() >= self._until):
+            self._trial = asyncio.get_running_loop().run_in_executor(self._thread, self._try)
+        trial = self._trial
+        await asyncio.wait([trial], timeout=PATIENCE)
+        return trial.result() if trial.done() else "the database does not answer"
+
+    def _try(self) -> str:
+        try:
+            self._probe()
+        except Unavailable as error:
+            return str(error)
+        finally:
+            self._until = time.monotonic() + _FRESH
+        return ""
+
+    def stop(self) -> None:
+        """Try no more."""
+        self._thread.shutdown(cancel_futures=True)

@@ -4,15 +4,18 @@ Read `encoder.py` first: it follows one curve from top to bottom, and each step 
 """
 
 from dpfda._registry import discover
+from dpfda.curves.bases import (
+    BSplineBasis,
+    CosineBasis,
+    CustomBasis,
+    FourierBasis,
+    IdentityBasis,
+    SmoothBasis,
+)
 from dpfda.curves.basis import Basis
-from dpfda.curves.bspline import BSplineBasis
-from dpfda.curves.custom import CustomBasis
 from dpfda.curves.encoder import CurveEncoder
-from dpfda.curves.identity import IdentityBasis
 from dpfda.curves.rescale import ClipRescaler, MaxAbsRescaler, Rescaler, TanhRescaler
 from dpfda.curves.rows import RowEncoder, read_encoder
-from dpfda.curves.smooth import SmoothBasis
-from dpfda.curves.waves import CosineBasis, FourierBasis
 
 discover(__name__, list(__path__))
 

@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.bases import CosineBasis, IdentityBasis
 from dpfda.curves.basis import Basis, frozen
-from dpfda.curves.identity import IdentityBasis
-from dpfda.curves.waves import CosineBasis
 from dpfda.errors import InvalidParameter
 
 _MOST_CHANNELS = 1 << 10

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves.basis import Basis, frozen
-from dpfda.curves.rowwise import row_product
+from dpfda.curves.matrices import row_product
 
 BoolArray = npt.NDArray[np.bool_]
 

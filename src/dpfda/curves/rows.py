@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import FloatArray, whole
+from dpfda.curves.bases import IdentityBasis
 from dpfda.curves.encoder import CurveEncoder
-from dpfda.curves.identity import IdentityBasis
 from dpfda.curves.rescale import ClipRescaler
 from dpfda.errors import InvalidParameter
 

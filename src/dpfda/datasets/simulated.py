@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import FloatArray, finite, one_of, whole
+from dpfda.curves.bases import CosineBasis
 from dpfda.curves.basis import frozen
-from dpfda.curves.waves import CosineBasis
 from dpfda.datasets.dataset import Dataset, signs
 from dpfda.errors import InvalidParameter
 

@@ -19,7 +19,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import public_domain
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.curve_reader import count_channels
-from dpfda.estimators.local_classifier_base import every_channel
+from dpfda.estimators.local_base import every_channel
 from dpfda.estimators.private_regressions import CuratedRegression
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange

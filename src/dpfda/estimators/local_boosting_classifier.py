@@ -14,17 +14,15 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import RowEncoder
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.local_classifier_base import LocalClassifier
+from dpfda.estimators.local_base import LocalClassifier
 from dpfda.estimators.study_report import settings
 from dpfda.local.boosting.design import BoostingDesign, BoostingFindings
 from dpfda.local.boosting.ensemble import Ensemble
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
-from dpfda.local.boosting.model import RowModel, no_grid
+from dpfda.local.boosting.model import RowModel, draw_rounds, no_grid
 from dpfda.local.boosting.owner import Owners, public_order
-from dpfda.local.boosting.owner_rows import OwnerRows
-from dpfda.local.boosting.plots import draw_rounds
-from dpfda.local.boosting.requests.base import MOST_ROWS
+from dpfda.local.boosting.requests.base import MOST_ROWS, OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.plan import StudyPlan

@@ -13,7 +13,7 @@ from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.study_base import StudyEstimator
-from dpfda.estimators.study_result import StudyResult
+from dpfda.estimators.study_report import StudyResult
 from dpfda.local.recipe import plan_study
 from dpfda.protocol.comparison import non_private_regression
 from dpfda.protocol.estimate import Estimate

@@ -10,7 +10,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import middle as public_middle
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.local_classifier_base import EncodedClassifier
+from dpfda.estimators.local_base import EncodedClassifier
 from dpfda.estimators.study_base import StudyClassifier
 from dpfda.protocol.plan import Protects, StudyPlan
 

@@ -1,26 +1,67 @@
-"""The papers' classifier with a scikit-learn face."""
+"""The papers' classifier with a scikit-learn face.
+
+What the MRMA estimators share: parameters of weak classifiers, and the plan of a study.
+"""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
-from dpfda.estimators.local_classifier_base import stamped
-from dpfda.estimators.mrma_base import MRMAEstimator
+from dpfda.estimators.local_base import EncodedClassifier, plain_classes, stamped
 from dpfda.estimators.study_report import of_study
-from dpfda.local.mrma.conclusion import MRMAFindings
-from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.plots import draw
-from dpfda.local.mrma.result import MRMAResult
-from dpfda.protocol.beside_guessing import beside_guessing, found_of
+from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.local.mrma.designs import MRMADesign, ReportedDesign
+from dpfda.local.mrma.members import DEFAULT_SPREAD
+from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
 from dpfda.protocol.comparison import NON_PRIVATE
-from dpfda.protocol.findings import Findings
+from dpfda.protocol.design import Design
+from dpfda.protocol.findings import Findings, beside_guessing, found_of
+from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
+
+D = TypeVar("D", bound=ReportedDesign)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MRMAEstimator(EncodedClassifier):
+    """Weak classifiers are made of noisy reports, and judged by people."""
+
+    learner: str = "conjugate_gradient"
+    learner_parameters: Any = None
+    n_classifiers: int = 50
+    member_size: int = 50
+    training_share: float = 1 / 6
+    boundary_spread: float | None = DEFAULT_SPREAD
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
+
+    def _design(self, kind: type[D], **more: Any) -> D:
+        """The design with those parameters that bear the names of its own, and `more`."""
+        known = {field.name for field in fields(kind)}
+        parameters = self.get_params(deep=False)
+        given = {name: value for name, value in parameters.items() if name in known} | more
+        given["learner_parameters"] = given["learner_parameters"] or {}
+        return kind(**given)
+
+    def _plan(
+        self, encoder: CurveEncoder, n_people: int, design: Design, *, seed: int, **more: Any
+    ) -> StudyPlan:
+        """A study of as many people; `more` replaces what the parameters say."""
+        said: dict[str, Any] = {"epsilon": self.epsilon, "encoder": encoder, "unit": self.unit}
+        return StudyPlan(
+            n_people=n_people,
+            classes=plain_classes(self.classes_),
+            design=design.to_dict(),
+            seed=seed,
+            **(said | more),
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +102,7 @@ class MRMAClassifier(MRMAEstimator):
         evaluation_share: share of people kept to judge the finished classifier: gives
             `error_estimate_` without any held-out data.
         classes: the labels, public; must be given unless a seed makes this a simulation. More than
-            two are told apart by halves (`dpfda.local.mrma.halves`), which takes many more people.
+            two are told apart by halves (`dpfda.local.mrma.study`), which takes many more people.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.

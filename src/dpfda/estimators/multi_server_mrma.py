@@ -15,8 +15,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.curve_reader import take
-from dpfda.estimators.local_classifier_base import stamped
-from dpfda.estimators.mrma_base import MRMAEstimator
+from dpfda.estimators.local_base import stamped
+from dpfda.estimators.mrma_classifier import MRMAEstimator
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.servers import exchange_plan
 from dpfda.noise import Source

@@ -8,12 +8,10 @@ from typing import Any, Self
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.local_classifier_base import stamped
-from dpfda.estimators.mrma_base import MRMAEstimator
-from dpfda.local.mrma.conclusion import MRMAFindings
+from dpfda.estimators.local_base import stamped
+from dpfda.estimators.mrma_classifier import MRMAEstimator
 from dpfda.local.mrma.designs import StreamDesign
-from dpfda.local.mrma.plots import draw
-from dpfda.local.mrma.result import MRMAResult
+from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server

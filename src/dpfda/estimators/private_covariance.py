@@ -11,7 +11,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import spline_basis
 from dpfda.central.release import Release
-from dpfda.curves.symmetric import Triangle
+from dpfda.curves.matrices import Triangle
 from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
 from dpfda.protocol.query import Records
 

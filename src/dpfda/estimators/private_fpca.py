@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.quadrature import trapezoid
+from dpfda.central.functions import trapezoid
 from dpfda.central.release import Release
-from dpfda.curves.symmetric import Triangle
+from dpfda.curves.matrices import Triangle
 from dpfda.errors import DoubtfulResult, InvalidData
+from dpfda.estimators.base import TransformerMixin
 from dpfda.estimators.central_base import HeldRecords
 from dpfda.estimators.private_covariance import PrivateCovariance
-from dpfda.estimators.scikit import TransformerMixin
 from dpfda.report import Contents, Picture, Table
 
 _ROWS = 10  # points shown of a curve

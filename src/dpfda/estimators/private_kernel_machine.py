@@ -11,15 +11,14 @@ from sklearn.utils.metaestimators import available_if
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
+from dpfda.central.functions import Kernel, Matern
 from dpfda.central.kernel_machine_look import KernelMachineRelease
-from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.central_base import HeldRecords
-from dpfda.estimators.curve_reader import no_grid
-from dpfda.estimators.labels_or_numbers import LabelsOrNumbers, classifies, public_classes
+from dpfda.estimators.curve_reader import LabelsOrNumbers, classifies, no_grid, public_classes
 from dpfda.estimators.points import PointEstimator
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.linear_scores import chances

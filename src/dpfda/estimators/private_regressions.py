@@ -14,7 +14,7 @@ from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData
 from dpfda.estimators.blocks import is_dask
-from dpfda.estimators.labels_or_numbers import public_classes
+from dpfda.estimators.curve_reader import public_classes
 from dpfda.estimators.regression_base import PrivateRegression, stated_range
 from dpfda.estimators.sum_estimator import Carried
 from dpfda.noise import Source

@@ -15,18 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.central.regression.body import ModelLink
 from dpfda.central.regression.doubts import doubts
+from dpfda.central.regression.looks import OUTSIDE, OutsideCount
 from dpfda.central.regression.methods import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.model import RegressionModel
-from dpfda.central.regression.outside_look import OUTSIDE, OutsideCount
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.central.regression.recipe import Recipe
+from dpfda.central.regression.released import ModelLink
 from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns, middle
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.curve_reader import count_rows, no_grid
-from dpfda.estimators.labels_or_numbers import LabelsOrNumbers, classifies
+from dpfda.estimators.curve_reader import LabelsOrNumbers, classifies, count_rows, no_grid
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each

@@ -11,13 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
 from dpfda.curves.observations import with_own_grids
-from dpfda.estimators.local_base import CurveEstimator
-from dpfda.estimators.local_classifier_base import CurveClassifierBase, plain_classes
-from dpfda.estimators.plots import draw_study
-from dpfda.estimators.study_report import of_study
-from dpfda.estimators.study_result import StudyResult
+from dpfda.estimators.local_base import CurveClassifierBase, CurveEstimator, plain_classes
+from dpfda.estimators.study_report import StudyResult, draw_study, of_study
 from dpfda.noise import Source
-from dpfda.protocol.beside_guessing import beside_guessing, found_of
 from dpfda.protocol.comparison import (
     NON_PRIVATE,
     WITH_SQUARES,
@@ -25,7 +21,7 @@ from dpfda.protocol.comparison import (
     majority_error,
 )
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.findings import ERROR
+from dpfda.protocol.findings import ERROR, beside_guessing, found_of
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.report import Contents

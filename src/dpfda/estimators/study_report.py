@@ -1,12 +1,24 @@
-"""What the report of a study in one process shows: who was asked what, and what was found."""
+"""What the report of a study in one process shows: who was asked what, and what was found.
+
+What a study found, as a table: the server's estimates, and errors on held-out people.
+
+Pictures of a study: what was asked, what was learnt.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from textwrap import fill
 from typing import Any, Protocol
 
+import numpy as np
+
+from dpfda.errors import MissingExtra
 from dpfda.protocol.comparison import HELD_OUT
+from dpfda.protocol.estimate import Estimate, wilson
+from dpfda.protocol.findings import Findings
+from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Table
 
@@ -108,3 +120,92 @@ def settings(plan: StudyPlan) -> dict[str, Any]:
         "hash of the plan": plan.hash,
     }
     return {name: value for name, value in known.items() if value is not None}
+
+
+@dataclass(repr=False)
+class StudyResult:
+    """Rows for people to read; every number with its interval.
+
+    Attributes:
+        estimates: what the server learnt from replies alone, by name.
+        errors: error on held-out people, by method: the share of wrong labels, or an estimate of
+            the root mean squared error of a number; filled by the estimator's `evaluate`.
+        held_out: how many people those were.
+        notes: what a reader must know.
+        shares: names of those estimates that are parts of a whole.
+    """
+
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    errors: dict[str, float | Estimate] = field(default_factory=dict)
+    held_out: int = 0
+    notes: list[str] = field(default_factory=list)
+    shares: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"StudyResult({len(self.estimates)} estimates, {len(self.errors)} errors)"
+
+    def __str__(self) -> str:
+        """The notes: what the numbers mean, in words."""
+        return "\n".join(self.notes) or repr(self)
+
+    def table(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One row a number: value, interval, and the people behind it."""
+        rows = [
+            (name, found.shown(level, share=name in self.shares), found.people, "private replies")
+            for name, found in self.estimates.items()
+        ]
+        people = self.held_out
+        for name, error in self.errors.items():
+            numbers = (
+                error.shown(level)
+                if isinstance(error, Estimate)
+                else (error, *wilson(error, people, level))
+            )
+            rows.append((f"error, {name}", numbers, people, HELD_OUT))
+        names = ("quantity", "value", "low", "high", "people", "from")
+        return [
+            dict(zip(names, (quantity, *numbers, count, source), strict=True))
+            for quantity, numbers, count, source in rows
+        ]
+
+
+_TITLE_WIDTH = 48  # characters of a line above one of three panels
+
+
+def draw_study(model: CurveModel, findings: Findings) -> Any:
+    """Slope function (or weights), what was learnt with intervals, people by phase."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    model.plot(left)
+    names = list(model.classes) if len(model.coefficients) > 1 else [None]
+    for score, row in enumerate(findings.features):
+        place = np.arange(1, len(row) + 1) + 0.1 * score
+        values = [estimate.value for estimate in row]
+        errors = [min(1.96 * estimate.standard_error, 10.0) for estimate in row]
+        middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
+    middle.axhline(0, color="0.6", linewidth=0.8)
+    title = fill(f"{findings.title} (± 1.96 SE of the noise)", _TITLE_WIDTH)
+    middle.set_title(title, fontsize="small")
+    middle.set_xlabel("feature")
+    places = range(max((len(row) for row in findings.features), default=1))
+    middle.set_xticks([place + 1 for place in places])
+    if findings.folded:
+        middle.set_xticklabels(
+            [findings.called(place).replace("distance ", "±") for place in places]
+        )
+        middle.set_xlabel("feature (±: its distance from the middle)")
+    asked = [phase for phase in findings.phases if phase.people]
+    steps = [f"{number + 1}. {phase.kind}" for number, phase in enumerate(asked)]
+    right.barh(steps, [phase.people for phase in asked], height=0.6)
+    right.set_ylim(-0.9, max(len(asked), 3) - 0.1)
+    if names[0] is not None:
+        left.legend(names, title="class")
+    right.invert_yaxis()
+    right.set_title("people by phase", fontsize="small")
+    right.set_xlabel("people")
+    left.title.set_fontsize("small")
+    return figure

@@ -16,7 +16,7 @@ from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import BOX_MECHANISMS, Task
-from dpfda.protocol.tasks.moment import MomentTask
+from dpfda.protocol.tasks.vector import MomentTask
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,15 @@
 
 Estimators, the command line, the web form and the HTTP interface all call it, so that the same
 facts give the same plan, with the same hash.
+
+The encoder of curves of which nothing is known but their public range.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from typing import Any, get_type_hints
 
 import msgspec
@@ -16,13 +18,42 @@ import msgspec
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
-from dpfda.curves.waved import smooth_curves
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.local.study.design import AnswersDesign, NumberDesign, VectorDesign
 from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
+
+
+def smooth_curves(value_range: Any, domain_range: Any, *, features: int) -> CurveEncoder:
+    """Cosine coefficients, scaled by the range of x(t); for each of several channels.
+
+    Args:
+        value_range: public (low, high) of x(t), or one pair a channel.
+        domain_range: public (start, end) of t.
+        features: how many coefficients.
+
+    Examples:
+        >>> smooth_curves((40, 200), (0, 24), features=8).n_features
+        8
+    """
+    if len(value_range) and all(isinstance(one, Sized) for one in value_range):
+        each = [smooth_curves(one, domain_range, features=features) for one in value_range]
+        return each[0] if len(each) == 1 else CurveEncoder.side_by_side(each)
+    low, high = _validate.interval("value_range", value_range)
+    start, end = _validate.interval("domain_range", domain_range)
+    # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
+    stretch = math.sqrt(end - start)
+    return CurveEncoder(
+        "cosine",
+        n_basis=features,
+        domain_range=(start, end),
+        rescale="clip",
+        center=[(low + high) / 2 * stretch] + [0.0] * (features - 1),
+        scale=(high - low) / 2 * stretch,
+    )
+
 
 _MOST_FEATURES = 8
 _FEATURES = 12

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.waves import CosineBasis
+from dpfda.curves.bases import CosineBasis
 from dpfda.errors import InvalidParameter
 
 Generator = np.random.Generator

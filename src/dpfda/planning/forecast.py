@@ -12,7 +12,7 @@ from dpfda.local.recipe import plan_study
 from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.planning import numbers, world
-from dpfda.planning.separation import expected_by_theory
+from dpfda.planning.sample import expected_by_theory
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.planning.trials import Expected, Planned, Trials
 from dpfda.planning.variations import EPSILONS, PEOPLE, by_epsilon, by_people, detectable, reached

@@ -13,7 +13,7 @@ from dpfda.planning import words
 from dpfda.planning.forecast import Forecast
 from dpfda.planning.trials import Expected
 from dpfda.report import Report
-from dpfda.report.outcome import Outcome
+from dpfda.report.contents import Outcome
 from dpfda.report.promise import in_words
 from dpfda.report.terminal import to_json
 

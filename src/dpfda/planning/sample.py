@@ -1,16 +1,23 @@
-"""Public people instead of a made-up family: rows that anybody may see, with their labels."""
+"""Public people instead of a made-up family: rows that anybody may see, with their labels.
+
+How far classes are apart: as an error without privacy, and as a distance.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
-from dpfda.planning.families import draw_labels
+from dpfda.planning.families import Population, draw_labels
 from dpfda.protocol.comparison import non_private_classifier
+from dpfda.protocol.folds import folded
 from dpfda.protocol.person import equal, label_numbers, one_by_one
 from dpfda.protocol.plan import StudyPlan
 
@@ -123,3 +130,124 @@ class _Part:
             own, wanted = rows[self.pilot.labels[rows] == one], of == one
             chosen[wanted] = own[(place[wanted] * len(own)).astype(np.int64)]
         return self.pilot.features[chosen], labels
+
+
+_ROWS = 3000
+_STEPS = 12
+_FARTHEST = 64.0
+_WIDEST = math.log(8.0)  # of a class, in units of the others
+
+
+def set_apart(population: Population, error: float, seed: Any) -> Population:
+    """Pull class means apart, or together, until Fisher's rule errs so often.
+
+    As far as possible where it cannot. Classes that differ in spread are made to do so more, or
+    less, at the same time, and then Fisher's rule knows distances from the middle too.
+    """
+    middle = population.shares @ population.means
+    apart, wider = population.means - middle, np.asarray(population.stretch)
+
+    def at(scale: float) -> Population:
+        stretch = np.clip(scale * wider, -_WIDEST, _WIDEST)
+        return replace(population, means=middle + scale * apart, stretch=stretch)
+
+    return at(_solved(population, error, seed, at))
+
+
+def set_wide(population: Population, error: float, seed: Any) -> tuple[Population, float]:
+    """Leave class means and change how wide people are around them, to the same end.
+
+    Returns:
+        The population, and how much wider it is than it was.
+    """
+
+    def at(scale: float) -> Population:
+        return replace(population, stretch=population.stretch - math.log(scale))
+
+    narrow = _solved(population, error, seed, at)
+    return at(narrow), 1 / narrow
+
+
+def _solved(
+    population: Population,
+    error: float,
+    seed: Any,
+    at: Callable[[float], Population],
+) -> float:
+    """The scale at which Fisher's rule errs so often in the population `at` it."""
+    labels, noise = population.parts(_ROWS, seed)
+    if len(np.unique(labels)) < len(population.shares):
+        return 1.0
+    low, high = 1 / _FARTHEST, _FARTHEST
+    for _ in range(_STEPS):
+        scale = math.sqrt(low * high)
+        rows = at(scale).seen(labels, noise)
+        if population.spread_differs:
+            rows = folded(rows, rows.mean(axis=0))
+        wrong = discriminant_error(rows, labels, population.shares)
+        low, high = (scale, high) if wrong > error else (low, scale)
+    return math.sqrt(low * high)
+
+
+def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArray) -> float:
+    """The error of Fisher's rule on the rows it was made of; of two classes, with the best cut.
+
+    Examples:
+        >>> x = np.random.default_rng(0).normal(size=(4000, 1))
+        >>> y = (np.arange(4000) % 2).astype(np.int64)
+        >>> round(discriminant_error(x + 2 * y[:, None], y, np.array([0.5, 0.5])), 2)
+        0.16
+    """
+    means = np.stack([features[labels == one].mean(axis=0) for one in range(len(shares))])
+    within = np.cov((features - means[labels]).T).reshape(features.shape[1], -1)
+    ridge = 1e-6 * np.trace(within) / len(within) + 1e-12
+    slopes = np.linalg.solve(within + ridge * np.eye(len(within)), means.T)
+    if len(shares) == 2:
+        order = np.argsort(features @ (slopes[:, 1] - slopes[:, 0]))
+        # With everybody above the cut, all of class 0 is wrong; each one that it passes counts.
+        passed = np.cumsum(np.where(labels[order] == 1, 1, -1))
+        return float((np.sum(labels == 0) + min(0, passed.min())) / len(labels))
+    scores = features @ slopes - (means * slopes.T).sum(axis=1) / 2 + np.log(shares)
+    return float(np.mean(scores.argmax(axis=1) != labels))
+
+
+def normal_error(distance: float, share: float) -> float:
+    """The least error for two normal classes this many standard deviations apart.
+
+    Examples:
+        >>> round(normal_error(2.0, 0.5), 3), round(normal_error(0.1, 0.3), 3)
+        (0.159, 0.3)
+    """
+    if distance <= 0:
+        return min(share, 1 - share)
+    shift = math.log(share / (1 - share)) / distance
+    lower = share * ndtr(-distance / 2 - shift) + (1 - share) * ndtr(-distance / 2 + shift)
+    return float(lower)
+
+
+def distance_of(error: float, share: float) -> float:
+    """The distance at which two normal classes give this error.
+
+    Examples:
+        >>> round(distance_of(normal_error(1.5, 0.3), 0.3), 2)
+        1.5
+    """
+    low, high = 0.0, 40.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if normal_error(middle, share) > error else (low, middle)
+    return (low + high) / 2
+
+
+def expected_by_theory(error: float, share: float, *, effective: float, dimension: int) -> float:
+    """Methods 10.10: what is left of the distance when d slopes are learnt from N_eff answers.
+
+    For two normal classes and a linear rule: err = Φ(-h cos φ), where h is half the distance,
+    R² = h²/(1 + h²) and cos² φ = R²/(R² + d(d + 1)/(0.7 N_eff)). It knows nothing of ranges that do
+    not fit, and takes the signal to be spread over all features: a check, not a forecast.
+    """
+    half = distance_of(error, share) / 2
+    strength = half**2 / (1 + half**2)
+    lost = dimension * (dimension + 1) / max(0.7 * effective, 1e-9)
+    kept = math.sqrt(strength / (strength + lost)) if strength else 0.0
+    return normal_error(2 * half * kept, share)

@@ -1,16 +1,68 @@
-"""Studies beside the one that is planned: what it takes, what more or less of it would do."""
+"""Studies beside the one that is planned: what it takes, what more or less of it would do.
+
+Where a falling curve of simulated errors meets the error that is wanted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from dpfda import _validate
+from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.planning import search
 from dpfda.planning.trials import Expected, Trials
 from dpfda.protocol.plan import MOST_PEOPLE
+
+_RESAMPLES = 200
+
+
+def falling(errors: FloatArray) -> FloatArray:
+    """The nearest curve that never rises: more people, or a larger ε, cannot hurt.
+
+    Examples:
+        >>> falling(np.array([0.5, 0.3, 0.4, 0.1])).round(2).tolist()
+        [0.5, 0.35, 0.35, 0.1]
+    """
+    return np.asarray(isotonic_regression(errors, increasing=False).x)
+
+
+def crossing(levels: Sequence[float], errors: FloatArray, wanted: float) -> float:
+    """The level at which the mean error comes down to `wanted`; infinite if it does not.
+
+    Args:
+        levels: people or ε, rising.
+        errors: of the same studies at every level, (levels, studies).
+        wanted: the error to reach.
+    """
+    curve = falling(errors.mean(axis=1))
+    if curve[-1] > wanted:
+        return float("inf")
+    place = int(np.argmax(curve <= wanted))
+    if place == 0:
+        return float(levels[0])
+    above, below = curve[place - 1], curve[place]
+    share = (above - wanted) / (above - below)
+    low, high = np.log(levels[place - 1]), np.log(levels[place])
+    return float(np.exp(low + share * (high - low)))
+
+
+def crossing_interval(
+    levels: Sequence[float], errors: FloatArray, wanted: float, *, level: float = 0.9
+) -> tuple[float, float]:
+    """Where the crossing lies when other studies had been simulated: studies drawn again."""
+    rng = np.random.default_rng(0)
+    studies = errors.shape[1]
+    found = [
+        crossing(levels, errors[:, rng.integers(0, studies, studies)], wanted)
+        for _ in range(_RESAMPLES)
+    ]
+    tail = (1 - level) / 2
+    low, high = np.quantile(found, [tail, 1 - tail], method="nearest")
+    return float(low), float(high)
+
 
 PEOPLE = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
@@ -31,10 +83,10 @@ def reached(
     levels: Sequence[float] = PEOPLE if people is None else EPSILONS
     pairs = [(int(n), epsilon) if people is None else (people, n) for n in levels]
     errors = np.stack([trials.errors(size, price) for size, price in pairs])  # type: ignore[arg-type]
-    found = search.crossing(levels, errors, wanted)
-    interval = search.crossing_interval(levels, errors, wanted)
+    found = crossing(levels, errors, wanted)
+    interval = crossing_interval(levels, errors, wanted)
     if np.isinf(found):
-        left = search.falling(errors.mean(axis=1))[-1]
+        left = falling(errors.mean(axis=1))[-1]
         most = f"{levels[-1]:,} people" if people is None else f"ε = {levels[-1]:g}"
         raise InvalidParameter("error", f"within reach: {most} would leave {left:.3g}", wanted)
     if people is None:
@@ -74,7 +126,7 @@ def detectable(trials: Trials, people: int, epsilon: float) -> tuple[float, floa
     place = trials.place
     limits = [place.guessing * (1 - strength) for strength in _STRENGTHS]
     found = [trials.apart(limit).expected(people, epsilon).better for limit in limits]
-    rates = search.falling(np.array(found))
+    rates = falling(np.array(found))
     if rates[0] < _SURE:
         return None
     weakest = float(np.interp(-_SURE, -rates, limits)) if rates[-1] < _SURE else limits[-1]

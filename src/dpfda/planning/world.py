@@ -12,8 +12,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.planning.families import FAMILIES, Curves, Known, Population, Tables
-from dpfda.planning.sample import Pilot, public_labels
-from dpfda.planning.separation import distance_of, set_apart, set_wide
+from dpfda.planning.sample import Pilot, distance_of, public_labels, set_apart, set_wide
 from dpfda.protocol.plan import StudyPlan
 
 _TRIED = 3  # populations around typical curves for each that is kept: those of a usual width

@@ -31,10 +31,10 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.noise import Source
-from dpfda.privacy.claim import Claim
-from dpfda.privacy.dependence import DEPENDENT, Dependence
-from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.sight import (
+from dpfda.privacy.audit_evidence import (
+    DEPENDENT,
+    Claim,
+    Dependence,
     Inputs,
     LogLikelihood,
     Sight,
@@ -43,6 +43,7 @@ from dpfda.privacy.sight import (
     log_ratio,
     statistics,
 )
+from dpfda.privacy.guarantee import Guarantee
 
 Depths = Callable[[FloatArray, FloatArray], FloatArray]
 """Of reports about one input: how far below its largest value the stated log-likelihood of each

@@ -45,13 +45,10 @@ from functools import cached_property, lru_cache
 from dpfda import _validate
 from dpfda.errors import BudgetExceeded, InvalidParameter
 from dpfda.privacy.calibration import gaussian_epsilon
+from dpfda.privacy.composition import Budget, log_delta, moment, mu, orders, total
 from dpfda.privacy.cost import limit
 from dpfda.privacy.events import Event, GaussianEvent, PureEvent
-from dpfda.privacy.gaussian_dp import mu
-from dpfda.privacy.mixture import log_delta, orders
-from dpfda.privacy.moments import moment
 from dpfda.privacy.price import Price, exact, parts, rounded_down, rounded_up
-from dpfda.privacy.total import Budget, total
 
 WAYS = ("shared", "gaussian", "sums")
 """What δ is for, from the first release on; the first that takes the announcement is chosen."""

@@ -21,11 +21,11 @@ from typing import Any, Self
 from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
+from dpfda.privacy.composition import Budget
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import WAYS, Filter, Sums, chosen
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import Price, compose
-from dpfda.privacy.total import Budget
 
 _ONE_PROCESS = "a Ledger is known to one process only: share a FileLedger with others"
 

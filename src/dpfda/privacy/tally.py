@@ -29,12 +29,12 @@ from weakref import WeakSet
 
 from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
 from dpfda.noise import Source
+from dpfda.privacy.composition import Budget, total
 from dpfda.privacy.events import Event
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger, Ledger, as_event
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.privacy.price import Price, compose
-from dpfda.privacy.total import Budget, total
 
 _REMEDY = (
     "pass ledger=, or fit inside `with dpfda.budget(epsilon=...):`; dpfda.spent() lists what was"

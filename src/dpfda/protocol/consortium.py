@@ -21,12 +21,11 @@ from dpfda.privacy.guarantee import (
     Guarantee,
 )
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Exchange
-from dpfda.protocol.query import Look, Query, Records
+from dpfda.protocol.query import Answer, Look, Query, Records
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
-from dpfda.protocol.secure_sum.session import Silence
+from dpfda.protocol.secure_sum.aggregator import Silence
 from dpfda.protocol.site import Site, opened
 
 Result = TypeVar("Result")

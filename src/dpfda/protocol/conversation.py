@@ -15,9 +15,8 @@ from dpfda.privacy.events import Event
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.holder import Agreed
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Answer, Query, Records
 
 Result = TypeVar("Result")
 Questions = Generator[Query, Answer, Result]

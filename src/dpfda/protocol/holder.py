@@ -31,8 +31,7 @@ from dpfda.privacy.cost import within
 from dpfda.privacy.events import Event
 from dpfda.privacy.ledger import BaseLedger, part_label
 from dpfda.privacy.price import Price, compose
-from dpfda.protocol.answer import Answer
-from dpfda.protocol.query import AdditiveLook, Look, Query, Records
+from dpfda.protocol.query import AdditiveLook, Answer, Look, Query, Records
 
 
 @dataclass(frozen=True, eq=False)

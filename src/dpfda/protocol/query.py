@@ -10,11 +10,14 @@ price is the mechanism's own event, so what is charged cannot differ from what i
 
 Each class registers, and the shipped checks search its sensitivity, attack its answers and fuzz its
 fields without a list being edited.
+
+What leaves a holder: noisy numbers, and everything public about their noise.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,9 +34,37 @@ from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
 from dpfda.noise.lattice import LARGEST_STEPS
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.events import Event
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import LARGEST, Declared, choice
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer:
+    """A public reply to a query.
+
+    Attributes:
+        values: with noise: a vector, or one row a person where a task asks many.
+        n: how many records were asked (public).
+        law: of the noise that was added; None where nothing was added (a choice, a response).
+    """
+
+    values: FloatArray
+    n: int
+    law: NoiseLaw | None = None
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """The law, where noise was added."""
+        if self.law is None:
+            raise ProtocolError("no noise was added to this answer: it is a choice or a response")
+        return self.law
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise, where it is the same on every number."""
+        return math.sqrt(float(self.noise.variance[0]))
+
 
 LARGEST_SUM = (1 << 63) - 1
 """No sum over records is larger, whatever they hold: none wraps around."""

@@ -25,9 +25,8 @@ from dpfda.curves.rescale import Rescaler
 from dpfda.curves.rows import RowEncoder
 from dpfda.errors import printable
 from dpfda.protocol import fields as declared_fields
-from dpfda.protocol.canonical import MOST_WHOLE
 from dpfda.protocol.design import Design
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import MOST_WHOLE, StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
 from dpfda.report.documents import schema as documents_schema

@@ -13,9 +13,8 @@ from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import discrete_gaussian
 from dpfda.privacy.ledger import part_label
 from dpfda.privacy.price import compose
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.holder import Agreed, Holder
-from dpfda.protocol.query import AdditiveLook, Look, Query, Records
+from dpfda.protocol.query import AdditiveLook, Answer, Look, Query, Records
 from dpfda.protocol.secure_sum.member import Member
 
 

@@ -20,9 +20,8 @@ import numpy.typing as npt
 from dpfda._validate import FloatArray
 from dpfda.errors import ProtocolError
 from dpfda.noise import Source
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import Array, declared, number, whole
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Answer, Query, Records
 
 BOX_MECHANISMS = ("laplace", "piecewise", "duchi", "hybrid")
 """Mechanisms of a vector in [-1, 1]^d: any vector can be cut to that box, none is refused."""

@@ -1,15 +1,96 @@
-"""What a report shows of one result: words first, then numbers and pictures."""
+"""What a report shows of one result: words first, then numbers and pictures.
+
+Tables of results: the same cells on a terminal and on a page.
+
+What a result is worth, in one word and in sentences: the same wherever it is shown.
+
+What a demonstration or a benchmark hands back: a table, named numbers, notes, a plot.
+"""
 
 from __future__ import annotations
 
 import io
+import math
+import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+import msgspec
+import numpy as np
 
 from dpfda.errors import MissingExtra
-from dpfda.report.table import Table
+
+_NUMBER = re.compile(r"[-–+\d.,…e %∞±()\[\]]*")
+_MOST = 12  # entries of a list that are shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows for people to read.
+
+    Attributes:
+        headings: of the columns.
+        rows: as many cells each.
+        title: what it shows.
+        note: a sentence on how to read it.
+
+    Examples:
+        >>> table = Table.of([{"task": "a", "error": 3}, {"task": "b", "guessing": 50}])
+        >>> table.headings, table.rows[1], table.of_numbers(1)
+        (('task', 'error', 'guessing'), ('b', None, 50), True)
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    title: str = ""
+    note: str = ""
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], **more: str) -> Self:
+        """One of dictionaries; what one of them has not is None."""
+        names = tuple(dict.fromkeys(key for row in rows for key in row))
+        cells = tuple(tuple(row.get(name) for name in names) for row in rows)
+        return cls(headings=names, rows=cells, **more)
+
+    def of_numbers(self, column: int) -> bool:
+        """Whether all cells of a column are numbers, or written like some."""
+        return all(_is_number(row[column]) for row in self.rows)
+
+
+def _is_number(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return _NUMBER.fullmatch(cell) is not None
+    numbers = (int, float, np.integer, np.floating)
+    return cell is None or (isinstance(cell, numbers) and not isinstance(cell, bool))
+
+
+def show(value: Any) -> str:
+    """One cell: four significant digits for a float, text as it is.
+
+    Examples:
+        >>> show(0.123456), show(3), show(None), show(math.nan), show(True), show(1234567.0)
+        ('0.1235', '3', '–', '–', 'yes', '1.235e+06')
+        >>> show((0.0, 1 / 3)), show({"low": 0.25})
+        ('(0, 0.3333)', 'low 0.25')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.4g}"
+    if isinstance(value, np.ndarray):
+        return show(value.tolist())
+    if isinstance(value, (tuple, list)):
+        shown = [show(part) for part in value[:_MOST]]
+        rest = [f"… {len(value)} in all"] if len(value) > _MOST else []
+        return f"({', '.join(shown + rest)})"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {show(part)}" for key, part in value.items())
+    return str(value)
+
 
 _NARROW = 4.2, 3.2
 """Inches: with 10 points of type this can be read on a screen of 390 pixels."""
@@ -96,3 +177,83 @@ class Contents:
     pictures: tuple[Picture, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+Kind = Literal["signal", "unclear", "guessing", "center", "noise"]
+_KINDS = get_args(Kind)  # from best to worst
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The judgement of one result, made from public numbers alone.
+
+    Every document has one (`Documented.verdict`). Its sentences stand in the report, on the
+    terminal and in JSON; if the kind is not ``signal`` they are warnings of the release as well.
+
+    Attributes:
+        kind: ``signal``; ``noise``, if the result is mostly noise; ``center``, if it is mostly the
+            public center; ``guessing``, if it predicts no better than a constant may; ``unclear``,
+            if the released numbers do not tell.
+        sentences: what a reader should know of it, each with its full stop.
+
+    Examples:
+        >>> Verdict(kind="noise", sentences=("This is noise.",)).added_to(("a range is too small",))
+        ('a range is too small', 'This is noise.')
+        >>> Verdict(sentences=("Two groups differ.",)).added_to(())
+        ()
+    """
+
+    kind: Kind = "signal"
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def doubted(self) -> bool:
+        """Whether it is anything but a signal."""
+        return self.kind != "signal"
+
+    def added_to(self, warnings: Iterable[str]) -> tuple[str, ...]:
+        """Warnings, and the sentences of a doubted result, each once."""
+        return tuple(dict.fromkeys((*warnings, *(self.sentences if self.doubted else ()))))
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The sentences, if they are no warnings."""
+        return () if self.doubted else self.sentences
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of the parts of one result: the worst kind, and all sentences.
+
+    Examples:
+        >>> worst_of([Verdict(), Verdict(kind="noise", sentences=("a.",))])
+        Verdict(kind='noise', sentences=('a.',))
+    """
+    parts = list(verdicts)
+    worst = max(parts, key=lambda part: _KINDS.index(part.kind), default=Verdict())
+    return Verdict(
+        kind=worst.kind, sentences=tuple(one for part in parts for one in part.sentences)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A measured result, ready to be printed as a table, as JSON and as a picture.
+
+    Attributes:
+        rows: a table, one dictionary a row; what one of them has not is shown as a dash.
+        figures: numbers by name.
+        notes: sentences that a reader of the table needs.
+        plot: draws the picture and returns the matplotlib figure; None if there is none.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    plot: Callable[[], Any] | None = None
+
+    def contents(self, *, caption: str = "", **more: Any) -> Contents:
+        """What a report shows of it; `more` are other parts of `Contents`."""
+        figures = [{"figure": name, "value": value} for name, value in self.figures.items()]
+        tables = tuple(map(Table.of, filter(None, (self.rows, figures))))
+        pictures = (Picture(caption=caption, draw=self.plot),) if self.plot is not None else ()
+        known: dict[str, Any] = {"tables": tables, "pictures": pictures, "notes": tuple(self.notes)}
+        return Contents(**(known | more))

@@ -1,21 +1,158 @@
-"""A report: what was found, what it cost people, and what stands beside it in public."""
+"""A report: what was found, what it cost people, and what stands beside it in public.
+
+A report as HTML: one file, light and dark, readable on a telephone.
+"""
 
 from __future__ import annotations
 
+import base64
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from dpfda._version import __version__
+from dpfda.errors import MissingExtra
 from dpfda.privacy.deployment import Deployment, to_yaml
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.report import promise
-from dpfda.report.contents import Contents
-from dpfda.report.page import to_html
+from dpfda.report.contents import Contents, Picture, Table, show
+
+_WIDE = 5.5  # inches from which a small screen scrolls instead of shrinking
+# What is no letter: control characters, marks that turn the direction of writing, half characters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def to_html(report: Report) -> str:
+    """The page; whatever was written by others is escaped."""
+    shown = report.contents
+    parts = [
+        _section("In words", _said(shown.doubts, "doubt") + _said(shown.verdict, "verdict")),
+        _section("What people are promised", _paragraphs(report.promise)),
+        _section(
+            "Results", "".join(map(_table, shown.tables)) + "".join(map(_figure, shown.pictures))
+        ),
+        _section("How to read this", _list(shown.notes)),
+        _section("Settings", _pairs(shown.settings)),
+        _section("Method, to paste into a paper", _method(report)),
+        _section("Deployment record", _record(report)),
+        _section("Versions", _pairs(report.versions)),
+    ]
+    title = text(report.title)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n<main>\n"
+        f"<h1>{title}</h1>\n{''.join(parts)}</main>\n</body>\n</html>\n"
+    )
+
+
+def text(value: Any) -> str:
+    r"""As it may stand in a page, whoever wrote it.
+
+    Examples:
+        >>> text('<b onload="x">'), text("a\u202eb\x00")
+        ('&lt;b onload=&quot;x&quot;&gt;', 'a�b�')
+    """
+    return escape(_UNSEEN.sub("\ufffd", show(value)))
+
+
+def _section(heading: str, inside: str) -> str:
+    return f"<section>\n<h2>{heading}</h2>\n{inside}</section>\n" if inside else ""
+
+
+def _said(sentences: Sequence[str], kind: str) -> str:
+    return "".join(f'<p class="{kind}">{text(one)}</p>\n' for one in sentences)
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return "".join(f"<p>{text(one)}</p>\n" for one in sentences)
+
+
+def _list(items: Sequence[str], kind: str = "ul") -> str:
+    inside = "".join(f"<li>{text(one)}</li>\n" for one in items)
+    return f"<{kind}>\n{inside}</{kind}>\n" if items else ""
+
+
+def _pairs(facts: Mapping[str, Any]) -> str:
+    named = ((str(name).replace("_", " "), value) for name, value in facts.items())
+    inside = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>\n" for name, value in named)
+    return f"<dl>\n{inside}</dl>\n" if inside else ""
+
+
+def _table(table: Table) -> str:
+    """Numbers to the right; a narrow screen shows a row as a card, each cell with its heading."""
+    if not table.rows:
+        return ""
+    sides = [' class="number"' * table.of_numbers(place) for place in range(len(table.headings))]
+    columns = list(zip(table.headings, sides, strict=True))
+    head = "".join(f'<th scope="col"{side}>{text(name)}</th>' for name, side in columns)
+    rows = []
+    for row in table.rows:
+        cells = zip(columns, row, strict=True)
+        inside = (
+            f'<td data-name="{text(name)}"{side}>{text(cell)}</td>' for (name, side), cell in cells
+        )
+        rows.append(f"<tr>{''.join(inside)}</tr>\n")
+    caption = f"<caption>{text(table.title)}</caption>\n" if table.title else ""
+    note = f'<p class="soft">{text(table.note)}</p>\n' if table.note else ""
+    return (
+        f'<div class="table"><table>\n{caption}<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{''.join(rows)}</tbody>\n</table></div>\n{note}"
+    )
+
+
+def _figure(picture: Picture) -> str:
+    caption = f"<figcaption>{text(picture.caption)}</figcaption>"
+    if picture.svg:
+        return f"<figure>{picture.svg}{caption}</figure>\n"
+    try:
+        light, dark = (picture.drawn(dark=dark) for dark in (False, True))
+    except MissingExtra as error:
+        return f'<p class="soft">There is no picture here: {text(error)}.</p>\n'
+    kind = ' class="wide"' * (light.inches > _WIDE)
+    return (
+        f"<figure{kind}><picture>"
+        f'<source srcset="{_inline(dark.png)}" media="(prefers-color-scheme: dark)">'
+        f'<img src="{_inline(light.png)}" alt="{text(picture.caption)}"></picture>'
+        f"{caption}</figure>\n"
+    )
+
+
+def _inline(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def _method(report: Report) -> str:
+    if not report.method:
+        return ""
+    cited = f"<p>Sources</p>\n{_list(report.sources, 'ol')}" if report.sources else ""
+    return f'<blockquote id="method"><p>{text(report.method)}</p></blockquote>\n{cited}'
+
+
+def _record(report: Report) -> str:
+    if not report.record:
+        return ""
+    missing = f'<p class="soft">{text(report.about_record)}</p>\n' if report.about_record else ""
+    lines = text(report.record)
+    return (
+        '<p class="soft">In the form of public registries of deployments (YAML).</p>\n'
+        f'{missing}<pre id="deployment-record"><code>{lines}</code></pre>\n'
+    )
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+
 
 _NOBODY = (
     "No budget was spent for this page: it is about public or made-up data, and promises nothing "

@@ -7,8 +7,8 @@ from typing import Any
 
 from dpfda.errors import DpfdaError, ProtocolError, printable
 from dpfda.protocol.secure_sum import Identity
-from dpfda.protocol.secure_sum.keys import signed
-from dpfda.protocol.secure_sum.session import ATTEMPTS
+from dpfda.protocol.secure_sum.aggregator import ATTEMPTS
+from dpfda.protocol.secure_sum.crypto import signed
 from dpfda.report.documents import Documented
 from dpfda.sites.messages import REPLIED, Envelope, Heard, Reply, decode, encode
 from dpfda.sites.plan import Plan

@@ -8,10 +8,10 @@ from typing import Any
 
 from dpfda.errors import DpfdaError, ProtocolError, printable
 from dpfda.protocol.secure_sum import Identity
-from dpfda.sites.journal import Journal
 from dpfda.sites.messages import ASKED, Agreement, Envelope, Reply, decode, encode
 from dpfda.sites.plan import Plan
 from dpfda.sites.shared import Part
+from dpfda.sites.stored_files import Journal
 
 Approve = Callable[[str], bool]
 """Shows a person what would be answered; whether it may be."""

@@ -21,12 +21,12 @@ from dpfda import _validate
 from dpfda._registry import Portable, plain
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.from_files import Frame
+from dpfda.estimators.file_block import Frame
 from dpfda.estimators.sum_estimator import Carried
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.canonical import canonical
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange
+from dpfda.protocol.plan import canonical
 from dpfda.protocol.query import Records
 
 _OWN = {"ledger", "random_state"}  # of whoever holds rows or draws noise: no part of what is agreed

@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives import serialization
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy import durable
 from dpfda.sites import app
-from dpfda.sites.keys import kept
 from dpfda.sites.node import ENTRY, RECORD
 from dpfda.sites.plan import Plan
+from dpfda.sites.stored_files import kept
 from dpfda.sites.study_folder import StudyFolder
 
 _START = 60.0  # seconds a SuperLink may take

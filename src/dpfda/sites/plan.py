@@ -14,8 +14,8 @@ from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolErro
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import MOST_TITLE
 from dpfda.protocol.secure_sum import Identity, Terms
-from dpfda.protocol.secure_sum.keys import signed
-from dpfda.sites.card import Card, from_hex, is_node_key
+from dpfda.protocol.secure_sum.crypto import signed
+from dpfda.sites.identity import Card, from_hex, is_node_key
 from dpfda.sites.shared import COUNTED, SharedInquiry
 
 

@@ -16,7 +16,7 @@ from dpfda.estimators.curve_reader import count_rows, take
 from dpfda.estimators.sum_estimator import Carried
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.consortium import Consortium, convene
-from dpfda.protocol.secure_sum.session import Silence
+from dpfda.protocol.secure_sum.aggregator import Silence
 from dpfda.protocol.site import addable
 
 Model = TypeVar("Model", bound=Carried)

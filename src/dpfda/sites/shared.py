@@ -1,4 +1,4 @@
-"""What a plan may ask of sites. Each kind has three sides, and a package of its own.
+"""What a plan may ask of sites. Each kind has three sides, and a module of its own.
 
 | package | what a site holds | what it is asked | what leaves |
 |---|---|---|---|
@@ -22,7 +22,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import Price
 from dpfda.protocol.secure_sum import Terms
 from dpfda.report.documents import Documented
-from dpfda.sites.card import Card
+from dpfda.sites.identity import Card
 
 if TYPE_CHECKING:  # these know what kinds there are, and import them
     from dpfda.sites.coordinator import Coordinator
@@ -65,9 +65,9 @@ class SharedInquiry(
     ABC,
     family="shared inquiry",
     homes=(
-        "dpfda.sites.sums.inquiry",
-        "dpfda.sites.owners.inquiry",
-        "dpfda.sites.servers.inquiry",
+        "dpfda.sites.sums",
+        "dpfda.sites.owners",
+        "dpfda.sites.servers",
     ),
 ):
     """What all sites of a plan agree to be asked. Public, and a part of the plan's hash."""

@@ -1,11 +1,14 @@
-"""What a site keeps on its disk: who it is, what it offers, whom it trusts, what it spent."""
+"""What a site keeps on its disk: who it is, what it offers, whom it trusts, what it spent.
+
+The columns that a site offers, beside those that a plan asks for.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,13 +20,35 @@ from dpfda.noise import SecureSource, Source
 from dpfda.privacy import durable
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.secure_sum import Identity
-from dpfda.sites.card import Card, new_node_key, node_public
 from dpfda.sites.guard import Approve, Guard
-from dpfda.sites.journal import Journal
-from dpfda.sites.keys import kept, kept_identity, secret
-from dpfda.sites.offered import EVERY_OTHER, differences
+from dpfda.sites.identity import Card, new_node_key, node_public
 from dpfda.sites.plan import Plan
 from dpfda.sites.shared import Holds
+from dpfda.sites.stored_files import Journal, kept, kept_identity, secret
+
+EVERY_OTHER = "*"
+"""Stands for the columns that have no range of their own."""
+
+
+def differences(asked: Mapping[str, Any], offered: Mapping[str, Any]) -> str:
+    """Why a plan's columns are not those that a site offers; nothing if they are.
+
+    Examples:
+        >>> differences({"age": [18, 99]}, {"age": [18, 99], "sex": ["f", "m"]})
+        ''
+        >>> differences({"hiv": [0, 1]}, {"age": [18, 99]})
+        "it asks for the column 'hiv', which this site does not offer"
+    """
+    for name, known in asked.items():
+        own = offered.get(name, offered.get(EVERY_OTHER))
+        if own is None:
+            return f"it asks for the column {name!r}, which this site does not offer"
+        if list(known) != list(own):
+            return (
+                f"it takes {list(known)} for the public range of {name!r}, "
+                f"and this site {list(own)}"
+            )
+    return ""
 
 
 class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -14,9 +14,9 @@ from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.privacy import durable
 from dpfda.protocol.secure_sum import Identity
 from dpfda.report.documents import Documented
-from dpfda.sites.card import Card
-from dpfda.sites.keys import kept_identity
+from dpfda.sites.identity import Card
 from dpfda.sites.plan import Plan
+from dpfda.sites.stored_files import kept_identity
 
 Answered = TypeVar("Answered", bound=msgspec.Struct)
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda.central.functions import spline_basis
+from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.looks import BallMean
 from dpfda.central.moments.discriminant import Discriminant
 from dpfda.central.moments.joint_looks import FOR_BANDS, FOR_MOMENTS, FOR_TESTS
 from dpfda.central.moments.look import WEIGHTS, JointMoments
 from dpfda.central.moments.release import MomentsRelease
-from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import candidates
 from dpfda.checks.conversations import Rehearsal
 from dpfda.errors import InvalidParameter
@@ -22,8 +21,8 @@ from dpfda.estimators.private_group_comparison import PrivateGroupComparison
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import converse
+from dpfda.protocol.query import Answer
 
 N, BASIS = 8, spline_basis(as_grid(np.linspace(0, 1, 12)), size=12)
 AXES = np.arange(1, 4) ** -0.5

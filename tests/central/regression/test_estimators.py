@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dpfda import budget
-from dpfda.central.regression.fixed_point import BLOCK, ONE, ball, segment
 from dpfda.central.regression.methods.moments import TwoStageMoments
+from dpfda.central.regression.problem import BLOCK, ONE, ball, segment
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression

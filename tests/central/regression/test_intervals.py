@@ -11,7 +11,7 @@ import pytest
 from dpfda import PrivateLinearRegression
 from dpfda.central.regression.model import RegressionModel
 from dpfda.errors import InvalidParameter
-from dpfda.noise.plausible import (
+from dpfda.noise.law import (
     belief,
     drawn_systems,
     hidden_columns,

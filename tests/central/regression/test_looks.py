@@ -7,25 +7,29 @@ import pytest
 from scipy.special import expit
 
 from dpfda.central.regression.empirical_risk import Risk
-from dpfda.central.regression.fixed_point import ball, clip_to_ball, segment, with_constant
 from dpfda.central.regression.location_look import (
     LocationLook,
+    NewtonLook,
     radius_factor,
     shrink_to_mean,
 )
+from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook, OutsideCount
 from dpfda.central.regression.methods.adassp import EigenvalueLook
 from dpfda.central.regression.methods.noisy_gradient import GradientLook
-from dpfda.central.regression.methods.output_perturbation import MinimizerLook
-from dpfda.central.regression.moment_look import AbsoluteMomentLook, MomentLook
-from dpfda.central.regression.newton_look import NewtonLook
-from dpfda.central.regression.outside_look import OutsideCount
-from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.methods.perturbation import MinimizerLook
+from dpfda.central.regression.problem import (
+    Bounds,
+    Problem,
+    ball,
+    clip_to_ball,
+    segment,
+    with_constant,
+)
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
-from dpfda.noise.law import NoiseLaw
-from dpfda.noise.mixture import level
+from dpfda.noise.law import NoiseLaw, level
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Answer
 
 ONE = 2**18
 GAUSSIAN, PURE = Cost(epsilon=1.0, delta=1e-6), Cost(epsilon=1.0)

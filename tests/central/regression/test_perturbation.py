@@ -13,8 +13,7 @@ from dpfda.central.regression.empirical_risk import (
     minimize_risk,
     most_steps,
 )
-from dpfda.central.regression.methods.objective_perturbation import TiltedLook
-from dpfda.central.regression.methods.output_perturbation import MinimizerLook
+from dpfda.central.regression.methods.perturbation import MinimizerLook, TiltedLook
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.noise import SimulationSource
 from dpfda.privacy.calibration import gaussian_delta

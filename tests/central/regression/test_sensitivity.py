@@ -7,8 +7,7 @@ import pytest
 
 from dpfda.central.regression.location_look import LocationLook
 from dpfda.central.regression.methods.published_fm import published_l1
-from dpfda.central.regression.problem import Bounds, Problem
-from dpfda.central.regression.sensitivity import joint_l1, joint_l2
+from dpfda.central.regression.problem import Bounds, Problem, joint_l1, joint_l2
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.privacy.cost import Cost
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_mu

@@ -10,14 +10,14 @@ from courses import course
 from scipy.stats import norm
 
 from dpfda.central.regression.empirical_risk import Risk
-from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.location_look import LocationLook, NewtonLook
+from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook
 from dpfda.central.regression.methods import RegressionMechanism
 from dpfda.central.regression.methods.base import Regression
-from dpfda.central.regression.methods.objective_perturbation import TiltedLook, tilt_sigma, tilted
-from dpfda.central.regression.moment_look import AbsoluteMomentLook, MomentLook
-from dpfda.central.regression.newton_look import NewtonLook
-from dpfda.central.regression.problem import Bounds, Problem
-from dpfda.central.regression.sensitivity import (
+from dpfda.central.regression.methods.perturbation import TiltedLook, tilt_sigma, tilted
+from dpfda.central.regression.problem import (
+    Bounds,
+    Problem,
     best_weight,
     eigenvalue_l2,
     joint_l1,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.local.boosting.ensemble import Ensemble
+from dpfda.local.boosting.ensemble import Ensemble, StumpRule
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
-from dpfda.local.boosting.owner_rows import OwnerRows
 from dpfda.local.boosting.requests import Request
+from dpfda.local.boosting.requests.base import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign
-from dpfda.local.boosting.weak_rules import StumpRule
 
 
 def make_two_classes(n, *, seed, d=4, gap=1.5):

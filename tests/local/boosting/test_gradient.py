@@ -7,10 +7,16 @@ import pytest
 
 from dpfda import LocalBoostingClassifier
 from dpfda.local.boosting.feature_map import FeatureMap
-from dpfda.local.boosting.logistic import information, most_likely, prior_precision, probabilities
-from dpfda.local.boosting.owner_rows import OwnerRows
-from dpfda.local.boosting.posterior import Posterior, best_view, report_slope
-from dpfda.local.boosting.requests.gradient import GradientRequest, mean_variance
+from dpfda.local.boosting.gradient_study import Posterior, best_view, report_slope
+from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.requests.gradient import (
+    GradientRequest,
+    information,
+    mean_variance,
+    most_likely,
+    prior_precision,
+    probabilities,
+)
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import SimulationSource
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import expit
 
 from dpfda.errors import InvalidParameter
-from dpfda.local.boosting.owner_rows import OwnerRows
+from dpfda.local.boosting.ensemble import StumpRule
+from dpfda.local.boosting.requests.base import OwnerRows
 from dpfda.local.boosting.requests.gradient import mean_variance
-from dpfda.local.boosting.requests.local_classifier import local_logistic
-from dpfda.local.boosting.weak_rules import StumpRule
+from dpfda.local.boosting.requests.rules import local_logistic
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import SimulationSource
 

@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 from dpfda.errors import InvalidParameter
-from dpfda.local.boosting.ensemble import Ensemble
+from dpfda.local.boosting.ensemble import Ensemble, StumpRule
 from dpfda.local.boosting.owner import Owners
-from dpfda.local.boosting.owner_rows import OwnerRows
-from dpfda.local.boosting.requests.feedback import FeedbackRequest
-from dpfda.local.boosting.requests.local_classifier import ClassifierRequest
-from dpfda.local.boosting.requests.sample import SampleRequest
-from dpfda.local.boosting.requests.statistic import StatisticRequest
+from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.requests.rules import ClassifierRequest, FeedbackRequest
+from dpfda.local.boosting.requests.shares import SampleRequest, StatisticRequest
 from dpfda.local.boosting.samme_study import SammeDesign
-from dpfda.local.boosting.weak_rules import StumpRule
 from dpfda.noise import SimulationSource
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate

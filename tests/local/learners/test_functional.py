@@ -6,9 +6,8 @@ from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 
 from dpfda.errors import InvalidParameter
-from dpfda.local.mrma.learners.conjugate_gradient import ConjugateGradient
-from dpfda.local.mrma.learners.dwd import DWD
-from dpfda.local.mrma.learners.nearest_centroid import NearestCentroid
+from dpfda.local.mrma.learners.moment_learners import ConjugateGradient, NearestCentroid
+from dpfda.local.mrma.learners.newton_learners import DWD
 
 KNOTS = np.concatenate([[0.0] * 4, [0.5], [1.0] * 4])
 GRID = np.linspace(0.0, 1.0, 4001)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dpfda.local.mrma.learners._iteration import iterate
-from dpfda.local.mrma.learners._linear_systems import solver
+from dpfda.local.mrma.learners._newton import iterate, solver
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 12, 13, 30])

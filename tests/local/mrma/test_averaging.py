@@ -9,10 +9,11 @@ from dpfda.errors import InvalidParameter
 from dpfda.local.mrma.averaging import (
     check_cutoff,
     default_cutoff,
+    directions,
+    strengths,
     unit_norm,
     weights,
 )
-from dpfda.local.mrma.evaluation import directions, strengths
 from dpfda.local.mrma.members import draw_members, judge
 
 RNG = np.random.default_rng(0)

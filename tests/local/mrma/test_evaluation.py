@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dpfda.local.mrma.evaluation import accuracies, largest_standard_error
+from dpfda.local.mrma.averaging import accuracies, largest_standard_error
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource
 from dpfda.protocol.estimate import accuracy_estimate

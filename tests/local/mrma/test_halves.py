@@ -9,14 +9,12 @@ import pytest
 
 from dpfda import MRMAClassifier
 from dpfda.curves import CurveEncoder
-from dpfda.local.mrma.conclusion import MRMAFindings
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.halves import public_halves, signs
-from dpfda.local.mrma.study import mrma
+from dpfda.local.mrma.result import MRMAFindings
+from dpfda.local.mrma.study import mrma, public_halves, signs
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.tasks.evaluation import example_fields
-from dpfda.protocol.tasks.member import MemberTask
+from dpfda.protocol.tasks.evaluation import MemberTask, example_fields
 from dpfda.protocol.tasks.vector import VectorTask
 from dpfda.simulate import simulate
 

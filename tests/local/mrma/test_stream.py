@@ -9,8 +9,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.online_mrma import OnlineMRMA
 from dpfda.local.mrma.designs import StreamDesign
-from dpfda.local.mrma.members import Candidates
-from dpfda.local.mrma.memory import Memory
+from dpfda.local.mrma.members import Candidates, Memory
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan
 

@@ -15,12 +15,11 @@ import numpy as np
 
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
-from dpfda.central.functions import FunctionBasis
+from dpfda.central.functions import FunctionBasis, as_grid, norm_bound
 from dpfda.central.judged import public_span
 from dpfda.central.moments.belief import Belief, believed
 from dpfda.central.moments.joint import BELIEVED, JointAnswer
 from dpfda.central.moments.look import JointMoments
-from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.release import DOMAIN
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.deployment import Deployment
@@ -155,12 +154,12 @@ class CurveMoments(JointAnswer, Documented):
         )
 
     def _judged(self) -> Verdict:
-        from dpfda.central.moments.judged import judged  # which stands on this file
+        from dpfda.central.moments.moments_report import judged  # which stands on this file
 
         return judged(self)
 
     def _contents(self) -> Contents:
-        from dpfda.central.moments.shown import contents  # which stands on this file
+        from dpfda.central.moments.moments_report import contents  # which stands on this file
 
         return contents(self)
 

@@ -13,7 +13,7 @@ from dpfda.central.moments.joint import JointAnswer
 from dpfda.central.moments.joint_looks import Course
 from dpfda.central.moments.release import JointRelease
 from dpfda.central.regression.methods import Fitted
-from dpfda.curves.symmetric import floored
+from dpfda.curves.matrices import floored
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.conversation import Questions
 

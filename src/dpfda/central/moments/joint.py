@@ -14,7 +14,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.moments.look import JointMoments
-from dpfda.curves.symmetric import floored, lowered
+from dpfda.curves.matrices import floored, lowered
 from dpfda.noise.law import NoiseLaw
 
 BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.looks import BallLook, integer_sums, mean_of, units
-from dpfda.curves.symmetric import Triangle
+from dpfda.curves.matrices import Triangle
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.ellipsoid_laplace import total_cost
 from dpfda.privacy.cost import Cost

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda.central.conversation import CurveConversation, Kept, far_apart
-from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.functions import FunctionBasis, as_grid, spline_basis
 from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.moments.curve_moments import CurveMoments
 from dpfda.central.moments.joint_looks import (
@@ -24,7 +24,6 @@ from dpfda.central.moments.joint_looks import (
     whole_ball,
 )
 from dpfda.central.plan import Plan
-from dpfda.central.quadrature import as_grid
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records

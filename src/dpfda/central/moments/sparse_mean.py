@@ -11,13 +11,12 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpfda._validate import FloatArray
-from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basis, trapezoid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.inferred_mean import UNSURE
 from dpfda.central.moments.joint import JointAnswer
 from dpfda.central.moments.joint_looks import too_few
 from dpfda.central.moments.look import JointMoments
-from dpfda.central.quadrature import Grid, norm_bound, trapezoid
 from dpfda.central.radius import find_radius, left_outside
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage

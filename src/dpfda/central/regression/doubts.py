@@ -9,9 +9,9 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.looks import MomentLook
 from dpfda.central.regression.methods import Fitted
 from dpfda.central.regression.methods.noisy_gradient import GradientLook
-from dpfda.central.regression.moment_look import MomentLook
 from dpfda.central.regression.problem import Problem
 from dpfda.protocol.holder import Exchange
 

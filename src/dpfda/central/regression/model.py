@@ -14,10 +14,16 @@ import numpy as np
 from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.central.regression.body import Coefficient, Label, ModelLink, RegressionBody
 from dpfda.central.regression.methods import Fitted, RegressionMechanism
 from dpfda.central.regression.recipe import Recipe
-from dpfda.central.regression.released import WIDEST, Released
+from dpfda.central.regression.released import (
+    WIDEST,
+    Coefficient,
+    Label,
+    ModelLink,
+    RegressionBody,
+    Released,
+)
 from dpfda.curves import CurveEncoder
 from dpfda.curves.band import Band, Of, between, whose
 from dpfda.curves.channels import ChannelBasis
@@ -128,7 +134,7 @@ class RegressionModel(Documented):
 
         Coefficients are those that least squares without noise finds for rows moved into their
         public ranges (``of="sample"``). Intervals follow from the released moments and the known
-        law of their noise (`dpfda.noise.plausible`). They are wide where features move together:
+        law of their noise (`dpfda.noise.law`). They are wide where features move together:
         then noise hides which of them counts, and intervals rest on the belief that standardized
         coefficients are of the order of 4 at most.
 
@@ -200,7 +206,7 @@ class RegressionModel(Documented):
 
         Slope functions are made of a few smooth functions, the encoder's, and y = a + ∫ β x holds
         with integrals of curves that these functions are fitted to. The band follows from the
-        released moments and the known law of their noise (`dpfda.noise.plausible`). What noise
+        released moments and the known law of their noise (`dpfda.noise.law`). What noise
         hides of a slope no answer says: there the band holds slopes of like size in all functions
         that explain all of the target together, and where this is most of the band, a
         `UserWarning` says so (`pulled`).
@@ -244,9 +250,9 @@ class RegressionModel(Documented):
     @property
     def pulled(self) -> str | None:
         """A warning where noise hides how curves vary, so that a band may miss; or None."""
-        from dpfda.central.regression.judged import pulled  # which stands on this file
+        from dpfda.central.regression import model_report  # which imports this file
 
-        return pulled(self)
+        return model_report.pulled(self)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the slope function, with its band where that is known, or the coefficients.
@@ -339,19 +345,19 @@ class RegressionModel(Documented):
     @property
     def hidden_features(self) -> tuple[str, ...]:
         """A warning that names features whose variation noise hides, or none."""
-        from dpfda.central.regression.judged import hidden_features  # which stands on this file
+        from dpfda.central.regression import model_report  # which imports this file
 
-        return hidden_features(self)
+        return model_report.hidden_features(self)
 
     def _judged(self) -> Verdict:
-        from dpfda.central.regression.judged import judged  # which stands on this file
+        from dpfda.central.regression import model_report  # which imports this file
 
-        return judged(self)
+        return model_report.judged(self)
 
     def _contents(self) -> Contents:
-        from dpfda.central.regression.shown import contents  # which stands on this file
+        from dpfda.central.regression import model_report  # which imports this file
 
-        return contents(self)
+        return model_report.contents(self)
 
     def _fields(self) -> dict[str, Any]:
         fit = {part.name: plain(getattr(self.fit, part.name)) for part in fields(self.fit)

@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from dpfda.central.regression.sensitivity import joint_l1, joint_l2, location_l1
+from dpfda.central.regression.problem import joint_l1, joint_l2, location_l1
 from dpfda.privacy.cost import Cost
 
 _LEVEL = 0.18  # squared: of a mean that is uniform over three quarters of its range

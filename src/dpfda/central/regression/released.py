@@ -1,10 +1,13 @@
-"""Released moments behind the coefficients of a line, and coefficients that agree with them."""
+"""Released moments behind the coefficients of a line, and coefficients that agree with them.
+
+The document of a regression, as it is written and read.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -12,9 +15,10 @@ import numpy as np
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.curves.band import PATHS
-from dpfda.curves.symmetric import floored
-from dpfda.noise.law import NoiseLaw
-from dpfda.noise.plausible import (
+from dpfda.curves.matrices import floored
+from dpfda.curves.ranges import PublicColumns
+from dpfda.noise.law import (
+    NoiseLaw,
     belief,
     drawn_systems,
     hidden_columns,
@@ -24,6 +28,7 @@ from dpfda.noise.plausible import (
     symmetric_errors,
     variances,
 )
+from dpfda.report.documents import Body
 
 WIDEST = 256
 """Columns of which intervals are computed: each draw of the noise is a system of so many."""
@@ -160,3 +165,60 @@ def _drawn(
     found = released._slopes(size, sampling=sampling, sizes=given)
     found.flags.writeable = False
     return found
+
+
+Label = str | int | float | bool
+ModelLink = Literal["linear", "logistic", "discriminant"]
+
+
+class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `Fitted` in a document; a radius of null is infinite. K classes have K slopes."""
+
+    slope: list[float | list[float]]
+    offset: float | list[float]
+    center: list[float]
+    radius: float | None
+    clips: bool
+    released: ReleasedBody | None
+    explained: float | None
+    clarity: float | None
+    spread: float | None
+    warnings: tuple[str, ...]
+
+
+class Coefficient(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A coefficient in the units of its feature; its 95 % interval, where that is known."""
+
+    feature: str
+    value: float
+    low: float | None
+    high: float | None
+
+
+class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `Recipe` in a document."""
+
+    names: tuple[str, ...]
+    table: PublicColumns | None
+    kept: tuple[int, ...]
+    shift: list[float]
+    scale: list[float]
+    encoder: dict[str, Any] | None
+    grid_points: list[float] | None
+
+
+class RegressionBody(Body):
+    """The document of a `RegressionModel`; from `intercept` on it is for readers."""
+
+    link: ModelLink
+    mechanism: str
+    rows: int
+    stages: int
+    classes: tuple[Label, ...] | None
+    target_range: tuple[float, float] | None
+    recipe: RecipeBody
+    fit: FitBody
+    intercept: float | list[float]
+    coefficients: list[Coefficient]
+    notes: list[str]
+    warnings: tuple[str, ...]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dpfda.checks.flaws import answers, draws, sizes, spending
+from dpfda.checks.flaws import answers, draws, spending
 
 __all__ = ["answers", "draws", "sizes", "spending"]

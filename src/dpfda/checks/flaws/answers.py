@@ -16,8 +16,7 @@ from dpfda.checks import expect, neighbors, queries
 from dpfda.checks.planted import asked, plant
 from dpfda.mechanisms import budgeted
 from dpfda.privacy.events import PureEvent
-from dpfda.protocol.answer import Answer
-from dpfda.protocol.query import Query
+from dpfda.protocol.query import Answer, Query
 
 
 def _halved(make: Any) -> Any:
@@ -40,12 +39,16 @@ for _module, _kind, _names in (
     ("central.looks", "l2_noise", ("shrunk_mean",)),
     ("central.looks", "l1_noise", ("box_mean",)),
     ("central.looks", "l2_noise", ("kernel_machine",)),
-    ("central.regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
-    ("central.regression.look", "l2_noise", ("regression_location", "regression_moments")),
-    ("central.regression.look", "l2_noise", ("regression_gradient",)),
-    ("central.regression.look", "l2_noise", ("regression_outside",)),
-    ("central.regression.look", "l1_noise", ("regression_outside",)),
-    ("central.regression.look", "l2_noise", ("regression_newton",)),
+    (
+        "central.regression.looks",
+        "l1_noise",
+        ("regression_location", "regression_absolute_moments"),
+    ),
+    ("central.regression.looks", "l2_noise", ("regression_location", "regression_moments")),
+    ("central.regression.looks", "l2_noise", ("regression_gradient",)),
+    ("central.regression.looks", "l2_noise", ("regression_outside",)),
+    ("central.regression.looks", "l1_noise", ("regression_outside",)),
+    ("central.regression.looks", "l2_noise", ("regression_newton",)),
 ):
     plant(
         f"sensitivity_halved: {_names[0]}, {_kind[:2]}",
@@ -119,7 +122,7 @@ plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
     lambda: _property(
-        "central.regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)
+        "central.regression.location_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)
     ),
     asked(queries.check_sensitivity, "regression_newton"),
 )
@@ -135,8 +138,8 @@ for _module, _names in (
     ("central.looks", ("ball_mean",)),
     ("central.looks", ("joint_moments",)),
     ("central.looks", ("sparse_mean",)),
-    ("central.shrunk_mean", ("shrunk_mean",)),
-    ("central.pair_looks", ("covariate_products", "cross_products")),
+    ("central.linear", ("shrunk_mean",)),
+    ("central.effects", ("covariate_products", "cross_products")),
 ):
     plant(
         f"no_clipping: {_names[0]}",

@@ -17,8 +17,8 @@ from dpfda.collector.refusal import Refused
 from dpfda.curves.files import Handed, Reading
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.local.recipe import plan_from_facts
-from dpfda.planning.apart import public_people_apart
 from dpfda.planning.forecast import Forecast, forecast
+from dpfda.planning.people_file import public_people_apart
 from dpfda.planning.words import guess, notes, prospect
 
 ERRORS = ("non_private_error", "error")

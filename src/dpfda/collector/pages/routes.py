@@ -1,21 +1,279 @@
-"""Addresses of the pages."""
+"""Addresses of the pages.
+
+Addresses of the form for a new study.
+
+Addresses of one study's pages.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from litestar import Response, get, post
+from litestar import MediaType, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath
+from litestar.response import Template
 
-from dpfda.collector.api import After, host_of, page_of
-from dpfda.collector.key import Keyhole
-from dpfda.collector.pages import form_routes, session, study_routes, views
-from dpfda.collector.pages.asked import SMALL, Asked, Page, form_in, go, own_form
+from dpfda.collector.api import After, StudyName, host_of, page_of
+from dpfda.collector.limits import Keyhole
+from dpfda.collector.metrics import failure
+from dpfda.collector.pages import planning, session, views
+from dpfda.collector.pages.form import (
+    PRESETS,
+    check_numbers,
+    check_title,
+    facts_of,
+    in_the_forms_words,
+    settings_of,
+)
 from dpfda.collector.pages.participant import take_part
+from dpfda.collector.pages.session import SMALL, Asked, Page, form_in, go, own_form, posted
+from dpfda.collector.pages.study_view import link
+from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
+from dpfda.collector.storage.base import StudyRecord
+from dpfda.errors import DpfdaError
+from dpfda.local.recipe import plan_from_facts
+
+_AT_ONCE = 2  # forecasts that are under way when another is made while somebody types
+
+
+@get("/new", include_in_schema=False)
+async def new_form(csrf: NamedDependency[str]) -> Page:
+    """The form for a new study."""
+    return views.new_page(PRESETS, csrf=csrf)
+
+
+@get("/planned", include_in_schema=False)
+async def show_plan(request: Asked, csrf: NamedDependency[str]) -> Page:
+    """What people would be asked if the form were sent like this."""
+    return views.planned_part(_typed(request))
+
+
+@get("/outlook", include_in_schema=False)
+async def show_outlook(request: Asked, csrf: NamedDependency[str]) -> Page:
+    """What the study would be worth, quickly, while somebody types."""
+    form = _typed(request)
+    found = await planning.outlook(facts_of(form), form, quick=True, waiting=_AT_ONCE)
+    return views.outlook_part(found)
+
+
+@post("/new", include_in_schema=False, request_max_body_size=SMALL)
+async def create_study(
+    request: Asked, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+) -> Page:
+    """Create a study from the form; one that cannot work must be meant."""
+    form = await own_form(request, csrf)
+    facts = facts_of(form)
+    try:
+        check_numbers(facts)
+        check_title(facts)
+        how, plan = settings_of(form), plan_from_facts(facts)
+        if form.get("anyway") != "yes":
+            found = await planning.outlook(facts, form | {"error": ""}, quick=True)
+            if found.prospect == "cannot work":
+                told = f"{found.first} Nothing was created."
+                return views.new_page(form, csrf=csrf, complaint=told, outlook=found, hopeless=True)
+        record = await collector.create(plan.to_dict(), how)
+    except DpfdaError as error:
+        return views.new_page(form, csrf=csrf, complaint=in_the_forms_words(error))
+    return go(f"/study/{record.id}")
+
+
+@post("/forecast", include_in_schema=False, request_max_body_size=SMALL + 4 * planning.MOST_BYTES)
+async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
+    """The form again, with what the study in it would be worth."""
+    form, file = posted(await request.body(), request.headers.get("content-type", ""))
+    session.check_form(csrf, form, request)
+    outlook = await planning.outlook(facts_of(form), form, file)
+    return views.new_page(form, csrf=csrf, outlook=outlook)
+
+
+def _typed(request: Asked) -> dict[str, str]:
+    form = {key: str(value) for key, value in request.query_params.items()}
+    if sum(map(len, form.values())) > SMALL:
+        raise Refused(413, "too_large", "more than a form holds")
+    return form
+
+
+log = logging.getLogger("dpfda.collector")
+
+
+@get("/study/{study:str}", include_in_schema=False)
+async def show_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """One study."""
+    found = await _everything(collector, study)
+    return _shown(found[0], lambda: views.study_page(*found, csrf=csrf, here=_here(request)), csrf)
+
+
+@get("/study/{study:str}/live", include_in_schema=False)
+async def live_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """The changing part of a study's page."""
+    found = await _everything(collector, study)
+    return _shown(found[0], lambda: views.study_parts(*found, here=_here(request)))
+
+
+@get("/study/{study:str}/report", include_in_schema=False)
+async def download_report(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """The study as one HTML file."""
+    found = await _everything(collector, study)
+    answer = _shown(found[0], lambda: views.report_page(*found).html())
+    answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
+    return answer
+
+
+@post("/study/{study:str}/invite", include_in_schema=False, request_max_body_size=SMALL)
+async def invite(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Make invitations and show them."""
+    form = await own_form(request, csrf)
+    count = form.get("count", "")
+    many = int(count) if count.isdecimal() and len(count) < 9 else 0
+    if not 1 <= many <= views.MOST_INVITED:
+        told = f"between 1 and {views.MOST_INVITED} people can be invited at once"
+        raise Refused(422, "bad_count", told)
+    record = await collector.study(study)
+    tokens = await collector.invite(study, many)
+    links = [link(record, _here(request), token) for token in tokens]
+    if form.get("as") == "file":
+        lines = "".join(f"{number},{one}\r\n" for number, one in enumerate(links, start=1))
+        return _download(f"number,link\r\n{lines}", "text/csv", f"invitations-{study}.csv")
+    return views.invitations_page(record, links, csrf=csrf)
+
+
+@get("/study/{study:str}/export/{what:str}", include_in_schema=False)
+async def export(
+    study: StudyName,
+    what: FromPath[str],
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """The plan, the newest model, or what all replies add up to."""
+    record = await collector.study(study)
+    if what == "plan":
+        content = record.plan
+    elif what == "model":
+        content = (await collector.models(study))[-1].document
+    elif what == "sums":
+        history = await collector.models(study)
+        content = json.dumps({
+            "plan": record.hash,
+            "phases": [
+                {"phase": one.phase, "kind": one.kind, "people": one.people,
+                 "found": json.loads(one.summary)}
+                for one in history
+            ],
+            "state": sums_of(json.loads(record.state)),
+        })  # fmt: skip
+    else:
+        raise Refused(404, "not_found", "there is no such export")
+    return _download(content, "application/json", f"{what}-{study}.json")
+
+
+def sums_of(state: dict[str, Any]) -> dict[str, Any]:
+    """What a study was sent of each phase: of a server's state nothing that is one person's."""
+    run = state["run"]
+    return run.get("progress") or {"phases": [one["summary"] for one in run["passed"]]}
+
+
+def _download(content: str, kind: str, name: str) -> Page:
+    """A file to keep; `name` is made of digits and words of ours."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content.encode(), media_type=kind, headers=headers)
+
+
+def _here(request: Asked) -> str:
+    """Where this collector is reached, as the browser of whoever asks says."""
+    return str(request.base_url).rstrip("/")
+
+
+@post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
+async def close_phase(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """End a phase with the replies it has."""
+    form = await own_form(request, csrf)
+    phase = form.get("phase", "")
+    await collector.close_phase(study, int(phase) if phase.isdecimal() and len(phase) < 9 else -1)
+    return go(f"/study/{study}")
+
+
+@post("/study/{study:str}/purge", include_in_schema=False, request_max_body_size=SMALL)
+async def purge_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Forget the replies of concluded phases."""
+    await _sure(request, csrf)
+    await collector.purge(study)
+    return go(f"/study/{study}")
+
+
+@post("/study/{study:str}/delete", include_in_schema=False, request_max_body_size=SMALL)
+async def delete_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Forget all of a study."""
+    await _sure(request, csrf)
+    await collector.delete(study)
+    return go("/")
+
+
+async def _sure(request: Asked, csrf: str) -> None:
+    """Refuse a form of elsewhere, or one without the tick that what is meant is meant."""
+    form = await own_form(request, csrf)
+    if form.get("sure") != "yes":
+        raise Refused(422, "not_sure", "tick the box: this cannot be undone")
+
+
+def _shown(record: StudyRecord, draw: Callable[[], Template | str], csrf: str = "") -> Page:
+    """A page; or one that says so where this release cannot read what another has stored."""
+    try:
+        page = draw()
+        return Response(page if isinstance(page, str) else text(page), media_type=MediaType.HTML)
+    except Exception as error:
+        fields = {"study": record.id, **failure(error)}
+        log.error("a study cannot be shown", extra={"fields": fields})
+        return views.unreadable_page(record, csrf=csrf)
+
+
+async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
+    record = await collector.study(study)
+    return record, await collector.answered(record), await collector.models(study)
+
 
 _STATIC = Path(__file__).parent / "static"
 _LINES = 50  # studies on a page
@@ -99,5 +357,6 @@ async def signed_in(
 
 HANDLERS = [
     static, take_part, login_form, login, logout, list_studies, interface,
-    *study_routes.HANDLERS, *form_routes.HANDLERS,
+    new_form, show_plan, show_outlook, create_study, forecast_study,
+    show_study, live_study, download_report, export, invite, close_phase, purge_study, delete_study,
 ]  # fmt: skip

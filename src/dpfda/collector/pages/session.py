@@ -2,6 +2,10 @@
 
 A session ends by itself after some hours, or for good when somebody signs out: those that were
 ended are remembered in the storage until they would have ended anyway.
+
+What the routes of the pages share: requests, redirections, and forms that came from here.
+
+What a form has sent: its fields, and the one file that may come with them.
 """
 
 from __future__ import annotations
@@ -10,15 +14,19 @@ import hashlib
 import hmac
 import secrets
 import time
+from email.message import Message
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
-from litestar import Request
-from litestar.datastructures import Cookie
+from litestar import Request, Response
+from litestar.datastructures import Cookie, State
+from multipart import PushMultipartParser
 
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
+from dpfda.curves.files import Handed
 
-_NAME = "dpfda_session"
+_COOKIE = "dpfda_session"
 _SECONDS = 8 * 3600
 
 
@@ -50,7 +58,7 @@ class Session(NamedTuple):
 
 def require_session(request: Request[Any, Any, Any], settings: Settings) -> Session:
     """The session of a request, or a refusal. Whether it was ended, the storage knows."""
-    cookie = request.cookies.get(_NAME, "")
+    cookie = request.cookies.get(_COOKIE, "")
     content, _, signature = cookie.rpartition(".")
     expires = content.partition(".")[0]
     expected = _sign(settings, "session", content)
@@ -79,7 +87,7 @@ def _sign(settings: Settings, purpose: str, content: str) -> str:
 
 def _cookie(settings: Settings, value: str, seconds: int) -> Cookie:
     return Cookie(
-        _NAME,
+        _COOKIE,
         value=value,
         max_age=seconds,
         path="/",
@@ -87,3 +95,73 @@ def _cookie(settings: Settings, value: str, seconds: int) -> Cookie:
         samesite="strict",
         secure=settings.secure_cookies,
     )
+
+
+_FIELDS = 50
+_LONGEST_FILE_NAME = 100  # characters of a file's name
+
+
+def posted(body: bytes, kind: str) -> tuple[dict[str, str], Handed | None]:
+    r"""Fields and file, all in memory.
+
+    Examples:
+        >>> body = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'
+        >>> posted(body, "multipart/form-data; boundary=x")
+        ({'a': '1'}, None)
+        >>> posted(b"a=1&b=2", "application/x-www-form-urlencoded")
+        ({'a': '1', 'b': '2'}, None)
+    """
+    header = Message()
+    header["Content-Type"] = kind
+    fields: dict[str, str] = {}
+    file: Handed | None = None
+    try:
+        if header.get_content_type() != "multipart/form-data":
+            return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=_FIELDS)), None
+        for name, filename, content in _segments(body, str(header.get_boundary() or "")):
+            if filename is None:
+                fields[name] = content.decode("utf-8", "replace")
+            elif filename and file is None:  # without a name: none was chosen
+                file = Handed(
+                    filename.replace("\\", "/").rpartition("/")[2][-_LONGEST_FILE_NAME:], content
+                )
+    except (ValueError, LookupError):
+        raise Refused(400, "malformed", "the form cannot be read") from None
+    return fields, file
+
+
+def _segments(body: bytes, boundary: str) -> list[tuple[str, str | None, bytes]]:
+    found: list[tuple[str, str | None, bytes]] = []
+    with PushMultipartParser(boundary, max_segment_count=_FIELDS, strict=True) as parser:
+        head, parts = None, [b""]
+        for event in parser.parse(body):
+            if isinstance(event, (bytes, bytearray)):
+                parts.append(bytes(event))
+            elif event is not None:
+                head, parts = event, [b""]
+            elif head is not None:
+                found.append((head.name, head.filename, b"".join(parts)))
+    return found
+
+
+Asked = Request[Any, Any, State]
+Page = Response[Any]
+SMALL = 16 * 1024
+"""Bytes that a form may have."""
+
+
+def go(address: str) -> Page:
+    """Send the browser elsewhere."""
+    return Response("", status_code=303, headers={"Location": address})
+
+
+async def form_in(request: Asked) -> dict[str, str]:
+    """What was typed."""
+    return posted(await request.body(), request.headers.get("content-type", ""))[0]
+
+
+async def own_form(request: Asked, csrf: str) -> dict[str, str]:
+    """What was typed into a form of ours; one of elsewhere is refused."""
+    form = await form_in(request)
+    check_form(csrf, form, request)
+    return form

@@ -1,17 +1,27 @@
 """Templates of the pages: a designer changes them without Python.
 
 Whatever is put into one is escaped, and a name that is missing is an error, not an empty place.
+
+Plain words for what designs call by short names.
+
+A link as a picture that a phone's camera reads.
 """
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import segno
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import MediaType
 from litestar.plugins.jinja import JinjaTemplateEngine
 from litestar.response import Template
+
+from dpfda.curves import CurveEncoder
+from dpfda.protocol.plan import StudyPlan
 
 FOLDER = Path(__file__).parent / "templates"
 
@@ -68,3 +78,109 @@ def drawn(chart: str, parts: Any) -> str:
         2
     """
     return str(getattr(_environment.get_template("charts.html").module, chart)(parts)).strip()
+
+
+_PHASES = {
+    "vectors": "What goes with the label, or the number",
+    "answers": "What goes with the label, and where",
+    "location": "Where features lie",
+    "spread": "How widely features are spread",
+    "correlation": "Which features go together",
+    "moments": "Which features matter",
+    "gradient": "Improving the model",
+    "temperature": "How sure the model may be",
+    "evaluation": "Judging the finished model",
+    "labels": "Telling labels",
+    "report": "Reporting noisy curves",
+    "evaluate": "Judging first models",
+    "check": "Judging the finished model",
+    "feedback": "Judging first models",
+}
+_STATUS = {
+    "open": "waiting for answers",
+    "closing": "drawing conclusions",
+    "finished": "finished",
+}
+_MANY = 10**6  # more functions than a channel has
+_WAVES = ("level", "beginning against end", "middle against both ends")
+
+
+def phase_name(kind: str) -> str:
+    """What a phase does, for people who have not read the design.
+
+    Examples:
+        >>> phase_name("location"), phase_name("new_kind")
+        ('Where features lie', 'new kind')
+    """
+    return _PHASES.get(kind, kind.replace("_", " "))
+
+
+def status_name(status: str) -> str:
+    """What a study does now."""
+    return _STATUS.get(status, status)
+
+
+def feature_name(encoder: Any, place: int, *, folded: int = 0) -> str:
+    """What a feature is, as far as it can be said in words.
+
+    Examples:
+        >>> curves = CurveEncoder("cosine", n_basis=4)
+        >>> [feature_name(curves, place) for place in (0, 1, 3)]
+        ['level', 'beginning against end', '3 half waves']
+        >>> feature_name(curves, 4, folded=4)
+        'how far from the middle: level'
+    """
+    if folded and place >= folded:
+        inside = feature_name(encoder, place - folded)
+        return f"how far from the middle: {inside}"
+    if not isinstance(encoder, CurveEncoder):
+        return f"feature {place + 1}"
+    if encoder.table is not None:
+        return str(encoder.table.names[place])
+    parts = encoder.basis.parts  # features of several channels come in turns
+    own = [number * _MANY + np.arange(float(part.n_basis)) for number, part in enumerate(parts)]
+    channel, inside_it = divmod(int(encoder.basis.in_turns(own)[place]), _MANY)
+    named = _alone(parts[channel].name or "", inside_it)
+    return named if len(parts) == 1 else f"channel {channel + 1}: {named}"
+
+
+def _alone(basis: str, place: int) -> str:
+    if basis == "identity":
+        return f"column {place + 1}"
+    if basis != "cosine":
+        return f"{basis} function {place + 1}"
+    return _WAVES[place] if place < len(_WAVES) else f"{place} half waves"
+
+
+def score_name(plan: StudyPlan, score: int) -> str:
+    """What a large score speaks for."""
+    if plan.target_range is not None:
+        return "a larger number"
+    return f"“{plan.classes[1 if plan.n_classes == 2 else score]}”"
+
+
+def qr_svg(url: str) -> str:
+    """A QR code of a link as one SVG element, to be put into a page as it is.
+
+    It has the class ``qr`` and no size of its own; dark on light whatever the page's colors are,
+    for cameras expect that. It holds no text: say beside it where it leads to.
+
+    Examples:
+        >>> qr_svg("https://collector.example/take-part/…")[:26]
+        '<svg viewBox="0 0 37 37" c'
+    """
+    drawn = io.BytesIO()
+    segno.make(url, micro=False, error="m").save(
+        drawn,
+        kind="svg",
+        border=4,
+        dark="#000",
+        light="#fff",
+        xmldecl=False,
+        svgns=False,
+        omitsize=True,
+        svgclass="qr",
+        lineclass=None,
+        nl=False,
+    )
+    return drawn.getvalue().decode()

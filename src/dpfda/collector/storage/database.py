@@ -1,4 +1,9 @@
-"""A database behind an SQLAlchemy engine: transactions, and what is forgotten in it."""
+"""A database behind an SQLAlchemy engine: transactions, and what is forgotten in it.
+
+Brings a database up to date: the changes of its tables are in ``migrations/versions``.
+
+Why a database does not do what it should, in words that an operator can act on.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,66 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Self
 
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
-from dpfda.collector.storage import counters, forgetting
-from dpfda.collector.storage.base import Storage
-from dpfda.collector.storage.migration import migrate
-from dpfda.collector.storage.trouble import told
+from dpfda.collector.storage import forgetting, tables
+from dpfda.collector.storage.base import Storage, Unavailable
+
+
+def migrate(connection: Connection) -> None:
+    """Apply every migration that the database has not seen, inside the caller's transaction."""
+    configuration = Config()
+    configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    configuration.set_main_option("path_separator", "os")
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, "head")
+
+
+LITTLE = 1 << 20  # bytes; a disk with less than this is as good as full
+FULL, LOCKED = "the disk is full", "another process has locked the database"
+_REASONS = {
+    "SQLITE_FULL": FULL,
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_READONLY": "the database cannot be written to",
+    "SQLITE_CANTOPEN": "the database cannot be opened",
+    "SQLITE_IOERR": "the disk cannot be read or written",
+    "53100": FULL,
+    "55P03": LOCKED,
+    "57014": LOCKED,
+    "25006": "the database cannot be written to",
+}
+"""By the name of SQLite's error, or the state that PostgreSQL gives."""
+
+
+def reason(error: DBAPIError) -> str:
+    """In words; never the error's own, which may quote values."""
+    cause = error.orig
+    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
+    for known, words in _REASONS.items():
+        if code.startswith(known):  # SQLite tells kinds apart: SQLITE_IOERR_WRITE
+            return words
+    return "the database does not answer"
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Whatever is wrong with the database inside is `Unavailable`."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise Unavailable(reason(error)) from error
+    except NoConnection as error:
+        raise Unavailable("every connection to the database is in use") from error
+
 
 PATIENCE = 10.0  # seconds to wait for whoever has locked something
 SMALL = 16 << 20  # bytes of tables that are written anew in a moment
@@ -37,7 +93,7 @@ class Database(Storage):
             self.url = engine.url.render_as_string(hide_password=False)
         self._dirty = True  # a process that was killed may have left something in the files
         self._forgotten = 0  # steps
-        self._slot = secrets.randbelow(counters.SLOTS)
+        self._slot = secrets.randbelow(tables.SLOTS)
         with self._write() as connection:
             self._lock_schema(connection)
             migrate(connection)

@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
-from dpfda.collector.storage import counters, tables
+from dpfda.collector.storage import tables
 from dpfda.collector.storage.base import StudyRecord
 
 _study, _person, _past = tables.study, tables.person, tables.past
@@ -93,7 +93,7 @@ def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:
     for table in (_model, _tally, _due):
         connection.execute(sa.delete(table).where(table.c.study == study))
     finished = -1 if found.status == "finished" else 0
-    counters.add_totals(connection, slot, studies=-1, finished=finished, enrolled=-found.enrolled)
+    tables.add_totals(connection, slot, studies=-1, finished=finished, enrolled=-found.enrolled)
     note(connection, study, -1, "study")
     return True
 

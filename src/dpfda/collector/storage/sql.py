@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, IntegrityError
 
-from dpfda.collector.storage import bulk, counters, forgetting, listing, tables
+from dpfda.collector.storage import forgetting, issuing, tables
 from dpfda.collector.storage.base import (
     LOST,
     Ended,
@@ -71,22 +71,22 @@ class SqlStorage(Database):
     def _begin(self, connection: Connection, study: StudyRecord, first: ModelRecord) -> None:
         connection.execute(_study.insert(), msgspec.structs.asdict(study))
         connection.execute(_model.insert(), msgspec.structs.asdict(first))
-        counters.add_totals(connection, self._slot, studies=1)
+        tables.add_totals(connection, self._slot, studies=1)
 
     def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
         """Newest first."""
         with self._read() as connection:
-            return listing.page(connection, most=most, after=after)
+            return tables.page(connection, most=most, after=after)
 
     def totals(self) -> Totals:
         """Kept, not counted."""
         with self._read() as connection:
-            return Totals(**counters.totals(connection))
+            return Totals(**tables.totals(connection))
 
     def due(self, *, now: float) -> list[StudyRecord]:
         """Those that the watcher has work with."""
         with self._read() as connection:
-            return listing.due(connection, now=now)
+            return tables.due(connection, now=now)
 
     def study(self, study: str) -> StudyRecord | None:
         """One study."""
@@ -120,7 +120,7 @@ class SqlStorage(Database):
                     [{"study": study, "token": one, "until": until.get(one)} for one in tokens],
                 )
                 _change(connection, study, enrolled=row.enrolled + len(tokens))
-                counters.add_totals(connection, self._slot, enrolled=len(tokens))
+                tables.add_totals(connection, self._slot, enrolled=len(tokens))
         return verdicts
 
     def issue(
@@ -140,7 +140,7 @@ class SqlStorage(Database):
             verdicts, good = self._sort(connection, replies)
             try:
                 with connection.begin_nested():
-                    bulk.insert(connection, [replies[i] for i in good])
+                    issuing.insert(connection, [replies[i] for i in good])
                 for i in good:
                     verdicts[i] = "stored"
             except (IntegrityError, DataError):
@@ -151,7 +151,7 @@ class SqlStorage(Database):
                 for reply, verdict in zip(replies, verdicts, strict=True)
                 if verdict == "stored"
             )
-            counters.add_answers(connection, self._slot, new)
+            tables.add_answers(connection, self._slot, new)
         return verdicts
 
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
@@ -175,9 +175,9 @@ class SqlStorage(Database):
         }
         phases = {(reply.study, reply.phase) for reply in replies}
         taken = all(present.get(name) == (at, "open") for name, at in phases)
-        if taken and len(phases) == 1 and bulk.all_hold(connection, replies):
+        if taken and len(phases) == 1 and issuing.all_hold(connection, replies):
             return verdicts, list(range(len(replies)))
-        held = bulk.tickets(connection, [reply.token for reply in replies])
+        held = issuing.tickets(connection, [reply.token for reply in replies])
         missing = [(reply.study, reply.token) for reply in replies if reply.token not in held]
         past = forgetting.served(connection, missing)
         good = []
@@ -203,7 +203,7 @@ class SqlStorage(Database):
     def answered(self, study: str, phase: int) -> int:
         """How many replies there are."""
         with self._read() as connection:
-            return counters.answered(connection, study, phase)
+            return tables.answered(connection, study, phase)
 
     def begin_closing(self, study: str, phase: int) -> bool:
         """Refuse further replies."""
@@ -241,7 +241,7 @@ class SqlStorage(Database):
                 return False
             connection.execute(_model.insert(), msgspec.structs.asdict(ended.model))
             if ended.following["status"] == "finished":
-                counters.add_totals(connection, self._slot, finished=1)
+                tables.add_totals(connection, self._slot, finished=1)
             forgetting.note(connection, study, phase, "links")
             if ended.successor is not None:
                 name = ended.successor[0].id
@@ -288,7 +288,7 @@ def _grouped(names: Iterator[str]) -> list[tuple[str, list[int]]]:
 def _add_one(connection: Connection, reply: NewReply) -> Stored:
     try:
         with connection.begin_nested():
-            bulk.insert(connection, [reply])
+            issuing.insert(connection, [reply])
     except (IntegrityError, DataError):
         return _earlier(connection, reply) or "failed"
     return "stored"

@@ -12,9 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event, make_url
 
 from dpfda.collector.storage.base import Unavailable
-from dpfda.collector.storage.database import PATIENCE, SMALL
+from dpfda.collector.storage.database import FULL, LITTLE, PATIENCE, SMALL
 from dpfda.collector.storage.sql import SqlStorage
-from dpfda.collector.storage.trouble import FULL, LITTLE
 
 
 class SqliteStorage(SqlStorage, name="sqlite"):

@@ -1,15 +1,33 @@
-"""The tables of a collector: one column for each field of the records that are stored."""
+"""The tables of a collector: one column for each field of the records that are stored.
+
+Numbers that are kept instead of counted, so that a large database answers as a small one.
+
+A number is the sum of a few rows, one a *slot*: processes that write at the same time take other
+slots and do not wait for each other. It changes in the transaction that changes what is counted.
+
+Studies by age, a page at a time, and those whose phase must be concluded.
+
+Neither looks at more rows than it returns, however many studies there are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import NoneType
 from typing import Any, get_args
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy import Column, ForeignKey, Index, MetaData, Table
+from sqlalchemy import Column, Connection, ForeignKey, Index, MetaData, Table
 
-from dpfda.collector.storage.base import Forgetting, ModelRecord, NewReply, StudyRecord, Ticket
+from dpfda.collector.storage.base import (
+    Forgetting,
+    ModelRecord,
+    NewReply,
+    StudyLine,
+    StudyRecord,
+    Ticket,
+)
 
 _TYPES: dict[Any, Any] = {int: sa.Integer, float: sa.Float, bytes: sa.LargeBinary}
 
@@ -80,7 +98,7 @@ ended_session = Table(
     Column("until", sa.Float, nullable=False),
 )
 model = _table("model", ModelRecord, keys={"study", "phase"})
-# See `counters`.
+# Counts that are stored instead of recomputed: `add_answers`, `add_totals`.
 tally = Table(
     "tally",
     metadata,
@@ -103,3 +121,80 @@ pulse = Table(
     Column("at", sa.Float, nullable=False),
 )
 forgetting = _table("forgetting", Forgetting, keys={"study", "phase", "what"})
+
+
+SLOTS = 16
+
+_ADD_ANSWERS = sa.text(
+    "INSERT INTO tally (study, phase, slot, answered) VALUES (:study, :phase, :slot, :answered) "
+    "ON CONFLICT (study, phase, slot) DO UPDATE SET answered = tally.answered + excluded.answered"
+)
+_ADD_TOTAL = sa.text(
+    "INSERT INTO total (name, slot, number) VALUES (:name, :slot, :number) "
+    "ON CONFLICT (name, slot) DO UPDATE SET number = total.number + excluded.number"
+)
+
+
+def add_answers(connection: Connection, slot: int, phases: Mapping[tuple[str, int], int]) -> None:
+    """Count replies of phases (study, number)."""
+    for (study, phase), answered in sorted(phases.items()):  # in one order everywhere: no deadlock
+        row = {"study": study, "phase": phase, "slot": slot, "answered": answered}
+        connection.execute(_ADD_ANSWERS, row)
+
+
+def answered(connection: Connection, study: str, phase: int) -> int:
+    """How many replies a phase has."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
+    query = query.where(tally.c.study == study, tally.c.phase == phase)
+    return int(connection.execute(query).scalar_one())
+
+
+def answered_now() -> sa.ScalarSelect[int]:
+    """How many replies a study's present phase has, as a column of a query for studies."""
+    number = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
+    here = tally.c.study == study.c.id, tally.c.phase == study.c.phase
+    return number.where(*here).correlate(study).scalar_subquery()
+
+
+def add_totals(connection: Connection, slot: int, **numbers: int) -> None:
+    """Change totals of the whole database."""
+    for name, number in sorted(numbers.items()):
+        connection.execute(_ADD_TOTAL, {"name": name, "slot": slot, "number": number})
+
+
+def totals(connection: Connection) -> dict[str, int]:
+    """Totals of the whole database, by name."""
+    query = sa.select(total.c.name, sa.func.sum(total.c.number)).group_by(total.c.name)
+    return {name: int(number) for name, number in connection.execute(query)}
+
+
+_ANSWERED = answered_now()
+_SHORT = [study.c[name] for name in StudyLine.__struct_fields__ if name in study.c]
+_LINES = sa.select(*_SHORT, _ANSWERED.label("answered")).order_by(
+    study.c.created.desc(), study.c.id.desc()
+)
+_HERE = study.c.status != "deleted"  # those are the oldest, so that no page passes over them
+_OPEN = sa.text("status = 'open'")  # as it is written in an index: else that is not used
+_ALL_OUT = sa.text("issued >= quota")
+_DUE = sa.select(study).where(
+    study.c.id.in_(
+        sa.union_all(
+            sa.select(study.c.id).where(sa.text("status = 'closing'")),
+            sa.select(study.c.id).where(_OPEN, study.c.due <= sa.bindparam("now")),
+            sa.select(study.c.id).where(_OPEN, _ALL_OUT, study.c.quota <= _ANSWERED),
+        )
+    )
+)
+
+
+def page(connection: Connection, *, most: int, after: tuple[float, str] | None) -> list[StudyLine]:
+    """Newest first."""
+    query = _LINES.where(_HERE).limit(most)
+    if after is not None:
+        query = query.where(sa.tuple_(study.c.created, study.c.id) < after)
+    return [StudyLine(**row._mapping) for row in connection.execute(query)]
+
+
+def due(connection: Connection, *, now: float) -> list[StudyRecord]:
+    """Closing, past their deadline, or complete; each has an index of the few it may be about."""
+    return [StudyRecord(**row._mapping) for row in connection.execute(_DUE, {"now": now})]

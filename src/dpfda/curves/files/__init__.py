@@ -5,9 +5,8 @@
 A refusal names row, column and rule, never a value.
 """
 
-from dpfda.curves.files.handed import File, Handed
+from dpfda.curves.files.cells import File, Handed, Table
 from dpfda.curves.files.opening import Opened, open_file
 from dpfda.curves.files.reading import OPTIONS, Reading, Rows
-from dpfda.curves.files.table import Table
 
 __all__ = ["OPTIONS", "File", "Handed", "Opened", "Reading", "Rows", "Table", "open_file"]

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.files.table import Table
+from dpfda.curves.files.cells import Table
 
 _END = ord("\n")
 _QUOTE = ord('"')

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.curves.files.cells import strays
-from dpfda.curves.files.handed import File
+from dpfda.curves.files.cells import NUMBER, File, Table, place_of, places_of, shown, strays
 from dpfda.curves.files.opening import Opened, open_file
-from dpfda.curves.files.table import NUMBER, Table, place_of, places_of, shown
 from dpfda.errors import InvalidData, InvalidParameter
 
 _LONG = 3  # columns of a long table: id, t, x

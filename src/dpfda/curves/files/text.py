@@ -16,9 +16,8 @@ from itertools import chain, islice
 from typing import Any
 
 from dpfda.curves.files import cells
-from dpfda.curves.files.handed import File
+from dpfda.curves.files.cells import NUMBER, File, Table
 from dpfda.curves.files.lines import Lines, plain
-from dpfda.curves.files.table import NUMBER, Table
 from dpfda.errors import InvalidData, InvalidParameter
 
 SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from

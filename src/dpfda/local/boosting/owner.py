@@ -9,13 +9,11 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import IntArray
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.local.boosting.owner_rows import OwnerRows
-from dpfda.local.boosting.requests.base import Request
+from dpfda.local.boosting.requests.base import OwnerRows, Request
 from dpfda.noise import Source
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.person import Crowd, Person, encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Answer, Query, Records
 
 
 class Owner(Person):

@@ -14,10 +14,9 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.design import MOST_ROUNDS, BoostingDesign, known
-from dpfda.local.boosting.ensemble import Ensemble
-from dpfda.local.boosting.requests.feedback import FeedbackRequest
-from dpfda.local.boosting.requests.share import ShareRequest
-from dpfda.local.boosting.weak_rules import WeakRule
+from dpfda.local.boosting.ensemble import Ensemble, WeakRule
+from dpfda.local.boosting.requests.rules import FeedbackRequest
+from dpfda.local.boosting.requests.shares import ShareRequest
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.findings import Step

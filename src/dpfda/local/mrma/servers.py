@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
-from dpfda.local.mrma.conclusion import MRMAFindings, classifier
 from dpfda.local.mrma.designs import ExchangeDesign
 from dpfda.local.mrma.members import Candidates
+from dpfda.local.mrma.result import MRMAFindings, classifier
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan

@@ -13,7 +13,7 @@ from dpfda.mechanisms.question_response import best_questions
 from dpfda.protocol.design import Design, Terms, check_shares
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.temperature import asks_confidence
+from dpfda.protocol.tasks.questions import asks_confidence
 
 _MOST = 30  # questions in one row
 _LENGTHS = range(10**51)  # any: where vectors are cut costs nobody anything

@@ -34,8 +34,13 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
+from dpfda.protocol.tasks.questions import (
+    BATCHES,
+    StumpTask,
+    Temperature,
+    asked,
+    confidence_questions,
+)
 from dpfda.protocol.verdict import liars_behind
 
 _BATCHES = 8

@@ -40,7 +40,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.protocol.tasks.questions import StumpTask
 from dpfda.protocol.tasks.summary import SummaryTask
 
 _PLACED, _MOST_PLACED = 300.0, 0.2

@@ -17,11 +17,9 @@ The aggregator learns the sum over the set, or nothing and why. Each site's vect
 discrete-Gaussian noise, drawn once per stage, so that the honest survivors' noise alone is enough.
 """
 
-from dpfda.protocol.secure_sum.aggregator import Aggregator
-from dpfda.protocol.secure_sum.keys import Identity
+from dpfda.protocol.secure_sum.aggregator import Aggregator, add_up
+from dpfda.protocol.secure_sum.crypto import Identity
 from dpfda.protocol.secure_sum.member import Member
-from dpfda.protocol.secure_sum.messages import Cheated, RoundFailed
-from dpfda.protocol.secure_sum.session import add_up
-from dpfda.protocol.secure_sum.terms import Terms
+from dpfda.protocol.secure_sum.messages import Cheated, RoundFailed, Terms
 
 __all__ = ["Aggregator", "Cheated", "Identity", "Member", "RoundFailed", "Terms", "add_up"]

@@ -1,25 +1,29 @@
-"""The aggregator of a secure sum: passes messages on, and learns the sum or nothing."""
+"""The aggregator of a secure sum: passes messages on, and learns the sum or nothing.
+
+Runs a secure sum: in one process, or over whatever carries its messages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda.errors import ProtocolError
-from dpfda.protocol.secure_sum import shamir
-from dpfda.protocol.secure_sum.bindings import (
-    list_digest,
-    offer_content,
-    pair_seed,
-    survivors_content,
+from dpfda.protocol.secure_sum import crypto
+from dpfda.protocol.secure_sum.crypto import (
+    Identity,
+    RoundKey,
+    check_signature,
+    expand,
+    pairwise,
+    signed,
 )
-from dpfda.protocol.secure_sum.keys import Identity, RoundKey, check_signature, signed
-from dpfda.protocol.secure_sum.masks import expand, pairwise
+from dpfda.protocol.secure_sum.member import Member
 from dpfda.protocol.secure_sum.messages import (
     Confirmation,
     KeyOffer,
@@ -30,10 +34,14 @@ from dpfda.protocol.secure_sum.messages import (
     RoundId,
     SealedShares,
     Survivors,
+    Terms,
     Unmasking,
     commitment,
+    list_digest,
+    offer_content,
+    pair_seed,
+    survivors_content,
 )
-from dpfda.protocol.secure_sum.terms import Terms
 
 M = TypeVar("M", bound=Message)
 
@@ -183,7 +191,7 @@ class Aggregator:
         number = self._terms.number
         shares = {number(site) + 1: mine[name] for site, mine in held.items() if name in mine}
         try:
-            return shamir.recover(shares, threshold=self._terms.threshold)
+            return crypto.recover(shares, threshold=self._terms.threshold)
         except ProtocolError as problem:
             raise RoundFailed(str(problem), repeatable=False) from None
 
@@ -201,3 +209,77 @@ class Aggregator:
     def _require(self, count: int, least: int, deed: str) -> None:
         if count < least:
             raise RoundFailed(f"{count} sites {deed}, {least} are needed", repeatable=True)
+
+
+ATTEMPTS = 3
+"""How often a question is tried before it counts as not answered."""
+
+Silence = Callable[[str, int], set[str]]
+"""(step, attempt) -> the sites that fall silent at this step; for tests and rehearsals."""
+
+Carry = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""(step, message by site) -> what sites replied; those that fell silent are left out."""
+
+
+def add_up(
+    members: Sequence[Member],
+    terms: Terms,
+    coordinator: Identity,
+    *,
+    stage: int,
+    size: int,
+    question: str = "",
+    silent: Silence | None = None,
+) -> SecureSum:
+    """The sum of the sites' vectors for a stage; repeats a failed round with new masks.
+
+    Args:
+        members: the sites that can be reached.
+        terms: what all sites agreed on.
+        coordinator: whose key the terms name.
+        stage: which of the sites' contributions.
+        size: length of the vectors.
+        question: digest of what they answer.
+        silent: which sites fall silent when; None: nobody does.
+
+    Raises:
+        RoundFailed: no attempt succeeded, or the last one may not be repeated. Nothing was learnt.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        round_id = RoundId(stage=stage, attempt=attempt, question=question)
+        aggregator = Aggregator(terms, coordinator, round_id, size=size)
+        try:
+            return one_round(
+                aggregator, [one.name for one in members], _called(members, attempt, silent)
+            )
+        except RoundFailed as failure:
+            if not failure.repeatable or attempt == ATTEMPTS:
+                raise
+    raise AssertionError  # the loop returns or raises
+
+
+def one_round(aggregator: Aggregator, sites: Sequence[str], carry: Carry) -> SecureSum:
+    """The five steps of a round; whoever falls silent in one of them is not asked any more."""
+    offered = carry("advertise", dict.fromkeys(sites, aggregator.round))
+    offers = aggregator.offers(list(offered.values()))
+    shared = carry("share", dict.fromkeys(offered, offers))
+    masked = carry("mask", aggregator.route(list(shared.values())))
+    survivors = aggregator.collect(list(masked.values()))
+    signed = carry("confirm", dict.fromkeys(masked, survivors))
+    confirmed = aggregator.confirmations(list(signed.values()))
+    return aggregator.open(list(carry("unmask", dict.fromkeys(signed, confirmed)).values()))
+
+
+def _called(members: Sequence[Member], attempt: int, silent: Silence | None) -> Carry:
+    """Members of this process, of whom some may rehearse to fall silent."""
+    by_name = {member.name: member for member in members}
+
+    def carry(step: str, messages: Mapping[str, Any]) -> dict[str, Any]:
+        gone = silent(step, attempt) if silent is not None else set()
+        return {
+            name: getattr(by_name[name], step)(message)
+            for name, message in messages.items()
+            if name not in gone
+        }
+
+    return carry

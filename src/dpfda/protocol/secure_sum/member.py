@@ -13,24 +13,18 @@ import numpy as np
 from dpfda._validate import IntArray
 from dpfda.errors import InvalidData, ProtocolError
 from dpfda.protocol.account import Account
-from dpfda.protocol.secure_sum import shamir
-from dpfda.protocol.secure_sum.bindings import (
-    list_digest,
-    offer_content,
-    pair_seed,
-    share_context,
-    survivors_content,
-)
-from dpfda.protocol.secure_sum.keys import (
+from dpfda.protocol.secure_sum import crypto
+from dpfda.protocol.secure_sum.crypto import (
     SIGNATURE_BYTES,
     Identity,
     RoundKey,
     check_signature,
+    expand,
+    pairwise,
     seal,
     signed,
     unseal,
 )
-from dpfda.protocol.secure_sum.masks import expand, pairwise
 from dpfda.protocol.secure_sum.messages import (
     Cheated,
     Confirmation,
@@ -40,10 +34,15 @@ from dpfda.protocol.secure_sum.messages import (
     RoundId,
     SealedShares,
     Survivors,
+    Terms,
     Unmasking,
     commitment,
+    list_digest,
+    offer_content,
+    pair_seed,
+    share_context,
+    survivors_content,
 )
-from dpfda.protocol.secure_sum.terms import Terms
 
 COORDINATOR = "the coordinator"
 _DIGEST_BYTES = 32
@@ -57,7 +56,7 @@ class _Round:
     next: str = "share"
     cipher: RoundKey = field(default_factory=RoundKey)
     mask: RoundKey = field(default_factory=RoundKey)
-    seed: bytes = field(default_factory=lambda: secrets.token_bytes(shamir.SECRET_BYTES))
+    seed: bytes = field(default_factory=lambda: secrets.token_bytes(crypto.SECRET_BYTES))
     offers: dict[str, KeyOffer] = field(default_factory=dict)
     list: bytes = b""  # digest of the offers
     list_signature: bytes = b""
@@ -159,8 +158,8 @@ class Member:
         current.offers, current.list, current.list_signature = offers, digest, listed.signature
         points = [self.terms.number(name) + 1 for name in offers]
         threshold = self.terms.threshold
-        seeds = shamir.split(current.seed, threshold=threshold, points=points)
-        keys = shamir.split(current.mask.secret(), threshold=threshold, points=points)
+        seeds = crypto.split(current.seed, threshold=threshold, points=points)
+        keys = crypto.split(current.mask.secret(), threshold=threshold, points=points)
         current.next = "mask"
         sealed = {}
         for name, offer in offers.items():
@@ -273,7 +272,7 @@ class Member:
         key = current.cipher.agree(current.offers[sender].cipher_key, context)
         opened = unseal(key, content, context)
         shares = opened[_DIGEST_BYTES + SIGNATURE_BYTES :]
-        if len(shares) != 2 * shamir.SHARE_BYTES:
+        if len(shares) != 2 * crypto.SHARE_BYTES:
             self._accuse(_site(sender), "sealed shares of the wrong length")
         listed = opened[:_DIGEST_BYTES]
         if listed != current.list:
@@ -281,7 +280,7 @@ class Member:
             if signed(self.terms.coordinator, signature, listed):
                 self._accuse(COORDINATOR, f"showed {_site(sender)} another list of keys")
             self._accuse(_site(sender), "holds a list of keys that the coordinator did not sign")
-        return shares[: shamir.SHARE_BYTES], shares[shamir.SHARE_BYTES :]
+        return shares[: crypto.SHARE_BYTES], shares[crypto.SHARE_BYTES :]
 
     def _agreed(self, one: Confirmation) -> str:
         """Who confirmed the set that this site confirmed; anybody else is named."""

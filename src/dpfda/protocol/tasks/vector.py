@@ -1,4 +1,7 @@
-"""Send the encoded curve and the label, both perturbed (000 and 001, step 2)."""
+"""Send the encoded curve and the label, both perturbed (000 and 001, step 2).
+
+Send label times encoded curve as one noisy vector (docs/methods/moment-reports.md).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,8 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import array, choice, number, whole
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import Answer, Records
 from dpfda.protocol.task import BOX_MECHANISMS, Task
 
 
@@ -114,4 +116,52 @@ class VectorTask(Task, name="vector"):
         """Two features, each mechanism."""
         return [
             cls(epsilon=1.0, people=1, dimension=2, mechanism_name=name) for name in BOX_MECHANISMS
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentTask(Task, name="moment"):
+    """Report y z* through one mechanism with the whole budget.
+
+    Privacy:
+        ε-LDP for curve and label together: y z* lies in the same box as z*, so nothing is split.
+
+    Attributes:
+        dimension: d.
+        mechanism_name: registered name of the mechanism of vectors.
+        positive: the label number that counts as +1, shape (n,).
+
+    Examples:
+        >>> MomentTask(epsilon=1.0, people=1, dimension=4, positive=[1]).mechanism.dimension
+        4
+    """
+
+    dimension: int = whole(most=1 << 16)
+    positive: IntArray = array("whole", "people", least=0, most=1 << 20)
+    mechanism_name: str = choice(*BOX_MECHANISMS, default="piecewise")
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism of the moment vector."""
+        return Mechanism.from_dict(
+            {"name": self.mechanism_name, "epsilon": self.epsilon, "dimension": self.width}
+        )
+
+    @property
+    def width(self) -> int:
+        """The d products."""
+        return self.dimension
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """y z*."""
+        z, y = records
+        signs = np.where(y == self.positive, 1.0, -1.0)[:, None]
+        return np.asarray(signs * z[:, : self.dimension])
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two features, each mechanism."""
+        return [
+            cls(epsilon=1.0, people=1, dimension=2, positive=[1], mechanism_name=name)  # type: ignore[arg-type]
+            for name in BOX_MECHANISMS
         ]

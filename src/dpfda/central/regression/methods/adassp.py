@@ -10,18 +10,15 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.regression.fixed_point import SQUARE
+from dpfda.central.regression.looks import MomentLook, Moments
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import about_all, in_units, of_public_balls
-from dpfda.central.regression.moment_look import MomentLook, Moments
-from dpfda.central.regression.problem import Bounds
-from dpfda.central.regression.sensitivity import eigenvalue_l2
-from dpfda.curves.symmetric import unfold
+from dpfda.central.regression.problem import SQUARE, Bounds, eigenvalue_l2
+from dpfda.curves.matrices import unfold
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import number
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import Answer, Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,9 +13,9 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.regression.fixed_point import clip_to_ball
-from dpfda.central.regression.outside_look import OUTSIDE, OutsideCount
-from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.outside import more_than_a_few, price_of_a_count
+from dpfda.central.regression.looks import OUTSIDE, OutsideCount
+from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
 from dpfda.central.regression.released import Released
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
@@ -24,7 +24,6 @@ from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.fields import Declared
-from dpfda.protocol.outside import more_than_a_few, price_of_a_count
 from dpfda.protocol.query import Records
 
 

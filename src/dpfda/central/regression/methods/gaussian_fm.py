@@ -11,12 +11,11 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.looks import MomentLook, Moments
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
-from dpfda.central.regression.moment_look import MomentLook, Moments
-from dpfda.central.regression.problem import Problem
+from dpfda.central.regression.problem import Problem, best_weight
 from dpfda.central.regression.released import Released
-from dpfda.central.regression.sensitivity import best_weight
-from dpfda.curves.symmetric import floored
+from dpfda.curves.matrices import floored
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number
 

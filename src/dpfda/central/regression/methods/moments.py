@@ -13,15 +13,14 @@ from scipy.special import logsumexp
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.regression.location_look import Location, LocationLook
+from dpfda.central.regression.location_look import Location, LocationLook, NewtonLook, Slope
+from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import GaussianFM
-from dpfda.central.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
-from dpfda.central.regression.newton_look import NewtonLook, Slope
 from dpfda.central.regression.plan import NEARLY, TARGET_WEIGHT, Plan
 from dpfda.central.regression.problem import Bounds
 from dpfda.central.regression.released import Released
-from dpfda.curves.symmetric import floored
+from dpfda.curves.matrices import floored
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.price import exact
 from dpfda.protocol.conversation import Questions

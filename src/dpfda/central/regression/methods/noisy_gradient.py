@@ -11,11 +11,10 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.fixed_point import ONE, SQUARE
-from dpfda.central.regression.look import ProblemLook, RowSums
+from dpfda.central.regression.looks import ProblemLook, RowSums
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import in_units
-from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.problem import ONE, SQUARE, Bounds, Problem
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions

@@ -10,9 +10,9 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook
 from dpfda.central.regression.methods.base import Regression
 from dpfda.central.regression.methods.gaussian_fm import COEFFICIENTS, ObjectiveMethod, about_all
-from dpfda.central.regression.moment_look import AbsoluteMomentLook, MomentLook
 from dpfda.central.regression.problem import Bounds, Link
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import choice

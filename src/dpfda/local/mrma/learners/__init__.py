@@ -13,8 +13,7 @@
 """
 
 from dpfda._registry import discover
-from dpfda.local.mrma.learners.base import Learner
-from dpfda.local.mrma.learners.models import LinearModels
+from dpfda.local.mrma.learners.base import Learner, LinearModels
 
 discover(__name__, __path__)
 

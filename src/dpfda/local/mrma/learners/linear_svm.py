@@ -9,8 +9,7 @@ from dpfda._validate import one_of, positive
 from dpfda.local.mrma.learners._arrays import Array, Batch, namespace
 from dpfda.local.mrma.learners._design import Design, design, diagonal
 from dpfda.local.mrma.learners._hinge import middle_intercept, minimize_hinge
-from dpfda.local.mrma.learners._losses import SquaredHingeLoss
-from dpfda.local.mrma.learners._newton import NewtonLearner
+from dpfda.local.mrma.learners._newton import NewtonLearner, SquaredHingeLoss
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,242 @@
+"""What a regression shows, on a terminal and in a report.
+
+Whether a regression shows more than noise: the judge of coefficients, slopes and classifiers.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from dpfda.central.regression.model import RegressionModel
+from dpfda.central.regression.recipe import ANY_VALUE, value_range_of
+from dpfda.central.regression.released import Released
+from dpfda.curves.matrices import floored
+from dpfda.privacy.calibration import gaussian_mu
+from dpfda.protocol.model import common_range, slope_names, slope_table
+from dpfda.report import Contents, Picture, Table, Verdict
+
+_POINTS = 10  # of a slope function
+_UNKNOWN = (
+    "How well it predicts is not known: to judge it on the same data would cost more of their "
+    "budget. Judge it on people whose data are public, or in a simulation (dpfda plan)."
+)
+
+
+def contents(model: RegressionModel) -> Contents:
+    """Coefficients or the slope function, a picture, and in words whether they are noise."""
+    what = "slope function β(t)" if model.of_curves else "coefficients"
+    beside = ""
+    if model.has_band:
+        beside = f", with a 95 % band that holds {model.target}"
+    elif model.has_interval:
+        beside = f", with 95 % intervals that hold {model.target}"
+    stated = {"classes": model.classes, "target range": model.target_range, **model.recipe.stated}
+    known = {"link": model.link, "mechanism": model.mechanism, "rows": model.rows}
+    known |= {"questions asked": model.stages}
+    known |= {name: value for name, value in stated.items() if value is not None}
+    return Contents(
+        verdict=model.verdict.findings,
+        doubts=model.warnings,
+        tables=(table(model),),
+        pictures=(Picture.of(model.plot, f"The {what}{beside}."),),
+        settings=known,
+        notes=(*(model.notes if not model.of_curves else ()), _UNKNOWN),
+    )
+
+
+def table(model: RegressionModel) -> Table:
+    """Coefficients in the units of the features; of curves, the slope function at a few points."""
+    if model.has_band:
+        return _banded(model)
+    if not model.of_curves:
+        return _coefficients(model)
+    encoder = model.encoder
+    assert encoder is not None
+    ends = common_range(encoder)
+    if encoder.basis.name == "smooth":
+        ends = value_range_of(encoder)
+    return slope_table(model, model.slope, None if ends == ANY_VALUE else ends)
+
+
+def _banded(model: RegressionModel) -> Table:
+    """The slope function at a few points, each with its part of the band of the whole."""
+    assert model.encoder is not None
+    points = np.linspace(*model.encoder.basis.domain_range, _POINTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said below the table
+        band = model.slope_band(points=points)
+    rows = [part.reshape(-1, len(points)) for part in band]
+    headings = ["t"]
+    for name in slope_names(model, len(rows[0])):
+        headings += [name, "95 % band"]
+    cells = []
+    for place, point in enumerate(points):
+        row = [f"{point:.4g}"]
+        for middle, low, high in zip(*rows, strict=True):
+            row += [f"{middle[place]:.4g}", f"{low[place]:.4g} … {high[place]:.4g}"]
+        cells.append(tuple(row))
+    return Table(headings=tuple(headings), rows=tuple(cells))
+
+
+def _coefficients(model: RegressionModel) -> Table:
+    intercept, found = model.coefficients()
+    stated = model.has_interval
+    public = model.recipe.table
+    headings = ["feature"]
+    if public is not None:
+        headings.append("range")
+        ends = [f"{public.low[place]:g} … {public.high[place]:g}" for place in model.recipe.kept]
+    headings.append("coefficient (clipped rows)" if model.fit.clips else "coefficient")
+    if stated:
+        headings.append("95 % interval")
+    blank = [] if public is None else [""]
+    last = [""] * stated
+    rows = [["(intercept)", *blank, f"{one:.5g}", *last] for one in np.atleast_1d(intercept)]
+    for place, row in enumerate(found):
+        span = [] if public is None else [ends[place % len(ends)]]  # class by class
+        shown = [f"{row.low:.4g} … {row.high:.4g}"] if stated else []
+        rows.append([row.feature, *span, f"{row.value:.5g}", *shown])
+    return Table(headings=tuple(headings), rows=tuple(map(tuple, rows)))
+
+
+_MOSTLY = 1 / 3  # of the variance of the belief about slopes: so much is left by the release
+_CLEAR = 3.0
+"""Deviations by which a fit explains more than noise would: noise alone does a few times in 100
+(most often with one feature and Laplace noise, whose square has the longest tail)."""
+_FEW = 10.0  # nμ/√D below which noise hides nearly everything (`Regression.clarity`)
+_CHANCE = 0.05  # of noise alone making any of several coefficients stand out
+_WIDE = 64  # columns of which all together are judged: whether each stands out takes long to know
+_NEARLY_ALL = 2.5  # deviations of scores from 0: one person in 160 gets another class
+_HIDDEN = (
+    "noise hides how these features vary apart from each other: {names}. The intervals of their "
+    "coefficients are as wide as coefficients may be. Leave out features that move together or "
+    "hardly vary, allow a larger epsilon or ask more people"
+)
+_PULLED = (
+    "the slope is pulled towards 0: noise hides most of how curves vary, so its band rests on a "
+    "guess of how large a slope may be more than on data, and may miss the slope. Ask more people, "
+    "allow a larger epsilon or give a narrower value_range"
+)
+_CONSTANT = (
+    "The fit explains no more of the target than noise alone would: its predictions may be no "
+    "better than one number for everybody."
+)
+_GUESSING = (
+    "The classes differ by no more than noise alone would make them: this classifier may be no "
+    "better than naming the most frequent class for everybody."
+)
+_NOISE = "No coefficient stands out of its privacy noise: all of them may be noise alone."
+_TOO_FEW = (
+    "There are too few rows for this budget: predictions may be no better than one constant for "
+    "everybody."
+)
+_TOGETHER = (
+    "No coefficient stands out of its privacy noise by itself: noise hides which of them counts."
+)
+_ANYWHERE = (
+    "The band of the slope function holds 0 everywhere: predictions rest on the curves, but on "
+    "which part of them is not known."
+)
+
+
+def judged(model: RegressionModel) -> Verdict:
+    """The verdict on a regression or a classifier."""
+    fit = model.fit
+    if fit.explained is not None and fit.clarity is not None:
+        if fit.explained <= 0 or fit.clarity < _CLEAR:
+            told = _CONSTANT if model.classes is None else _GUESSING
+            return Verdict(kind="guessing", sentences=(told,))
+        if label := _same_for_all(model):
+            told = f"This classifier names {label} for nearly everybody: it is no better than "
+            told += "guessing the most frequent class."
+            return Verdict(kind="guessing", sentences=(told,))
+        return Verdict(sentences=(_ANYWHERE,) * _zero_everywhere(model))
+    if fit.released is None or fit.clips:
+        few = _strength(model) < _FEW
+        return Verdict(kind="guessing" if few else "unclear", sentences=(_TOO_FEW,) * few)
+    if len(fit.released.vector) > _WIDE:
+        noise = _clarity(fit.released, sampling=False) < _CLEAR
+        return Verdict(kind="noise" if noise else "signal", sentences=(_NOISE,) * noise)
+    hidden, found = _zero_everywhere(model), _clarity(fit.released)
+    if found < _CLEAR and hidden:
+        told = _CONSTANT if model.of_curves else _NOISE
+        return Verdict(kind="noise", sentences=(told,))
+    told = _ANYWHERE if model.of_curves else _TOGETHER
+    return Verdict(sentences=(told,) * hidden)
+
+
+def _clarity(released: Released, *, sampling: bool = True) -> float:
+    """By how many deviations a line explains more than noise, and sampling, would make it.
+
+    Of vectors b̂ that have errors of covariance S alone, b̂ᵀQb̂ has mean tr(QS) and variance
+    2 tr(QSQS); Q = 2A - AMA says what the line of A b̂ explains, A a regularized inverse of M.
+    """
+    matrix, b = released.matrix, released.vector
+    errors = released.vector_sigma**2 * np.eye(len(b))
+    noise = released.matrix_variance
+    if released.constant:  # take the mean row and the mean target off
+        mean, target = matrix[:-1, -1] / matrix[-1, -1], b[-1] / matrix[-1, -1]
+        matrix, b = matrix[:-1, :-1] - np.outer(mean, matrix[-1, :-1]), b[:-1] - mean * b[-1]
+        errors = released.vector_sigma**2 * (np.eye(len(b)) + np.outer(mean, mean))
+        errors = errors + target**2 * np.diag(noise[:-1, -1])
+    shifted = released.center_sigma * released.target_center_sigma
+    errors = errors + shifted**2 * np.eye(len(b))
+    if sampling:
+        errors = errors + released.target_variance / released.rows * floored(matrix)
+    floor = 2 * math.sqrt(float(noise.max()) * len(matrix))
+    inverse = floored(matrix, max(floor, 1e-12), inverted=True)
+    form = 2 * inverse - inverse @ floored(matrix) @ inverse
+    alone = form @ errors
+    deviation = math.sqrt(2 * float(np.trace(alone @ alone)))
+    return float(b @ form @ b - np.trace(alone)) / max(deviation, 1e-300)
+
+
+def _strength(model: RegressionModel) -> float:
+    """nμ/√D of a fit whose noise has no simple form (nε/√D without a δ)."""
+    promise = model.guarantee
+    mu = promise.epsilon
+    if promise.delta:
+        mu = gaussian_mu(epsilon=promise.epsilon, delta=promise.delta)
+    return model.rows * mu / math.sqrt(len(model.features))
+
+
+def _same_for_all(model: RegressionModel) -> str:
+    """The class that nearly everybody is given; empty if there is none."""
+    spread, score = model.fit.spread, model.fit.offset
+    if model.classes is None or spread is None or abs(score) <= _NEARLY_ALL * spread:
+        return ""
+    return repr(model.classes[int(score > 0)])
+
+
+def _zero_everywhere(model: RegressionModel) -> bool:
+    """Whether no coefficient, or no part of the slope function, is known to differ from 0."""
+    if not model.has_interval:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said by `pulled`
+        low, high = model.interval(1 - _CHANCE, simultaneous=True)
+    return bool(np.all((low <= 0) & (high >= 0)))
+
+
+def pulled(model: RegressionModel) -> str | None:
+    """A warning where noise hides how curves vary, so that a band may miss; or None."""
+    released = model.fit.released
+    if not model.has_band or released is None:
+        return None
+    known = released.beliefs(released.matrix[None], model.slope_sizes)[0, : len(model.fit.slope)]
+    found = model.plausible_slopes(sampling=False) / np.diag(released.combinations)
+    left = np.minimum(found.var(axis=0) / known**2, 1.0)
+    told = np.maximum(np.diag(released.matrix)[: len(known)], 0.0) * known**2
+    return _PULLED if float(told @ left) > _MOSTLY * float(told.sum()) else None
+
+
+def hidden_features(model: RegressionModel) -> tuple[str, ...]:
+    """A warning that names features whose variation noise hides; none where another says more."""
+    released = model.fit.released
+    if model.of_curves or released is None or model.fit.warnings:
+        return ()
+    names = released.hidden(model.features)
+    return (_HIDDEN.format(names=", ".join(names)),) * bool(names)

@@ -1,0 +1,148 @@
+"""Replies on their way into the storage: as they came, as they are kept, and who judges them.
+
+Group commit: requests that arrive while a commit is under way share the next one.
+
+Nobody waits for a group to fill, so a lone request is as fast as it can be; under load groups grow
+by themselves and one sync of the disk serves many requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Generic, Self, TypeVar
+
+import msgspec
+
+from dpfda.collector.phases import OpenPhase
+from dpfda.collector.refusal import Refused
+from dpfda.collector.storage.base import NewReply, Storage, Stored, Unavailable
+from dpfda.protocol.wire import ReplyMessage, token_hash
+
+_LARGEST = 2**31 - 1  # number that every database can hold
+_encode = msgspec.json.Encoder().encode
+
+
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """A reply as it came: hash of the token, what it says, and a digest of the bytes that said it.
+
+    The digest is keyed with the token itself, which the storage does not have, and covers the
+    nonce, which is not kept: neither whoever asks with another token, nor whoever has the token and
+    reads the storage, can try which reply it belongs to.
+    """
+
+    token: bytes
+    message: ReplyMessage
+    digest: bytes
+
+    @classmethod
+    def by(
+        cls, token: str, message: ReplyMessage, body: bytes, *, hashed: bytes | None = None
+    ) -> Self:
+        """Of whoever has the token; `hashed` is its hash, where that is known."""
+        digest = hmac.digest(token.encode(), body, "sha256")
+        return cls(hashed or token_hash(token), message, digest)
+
+    def stored(self, study: str) -> NewReply:
+        """The same as it is kept: what it says, without nonce, spaces, or digits without end."""
+        message = self.message
+        number = min(message.ticket, _LARGEST)
+        body = _encode(message.kept())
+        return NewReply(self.token, study, message.phase, number, self.digest, body)
+
+
+Arrived = tuple[OpenPhase, ReplyMessage, NewReply]
+"""A reply on its way into the storage, and who judges it."""
+
+
+def store(storage: Storage, arrived: Sequence[Arrived]) -> list[Stored | Refused]:
+    """Judge a group of replies phase by phase, and store those that are none's fault."""
+    refused: dict[int, Refused] = {}
+    for phase in dict.fromkeys(phase for phase, *_ in arrived):
+        places = [place for place, one in enumerate(arrived) if one[0] is phase]
+        verdicts = phase.judge([arrived[place][1] for place in places])
+        for place, verdict in zip(places, verdicts, strict=True):
+            if verdict is not None:
+                refused[place] = verdict
+    good = [reply for place, (*_, reply) in enumerate(arrived) if place not in refused]
+    stored = iter(storage.add_replies(good) if good else [])
+    return [refused[place] if place in refused else next(stored) for place in range(len(arrived))]
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class GroupCommit(Generic[T, R]):
+    """Collects items and hands them to `write` in groups, in a thread.
+
+    Args:
+        write: stores a group and returns one result an item, all durable.
+        executor: where `write` runs.
+        most: a group that has so many items takes no more; 1 commits every request alone. Items
+            that came together stay together.
+    """
+
+    def __init__(
+        self, write: Callable[[Sequence[T]], list[R]], executor: Executor, *, most: int = 256
+    ) -> None:
+        self._write = write
+        self._executor = executor
+        self._most = most
+        self._waiting: deque[tuple[Sequence[T], asyncio.Future[list[R | Exception]]]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self.groups = 0
+        self.items = 0
+
+    async def add(self, item: T) -> R:
+        """Store one item; returns when it is durable."""
+        (result,) = await self.add_all((item,))
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def add_all(self, items: Sequence[T]) -> list[R | Exception]:
+        """Store some items in one commit; for each its result, or what went wrong with it."""
+        future: asyncio.Future[list[R | Exception]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((items, future))
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+        return await future
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                group: list[T] = []
+                told = []
+                while self._waiting and len(group) < self._most:
+                    items, future = self._waiting.popleft()
+                    group += items
+                    told.append((len(items), future))
+                self.groups += 1
+                self.items += len(group)
+                try:
+                    results = await loop.run_in_executor(self._executor, self._commit, group)
+                except Exception as error:  # the executor takes no more work
+                    results = [error] * len(group)
+                first = 0
+                for size, future in told:
+                    if not future.done():  # the client did not hang up
+                        future.set_result(results[first : first + size])
+                    first += size
+        finally:
+            self._worker = None
+
+    def _commit(self, group: list[T]) -> list[R | Exception]:
+        """Results of a group; whatever is wrong with one item, the others are tried alone."""
+        try:
+            return list(self._write(group))
+        except Exception as error:
+            if isinstance(error, Unavailable):  # one after the other they would wait for ever
+                return [error] * len(group)
+            if len(group) == 1:
+                return [error]
+        return [result for item in group for result in self._commit([item])]

@@ -1,0 +1,295 @@
+"""What the papers' three shares have in common: weights from the vote so far, a box mechanism.
+
+Local sample: every row is perturbed; class centroids come out (004, Algorithm 5).
+
+Local statistic: cross tables of classes and sides of public thresholds (004, Algorithm 6).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.local.boosting.ensemble import CentroidRule, Ensemble, StumpRule, WeakRule
+from dpfda.local.boosting.requests.base import OwnerRows, Request
+from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.repeated import Repeated
+from dpfda.noise import Source
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
+from dpfda.protocol.fields import array, choice, number, part
+from dpfda.protocol.query import Answer, Records
+from dpfda.protocol.task import BOX_MECHANISMS
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VoteRequest(Request):
+    """A request about a vote so far, which gives an owner's rows their weights.
+
+    Attributes:
+        ensemble: the vote.
+        cap: weights are divided by this public number and cut at 1.
+    """
+
+    ensemble: Ensemble = part(lambda: Ensemble)
+    cap: float = number(least=1e-12, most=1.0, default=1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.ensemble.columns, self.ensemble.classes) != (self.dimension, self.n_classes):
+            raise InvalidParameter("ensemble", "about these features and classes", "others")
+
+    @classmethod
+    def example_fields(cls, **fields: Any) -> dict[str, Any]:
+        """Two features, two rows an owner, in the middle of a study; for checks and audits."""
+        vote = Ensemble.empty([(-1.0, 1.0)] * 2, classes=2)
+        vote = vote.joined(StumpRule(feature=0, threshold=0.1, below=0, above=1), alpha=0.7)
+        common = {"epsilon": 1.0, "people": 1, "dimension": 2, "n_classes": 2, "n_rows": 2}
+        return common | {"ensemble": vote, "cap": 0.9} | fields
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShareRequest(VoteRequest):
+    """Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4).
+
+    Attributes:
+        mechanism_name: registered name of the mechanism of the box.
+    """
+
+    room: ClassVar[float] = 2.0
+    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
+
+    mechanism_name: str = choice(*BOX_MECHANISMS, default="piecewise")
+
+    @abstractmethod
+    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """The owners' unperturbed shares in [-1, 1]^s, shape (H, s).
+
+        Args:
+            inside: scaled rows (H, N, d).
+            labels: label numbers (H, N).
+            weights: weights in [0, 1], 0 where there is no row, shape (H, N).
+        """
+
+    @abstractmethod
+    def base_learner(self, mean: FloatArray) -> WeakRule:
+        """The weak rule behind the mean of all estimates."""
+
+    @property
+    def scores(self) -> int:
+        """One for two classes, else one a class."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The box mechanism on the whole share, with the whole budget."""
+        return self._box(self.epsilon, self.sent)
+
+    def _box(self, epsilon: float, dimension: int) -> Mechanism:
+        return Mechanism.from_dict(
+            {"name": self.mechanism_name, "epsilon": epsilon, "dimension": dimension}
+        )
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """Weigh, and compute the share."""
+        rows = OwnerRows(*records)
+        inside, weights = self.weighted(rows)
+        return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
+
+    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
+        """Scaled rows, and weights for which shares stay in the box."""
+        return self.ensemble.prepared(rows, cap=self.cap)
+
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """Box mechanisms are unbiased as sent."""
+        return sent
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Each mechanism."""
+        return [cls(**cls.example_fields(mechanism_name=name)) for name in BOX_MECHANISMS]
+
+
+_LEAST_SHARE = 0.02  # of the total weight, for a class whose noisy weight came out too small
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampleRequest(ShareRequest, name="sample"):
+    """Each of N rows becomes a class × (features, 1) vector times its weight, sent with ε/N.
+
+    An owner with fewer than N rows takes them in turns, so that all of them send N.
+
+    Privacy:
+        ε for the owner, ε/N for a row that is sent once: only the row's class has entries other
+        than 0 *before* perturbation, so the label is hidden, and so is the weight (C16). With
+        ``protects="features"`` each row's class travels in clear, which an owner must have
+        accepted; features and weight are protected.
+
+    Attributes:
+        protects: what is private.
+    """
+
+    protects: str = choice("both", "features", default="both")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That labels which travel in clear are public anyway."""
+        return () if self.protects == "both" else (LABELS_ARE_PUBLIC,)
+
+    @property
+    def _block(self) -> int:
+        """Protected numbers of one row."""
+        return (self.dimension + 1) * (self.n_classes if self.protects == "both" else 1)
+
+    @property
+    def sent(self) -> int:
+        """The rows' numbers, and their classes if these are public."""
+        return self.n_rows * (self._block + (self.protects == "features"))
+
+    @cached_property
+    def mechanism(self) -> Repeated:
+        """ε/N for each row."""
+        one = Cost(epsilon=self.epsilon).part(Fraction(1, self.n_rows)).epsilon_spent
+        return Repeated(part=self._box(one, self._block), times=self.n_rows)
+
+    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """All rows side by side."""
+        weighted = np.concatenate([inside, np.ones((*labels.shape, 1))], axis=2)
+        weighted *= weights[..., None]
+        if self.protects == "both":
+            blocks = np.zeros((*labels.shape, self.n_classes, self.dimension + 1))
+            np.put_along_axis(blocks, labels[..., None, None], weighted[:, :, None, :], axis=2)
+            weighted = blocks
+        return weighted.reshape(len(labels), -1)
+
+    def fitting(self, records: Records) -> OwnerRows:
+        """Rows in turns where an owner has fewer than N."""
+        rows = super().fitting(records)
+        if rows.present.all():
+            return rows
+        return rows.at(np.arange(self.n_rows) % rows.sizes[:, None])
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Noisy rows; classes as they are where they are public."""
+        answer = super().answer(records, source)
+        if self.protects == "both":
+            return answer
+        told = self.fitting(records).labels.astype(np.float64)
+        return replace(answer, values=np.concatenate([answer.values, told], axis=1))
+
+    def _sent(self, answer: Answer) -> FloatArray:
+        noisy = super()._sent(answer)
+        return noisy if self.protects == "both" else noisy[:, : -self.n_rows]
+
+    def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
+        """Any numbers, and classes that exist."""
+        if self.protects == "both":
+            return super().possible(sent)
+        told = np.isin(sent[:, -self.n_rows :], np.arange(self.n_classes))
+        return np.asarray(told.all(axis=1) & super().possible(sent))
+
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """The mean over rows, shape (H, K (d + 1))."""
+        if self.protects == "both":
+            blocks = sent.reshape(len(sent), self.n_rows, -1)
+            return np.asarray(blocks.sum(axis=1) / self.n_rows)
+        noisy, labels = sent[:, : -self.n_rows], sent[:, -self.n_rows :]
+        own = labels[..., None] == np.arange(self.n_classes)
+        rows = noisy.reshape(len(sent), self.n_rows, -1)
+        sums = np.einsum("hnd,hnk->hkd", rows, own)
+        return np.asarray(sums.reshape(len(sent), -1) / self.n_rows)
+
+    def base_learner(self, mean: FloatArray) -> CentroidRule:
+        """Noisy sums over noisy weights, inside the box that true centroids lie in."""
+        table = mean.reshape(self.n_classes, -1)
+        weight = table[:, -1]
+        least = max(_LEAST_SHARE * float(np.abs(weight).sum()), 1e-9)
+        return CentroidRule(
+            centroids=self._kept(table[:, :-1] / np.maximum(weight, least)[:, None])
+        )
+
+    def _kept(self, centroids: FloatArray) -> FloatArray:
+        return np.clip(centroids, -1.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StatisticRequest(ShareRequest, name="statistic"):
+    """For each public threshold: the mean weight of each class on either side of it.
+
+    With two classes the difference of the two is enough. Tables are divided by the public `cap`, or
+    by the owner's mean weight where that is larger, so entries lie in [-1, 1] (C17).
+
+    Privacy:
+        ε-LDP for everything the owner holds.
+
+    Attributes:
+        thresholds: on the scaled features, shape (d, T).
+    """
+
+    room: ClassVar[float] = 1.0
+
+    thresholds: FloatArray = array("real", "dimension", "cuts", least=-2, most=2)
+
+    @property
+    def sent(self) -> int:
+        """Scores × 2 sides × thresholds."""
+        return self.scores * 2 * self.thresholds.size
+
+    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
+        """The bound is on an owner's mean weight: single rows may weigh more."""
+        inside, weights = self.ensemble.prepared(rows, cap=1.0)
+        mean = weights.sum(axis=1) / rows.sizes
+        return inside, weights / np.maximum(mean, self.cap)[:, None]
+
+    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """Mean signed weight on either side of every threshold."""
+        if self.n_classes == 2:
+            signed = (weights * (2 * labels - 1))[..., None]
+        else:
+            signed = weights[..., None] * (labels[..., None] == np.arange(self.n_classes))
+        present = np.maximum((weights > 0).sum(axis=1), 1)[:, None, None]
+        total = signed.sum(axis=1)[:, :, None] / present
+        above, signs = [], np.swapaxes(signed, 1, 2)
+        for cut in range(self.thresholds.shape[1]):
+            side = (inside >= self.thresholds[:, cut]).astype(np.float64)
+            above.append(signs @ side / present)
+        over = np.stack(above, axis=3)  # (H, S, d, T)
+        return np.stack([total[..., None] - over, over], axis=2).reshape(len(labels), -1)
+
+    def base_learner(self, mean: FloatArray) -> StumpRule:
+        """The threshold that separates best, with the leaf classes of the same table."""
+        table = mean.reshape(self.scores, 2, *self.thresholds.shape)
+        if self.n_classes == 2:
+            below, above = table[0]
+            worth = np.abs(below) + np.abs(above)  # φ of Eq. (8)
+        else:
+            below, above = table[:, 0], table[:, 1]
+            worth = below.max(axis=0) + above.max(axis=0)
+        j, t = np.unravel_index(np.argmax(worth), worth.shape)
+        return StumpRule(
+            feature=int(j),
+            threshold=float(self.thresholds[j, t]),
+            **self._leaves(below[..., j, t], above[..., j, t]),
+        )
+
+    def _leaves(self, below: FloatArray, above: FloatArray) -> dict[str, int]:
+        if self.n_classes > 2:
+            return {"below": int(below.argmax()), "above": int(above.argmax())}
+        left, right = int(below >= 0), int(above >= 0)
+        if left == right:  # a constant rule teaches nothing: go by the contrast
+            right = int(above >= below)
+            left = 1 - right
+        return {"below": left, "above": right}
+
+    @classmethod
+    def example_fields(cls, **fields: Any) -> dict[str, Any]:
+        """Two thresholds for each of two features."""
+        return super().example_fields(thresholds=[[-0.2, 0.3]] * 2, **fields)

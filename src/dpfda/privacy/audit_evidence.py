@@ -1,0 +1,294 @@
+"""A claim that an audit tries to disprove, and what counts of an event say about it.
+
+Events by which an attacker tells two inputs apart: what is looked for in reports.
+
+Whether reports of different people, or noise on different coordinates, go together.
+
+Each report alone may have the right law and the guarantee still be void: two people who got the
+same noise are told apart by the difference of their reports, and so are two coordinates of one
+person. Over repeats of one input, independent reports have uncorrelated ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpfda._validate import FloatArray
+from dpfda.privacy.calibration import gaussian_epsilon
+
+CONFIDENCE = 0.999
+POWER = 0.95
+"""With which a violation of the size that `Claim.detects` says is seen."""
+_ERROR = 1 - CONFIDENCE
+_Z, _SEEN = float(stats.norm.isf(_ERROR / 2)), float(stats.norm.ppf(POWER))
+_COMMON = 1000  # counts from which a normal law is trusted
+_LARGEST_VIOLATION = 10.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is to be disproved: ε (with δ), or μ where the release is Gaussian.
+
+    A Gaussian claim is tested as one: Φ⁻¹(p) - Φ⁻¹(q) ≤ μ for the probabilities of every event
+    (Dong, Roth & Su 2022), which common events show as well as rare ones.
+
+    Examples:
+        >>> claim = Claim(1.0, 0.0)
+        >>> float(claim.bound(7310, 2690, 10_000)) < 1.0 < float(claim.distance(0.7311, 0.2689))
+        True
+    """
+
+    epsilon: float
+    delta: float
+    mu: float | None = None
+
+    @property
+    def size(self) -> float:
+        """The number that an event's bound is compared with."""
+        return self.epsilon if self.mu is None else self.mu
+
+    def distance(self, likely: Any, unlikely: Any) -> Any:
+        """How far apart an event of these two probabilities puts the inputs, in ε or μ."""
+        if self.mu is not None:
+            return stats.norm.ppf(likely) - stats.norm.ppf(unlikely)
+        usable = np.asarray(likely) > self.delta
+        rest = np.where(usable, np.asarray(likely) - self.delta, 1.0)
+        return np.where(usable, np.log(rest / unlikely), -math.inf)
+
+    def bound(self, hits: Any, misses: Any, total: int) -> Any:
+        """The least distance that these counts allow, with 99.9 % confidence.
+
+        Clopper & Pearson 1934, each probability at half the error; where an event and its opposite
+        are common in both, also by the standard error of their distance, at half the error again
+        for what a normal law lacks there: chance seldom moves both the wrong way.
+        """
+        hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
+        common = self._joint(hits / total, misses / total, total, _Z)
+        return np.maximum(self.sure(hits, misses, total), common)
+
+    def sure(self, hits: Any, misses: Any, total: int) -> Any:
+        """The first of the two bounds, which is exact, and does not prefer common events."""
+        hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
+        low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
+        high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
+        return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
+
+    def _joint(self, likely: Any, unlikely: Any, total: int, z: float) -> Any:
+        """The distance less z of its standard errors, where these are known well."""
+        p, q = np.asarray(likely, dtype=np.float64), np.asarray(unlikely, dtype=np.float64)
+        room = total * np.minimum(np.minimum(p - self.delta, 1 - p), np.minimum(q, 1 - q))
+        common = (room >= _COMMON) & (p >= 2 * self.delta)
+        p, q = np.where(common, p, 0.5), np.where(common, q, 0.5)
+        if self.mu is None:
+            slopes = 1 / (p - self.delta), 1 / q
+        else:
+            slopes = tuple(1 / stats.norm.pdf(stats.norm.ppf(chance)) for chance in (p, q))
+        variance = slopes[0] ** 2 * p * (1 - p) + slopes[1] ** 2 * q * (1 - q)
+        apart = self.distance(p, q) - z * np.sqrt(variance / total)
+        return np.where(common, apart, -math.inf)
+
+    def expected(self, likely: Any, unlikely: Any, total: int) -> Any:
+        """About what `bound` will say after `total` draws: a quick guess to compare events by."""
+        p, q = np.asarray(likely), np.asarray(unlikely)
+        low = p - _Z * np.sqrt(p * (1 - p) / total) - _Z**2 / total
+        high = q + _Z * np.sqrt(q * (1 - q) / total) + _Z**2 / total
+        fits = (low > 5 / total) & (high < 1)
+        apart = self.distance(np.where(fits, low, 0.5), np.where(fits, high, 0.5))
+        return np.maximum(np.where(fits, apart, -math.inf), self._joint(p, q, total, _Z))
+
+    def as_epsilon(self, bound: float) -> float:
+        """A bound on the distance as one on ε at the claimed δ."""
+        if self.mu is None or not bound > 0:
+            return max(0.0, bound)
+        return gaussian_epsilon(delta=self.delta, multiplier=1 / bound)
+
+    def detects(self, likely: float, unlikely: float, total: int) -> float | None:
+        """The smallest relative violation that `total` draws show with the wanted power.
+
+        The event has these probabilities; a violation by r moves them until their distance is
+        1 + r times as large. Never more than the claim is credited to the event itself.
+        """
+        apart = min(float(self.distance(likely, unlikely)), self.size)
+        if not apart > 0 or not 0 < likely < 1:
+            return None
+
+        def shown(violation: float) -> bool:
+            wide = (1 + violation) * apart
+            if self.mu is None:
+                p, q = likely, (likely - self.delta) * math.exp(-wide)
+            else:
+                middle = float(stats.norm.ppf(likely) + stats.norm.ppf(unlikely)) / 2
+                p, q = stats.norm.cdf(middle + wide / 2), stats.norm.cdf(middle - wide / 2)
+            if self._joint(p, q, total, _Z + _SEEN) > self.size:
+                return True
+            hits = stats.binom.ppf(1 - POWER, total, p)
+            misses = stats.binom.ppf(POWER, total, q)
+            return bool(self.bound(hits, misses, total) > self.size)
+
+        return smallest(shown)
+
+
+def smallest(shown: Callable[[float], bool]) -> float | None:
+    """The smallest violation that is shown, to three digits; None where no sensible one is."""
+    low, high = 0.0, _LARGEST_VIOLATION
+    if not shown(high):
+        return None
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high
+
+
+LogLikelihood = Callable[[FloatArray, Any], FloatArray]
+Statistic = Callable[[FloatArray], FloatArray]
+Inputs = tuple[FloatArray, FloatArray]
+_CANDIDATES = 400  # thresholds tried for one statistic
+_MOST_COLUMNS = 8
+_MOST_PAIRED = 5  # columns of which all differences are looked at
+_PRIMES = np.array([2.0, 3, 5, 7, 11, 13, 17, 19])
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What an attacker looks for in a report: a statistic above, below or at a value.
+
+    Attributes:
+        inputs: the two inputs that it tells apart; it is likelier under the first.
+        statistic: of reports.
+        kind: 0 for above or at, 1 for below or at, 2 for at.
+        value: the threshold.
+        frequencies: under the two inputs, as far as a few draws show.
+        stated: whether the stated likelihood gave the frequencies.
+    """
+
+    inputs: Inputs
+    statistic: Statistic
+    kind: int
+    value: float
+    frequencies: tuple[float, float]
+    stated: bool = False
+
+    def count(self, reports: FloatArray) -> float:
+        """In how many reports it is seen."""
+        ordered = np.sort(self.statistic(reports))
+        return float(counts(ordered, np.array([self.value]))[self.kind, 0])
+
+
+def statistics(
+    likelihood: LogLikelihood | None, inputs: Inputs, columns: int
+) -> Iterator[Statistic]:
+    """What an attacker might look at in a report."""
+    if likelihood is not None:
+        yield lambda reports: log_ratio(likelihood, inputs, reports)
+    difference = np.ravel(inputs[0] - inputs[1]) if inputs[0].shape == inputs[1].shape else None
+    if difference is not None and difference.size == columns:
+        yield lambda reports: reports @ difference
+    if columns > 1:
+        # Square roots of primes are independent over the rationals: every pattern of discrete
+        # numbers gets a value of its own.
+        yield lambda reports: reports[:, :_MOST_COLUMNS] @ np.sqrt(_PRIMES[: min(columns, 8)])
+    for one, other in combinations(range(min(columns, _MOST_PAIRED)), 2):
+        # Noise that two numbers share is gone from their difference.
+        yield lambda reports, i=one, j=other: reports[:, i] - reports[:, j]  # type: ignore[misc]
+    for column in range(min(columns, _MOST_COLUMNS)):
+        yield lambda reports, column=column: reports[:, column]  # type: ignore[misc]
+        yield lambda reports, column=column: lowest_bit(reports[:, column])  # type: ignore[misc]
+
+
+def lowest_bit(numbers: FloatArray) -> FloatArray:
+    """Exponent of the lowest set bit of each float: how fine a grid it lies on."""
+    mantissa, exponent = np.frexp(numbers)
+    integer = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = (integer & -integer).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return np.where(numbers == 0, 1100.0, np.log2(lowest) + exponent)
+
+
+def candidates(pooled: FloatArray) -> FloatArray:
+    """Values of a statistic at which an event may begin or end."""
+    values = np.unique(pooled)
+    if len(values) > _CANDIDATES:
+        tails = np.geomspace(20 / len(pooled), 0.5, _CANDIDATES // 2)
+        values = np.unique(np.quantile(pooled, np.concatenate([tails, 1 - tails])))
+    return values
+
+
+def counts(ordered: FloatArray, values: FloatArray) -> FloatArray:
+    """How often the statistic is ≥, ≤ and = each value, as three rows."""
+    below = np.searchsorted(ordered, values, side="left")
+    up_to = np.searchsorted(ordered, values, side="right")
+    return np.stack([len(ordered) - below, up_to, up_to - below]).astype(np.float64)
+
+
+def log_ratio(likelihood: LogLikelihood, inputs: Inputs, reports: FloatArray) -> FloatArray:
+    """Log-likelihood of each report under the first input, less that under the second."""
+    shaped = reports if inputs[0].ndim > 1 else reports[:, 0]
+    return likelihood(shaped, inputs[0]) - likelihood(shaped, inputs[1])
+
+
+DEPENDENT = 6.0
+"""Standard errors: exceeded by chance once in 10^7 audits of a few dozen correlations each."""
+_COLUMNS = 8  # of a report that are looked at
+_FEWEST = 100  # reports that ranks are compared of
+
+
+class Dependence:
+    """Rank correlations over reports about one input at a time.
+
+    People are rows: each is compared with the next one, the one after that, and the one half a
+    batch later.
+
+    Args:
+        added: how many coordinates noise was added to, which are then uncorrelated; reports of
+            another width are looked at row by row only.
+
+    Examples:
+        >>> noise = np.random.default_rng(0).normal(size=(1000, 3))
+        >>> alone, shared = Dependence(added=3), Dependence(added=3)
+        >>> alone.add(noise)
+        >>> shared.add(noise[:, [0, 1, 1]])
+        >>> alone.largest < DEPENDENT < shared.largest
+        True
+    """
+
+    def __init__(self, *, added: int = 0) -> None:
+        self._added = added
+        self._sums: dict[str, float] = {}
+        self._pairs: dict[str, int] = {}
+
+    def add(self, reports: FloatArray) -> None:
+        """Reports about one input, in the order in which they were drawn."""
+        size = len(reports)
+        if size < _FEWEST:
+            return
+        columns = [_ranks(column) for column in reports[:, :_COLUMNS].T]
+        for number, column in enumerate(columns):
+            for name, lag in (("next", 1), ("next but one", 2), ("far", size // 2)):
+                self._note(f"people {name}, {number}", column[lag:], column[:-lag])
+        alike = reports.shape[1] == self._added
+        for one, other in combinations(range(len(columns)) if alike else (), 2):
+            self._note(f"coordinates {one}, {other}", columns[one], columns[other])
+
+    def _note(self, what: str, one: FloatArray, other: FloatArray) -> None:
+        self._sums[what] = self._sums.get(what, 0.0) + float(one @ other)
+        self._pairs[what] = self._pairs.get(what, 0) + len(one)
+
+    @property
+    def largest(self) -> float:
+        """The largest correlation, in standard errors; 0 where too little was drawn."""
+        found = (abs(total) / math.sqrt(self._pairs[what]) for what, total in self._sums.items())
+        return max(found, default=0.0)
+
+
+def _ranks(column: FloatArray) -> FloatArray:
+    """Ranks of mean 0 and variance 1; 0 where all are alike."""
+    ranks = stats.rankdata(column)
+    ranks -= ranks.mean()
+    return np.asarray(ranks / max(float(ranks.std()), 1e-9))

@@ -1,0 +1,237 @@
+"""Answer k yes/no questions about single coordinates (docs/methods/answers.md).
+
+Answer k yes/no questions about how sure the finished classifier may be of you.
+
+How sure a finished classifier may be: one number, fixed by some people who answer privately.
+
+A classifier whose scores are right but for a factor T has chances that are too large or too small.
+People say, through a `ConfidenceTask`, how far the mean of its largest chance is from how often it
+is right; each batch moves T to where both would agree, by as much as its answers can be believed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.noise import Source
+from dpfda.protocol.design import Terms
+from dpfda.protocol.fields import array, flag, number
+from dpfda.protocol.folds import FoldedTask
+from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.evaluation import RuleTask, example_fields
+
+
+class QuestionsTask(Task):
+    """Yes/no questions, all k of them answered through one k-question response."""
+
+    bits: ClassVar[bool] = True
+
+    @cached_property
+    def mechanism(self) -> QuestionResponse:
+        """One response to all questions."""
+        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return self.sizes["k"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StumpTask(QuestionsTask, FoldedTask, name="stump"):
+    """Answer sgn(z_j - t) or, with `uses_label`, y sgn(z_j - t) ("is this stump right on you?").
+
+    Privacy:
+        ε-LDP for curve and label together: all k answers go through one k-question response.
+
+    Attributes:
+        coordinates: which z_j are asked about, shape (n, k); `folded` ones where there are folds.
+        thresholds: the t, shape (n, k).
+        positive: the label number that counts as y = +1, shape (n,).
+        uses_label: whether the answer is multiplied by y.
+
+    Examples:
+        >>> task = StumpTask(
+        ...     epsilon=1.0, people=1, coordinates=[[2]], thresholds=[[0.1]], positive=[1]
+        ... )
+        >>> task.mechanism.questions
+        1
+    """
+
+    coordinates: IntArray = array("whole", "people", "k", least=0, most=1 << 20)
+    thresholds: FloatArray = array("real", "people", "k")
+    positive: IntArray = array("whole", "people", least=0, most=1 << 20)
+    uses_label: bool = flag(default=True)
+
+    @property
+    def looks_at(self) -> int:
+        """Up to the last coordinate that is asked about."""
+        return int(self.coordinates.max(initial=-1)) + 1
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """True answers, ±1."""
+        z, y = records
+        asked = np.take_along_axis(z, self.coordinates, axis=1)
+        answers = np.where(asked > self.thresholds, 1.0, -1.0)
+        if self.uses_label:
+            answers *= np.where(y == self.positive, 1.0, -1.0)[:, None]
+        return answers
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One question and three, with and without the label, and about a distance."""
+        three: dict[str, Any] = {
+            "coordinates": [[0, 1, 2]],
+            "thresholds": [[0.0, 0.3, -0.2]],
+            "positive": [1],
+        }
+        return [
+            cls(epsilon=1.0, people=1, coordinates=[[1]], thresholds=[[0.1]], positive=[1]),  # type: ignore[arg-type]
+            cls(epsilon=2.0, people=1, **three, uses_label=False),
+            cls(epsilon=1.0, people=1, **three, folds=[0.1, -0.3]),  # type: ignore[arg-type]
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConfidenceTask(QuestionsTask, RuleTask, name="confidence"):
+    """Answer sgn(v - U) for public U, v = 1{the classifier is right on me} - its largest chance.
+
+    Where the mean of v is 0, probabilities are as large as they should be
+    (docs/methods/probabilities.md).
+
+    Privacy:
+        ε-LDP for curve and label together: all k answers go through one k-question response.
+
+    Attributes:
+        variances: what is open of intercept and coefficients, shape (n, m, 1 + d), as in a model.
+        damping: what scores are multiplied by before they become chances.
+        dithers: the U, shape (n, k).
+
+    Examples:
+        >>> task = ConfidenceTask(
+        ...     epsilon=2.0, people=1, intercept=[[0.0]], coefficients=[[[1.0]]],
+        ...     centers=[[[0.0]]], scales=[[[0.5]]], variances=[[[0.0, 0.1]]], damping=0.8,
+        ...     dithers=[[0.3, -0.2]],
+        ... )
+        >>> task.mechanism.questions
+        2
+    """
+
+    variances: FloatArray = array("real", "people", "m", "known", least=0)
+    damping: float = number(least=1e-6, most=1e6)
+    dithers: FloatArray = array("real", "people", "k", least=-1, most=1)
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """True answers, ±1."""
+        z, y = records
+        rule: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
+        rule |= {"clipped": self.clipped, "variances": self.variances, "damping": self.damping}
+        sure = class_chances(z, **rule).max(axis=1)
+        off = (decided(self.scores(z)) == y) - sure
+        return np.where(off[:, None] > self.dithers, 1.0, -1.0)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One question about a line, two about three scores."""
+        more: dict[str, Any] = {"damping": 0.7, "epsilon": 2.0}
+        return [
+            cls(
+                **example_fields(scores) | more,
+                variances=np.full((1, scores, 3), 0.1),
+                dithers=np.linspace(-0.6, 0.3, questions)[None],
+            )
+            for scores, questions in ((1, 1), (3, 2))
+        ]
+
+
+BATCHES = 4
+"""Each is asked about what those before found."""
+
+_QUESTIONS = 4  # to one person at most
+_PRIOR = 0.5**2  # of log T: as on adult, diabetes, phishing, phoneme and the simulation of 001
+_REACTION = 0.15  # how much the mean chance rises by log T; there it is 0.03 to 0.25
+_FURTHEST = 2.0
+_FACTORS = range(10**6 + 1)  # any: what scores are multiplied by costs nobody anything
+
+
+class Temperature(NamedTuple):
+    """What is believed of log T: scores are multiplied by T before they become chances.
+
+    Examples:
+        >>> Temperature(mean=-0.5).factor.__round__(2)
+        0.61
+    """
+
+    mean: float = 0.0
+    variance: float = _PRIOR
+
+    @property
+    def factor(self) -> float:
+        """T."""
+        return math.exp(self.mean)
+
+    def told(self, total: float, *, people: int, plan: StudyPlan) -> Temperature:
+        """After randomized answers of so many people, that add up to `total`."""
+        if not people:
+            return self
+        questions = confidence_questions(plan)
+        alpha = QuestionResponse(epsilon=plan.epsilon, questions=questions).truth_probability
+        answers = people * questions
+        low, high = reach(plan.n_classes)
+        half = (high - low) / 2
+        # The mean of sgn(v - U) for U uniform on [low, high] is (v - middle)/half.
+        off = half * total / answers / alpha + (high + low) / 2
+        noise = (half / alpha / _REACTION) ** 2 / answers
+        kept = self.variance / (self.variance + noise)
+        mean = self.mean + kept * off / _REACTION
+        return Temperature(min(max(mean, -_FURTHEST), _FURTHEST), (1 - kept) * self.variance)
+
+
+def reach(classes: int) -> tuple[float, float]:
+    """Where 1{right} - largest chance can lie.
+
+    Examples:
+        >>> reach(2)
+        (-1.0, 0.5)
+    """
+    return -1.0, 1 - 1 / classes
+
+
+def confidence_questions(plan: StudyPlan) -> int:
+    """How many one person answers."""
+    return best_questions(plan.epsilon, most=_QUESTIONS)
+
+
+def asks_confidence(
+    design: Any, plan: StudyPlan, *, dimension: int, folds: int = 0
+) -> Mapping[str, Terms]:
+    """What may be asked of the finished classifier's chances, if anybody is asked at all."""
+    if not design.temperature_share:
+        return {}
+    terms = {"dimension": dimension, "known": dimension + 1, "clipped": True, "m": plan.n_scores}
+    terms["f"] = folds
+    return {"confidence": terms | {"k": confidence_questions(plan), "damping": _FACTORS}}
+
+
+def asked(model: CurveModel, uniforms: FloatArray) -> dict[str, Any]:
+    """The fields of a task about a model, for people with these public uniforms (n, k)."""
+    low, high = reach(len(model.classes))
+    assert model.variances is not None
+    shape = (len(uniforms), *model.variances.shape)
+    return model.rows(len(uniforms)) | {
+        "variances": np.broadcast_to(model.variances, shape),
+        "damping": model.damping,
+        "dithers": low + (high - low) * uniforms,
+    }

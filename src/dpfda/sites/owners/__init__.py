@@ -1,1 +1,0 @@
-"""Studies of owners whose rows are at sites: boosting, one perturbed share an owner."""

@@ -1,0 +1,260 @@
+"""What servers agree on who share their models: one recipe, one price, one rule of judging.
+
+The coordinator's side of servers that share models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from dpfda import _validate
+from dpfda._registry import plain
+from dpfda.curves import CurveEncoder, read_encoder
+from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.local.mrma.servers import concluded, exchange_plan, plain_linear
+from dpfda.noise import Source
+from dpfda.privacy.cost import limit
+from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, Guarantee
+from dpfda.privacy.price import Price, exact, rounded_up
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import Label, StudyPlan
+from dpfda.protocol.secure_sum import Terms
+from dpfda.protocol.secure_sum.crypto import signed
+from dpfda.report.documents import Documented
+from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.identity import Card
+from dpfda.sites.messages import Model, Models, encode
+from dpfda.sites.plan import Plan
+from dpfda.sites.server_part import ServerPart
+from dpfda.sites.shared import Holds, SharedInquiry
+from dpfda.sites.stored_files import KeptAnswers
+
+if TYPE_CHECKING:
+    from dpfda.sites.site_folder import SiteFolder
+
+
+def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str, CurveModel]:
+    """Collect models, have each server's people judge all of them; what each then uses."""
+    plan = coordinator.plan
+
+    def wrong_model(name: str, reply: Any) -> str:
+        inquiry.shared(plan, name, reply)
+        return ""
+
+    every = dict.fromkeys(plan.terms.names, "model")
+    shared = coordinator.each(0, "model", every, question="model", wrong=wrong_model)
+    coordinator.say_answered(0, "models", list(shared))
+    message = Models(shared)
+    models = {name: inquiry.read(reply.document) for name, reply in shared.items()}
+
+    def wrong_verdicts(name: str, reply: Any) -> str:
+        totals, people = reply.totals, reply.people
+        if not len(totals) == len(people) == len(models):
+            return f"sent verdicts on {len(totals)} models where there are {len(models)}"
+        possible = all(abs(total) <= n for total, n in zip(totals, people, strict=True))
+        if not possible or sum(people) > plan.card(name).rows:
+            return "sent sums of more verdicts than its people can give"
+        return "" if reply.site == name else "replied in another site's name"
+
+    digest = hashlib.sha256(encode(message)).hexdigest()
+    asked = dict.fromkeys(models, message)
+    said = coordinator.each(1, "judge", asked, question=digest, wrong=wrong_verdicts)
+    coordinator.say_answered(1, "verdicts", list(said))
+    return {
+        name: concluded(inquiry.exchange_of(plan, name, models), one.totals, one.people)
+        for name, one in said.items()
+    }
+
+
+_LONGEST = 1 << 20  # bytes of a model
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServersInquiry(SharedInquiry, name="servers"):
+    """Every site a server with people of its own, who judge all servers' models (001 §6.2).
+
+    Attributes:
+        encoder: how all servers' people read their curves.
+        classes: the two labels.
+        epsilon: of a verdict: what each server's ledger pays for each of its people who judge.
+        own_epsilon: what a server's own study cost its people at most; it was paid there.
+        cutoff: r0 of the exchange; None is the public rule (C3).
+        strictness: its constant.
+        unit: whose data one reply covers.
+
+    Examples:
+        >>> encoder = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
+        >>> inquiry = ServersInquiry(encoder=encoder, classes=("no", "yes"), epsilon=0.5,
+        ...                          own_epsilon=1.0)
+        >>> inquiry.price
+        'ε = 0.5 for each person who judges, after ε = 1 in their own study; local'
+    """
+
+    holds: ClassVar[Holds] = "a study"
+
+    encoder: CurveEncoder
+    classes: tuple[Label, ...]
+    epsilon: float
+    own_epsilon: float
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
+    unit: str = "person"
+
+    def __post_init__(self) -> None:
+        self._revive("encoder", read_encoder)
+        object.__setattr__(self, "classes", tuple(self.classes))
+        for name in ("epsilon", "own_epsilon"):
+            object.__setattr__(self, name, _validate.positive(name, getattr(self, name)))
+        if len(self.classes) != 2:
+            raise InvalidParameter("classes", "two labels", self.classes)
+        width = self.encoder.n_features
+        nothing = CurveModel.linear(
+            encoder=self.encoder, classes=self.classes, intercept=[0.0],
+            coefficients=[[0.0] * width], guarantee=Guarantee(epsilon=self.epsilon),
+        )  # fmt: skip
+        _ = self.exchange({"": nothing}, people=1, seed=0).asks  # refused here, before it is signed
+
+    @property
+    def title(self) -> str:
+        """What is done."""
+        return "models shared and judged"
+
+    @property
+    def most(self) -> Price:
+        """A verdict of each of its people."""
+        return limit(epsilon=self.epsilon, delta=0.0)
+
+    @property
+    def price(self) -> str:
+        """The same in words."""
+        return (
+            f"ε = {self.epsilon:g} for each {self.unit} who judges, after ε = {self.own_epsilon:g} "
+            "in their own study; local"
+        )
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """None: no server has a table."""
+        return {}
+
+    def check(self, cards: Sequence[Card]) -> None:
+        """Any server may take part."""
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """Both studies together, whoever judges."""
+        both = rounded_up(exact(self.own_epsilon) + exact(self.epsilon))
+        promise = Guarantee(epsilon=both, model="local", unit=self.unit, sampler="unknown")
+        return promise.assuming(SITE_SIZES_ARE_PUBLIC)
+
+    def read(self, document: bytes) -> CurveModel:
+        """A model that a server shares; what does not fit the plan is refused by its rule."""
+        if len(document) > _LONGEST:
+            raise ProtocolError(f"a model is longer than {_LONGEST} bytes")
+        if _recipe(document) != plain({"encoder": self.encoder, "classes": self.classes}):
+            raise ProtocolError("the model has another encoder or other classes than the plan")
+        model = CurveModel.from_json(document)
+        if not plain_linear(model):
+            raise ProtocolError("the model is no plain linear rule of all features")
+        paid = model.guarantee
+        if paid.model != "local" or paid.delta or paid.unit != self.unit or paid.assumptions:
+            raise ProtocolError(
+                f"the model promises another thing than ε of a local study to each {self.unit}, "
+                "without further assumptions"
+            )
+        if paid.epsilon > self.own_epsilon:
+            raise ProtocolError(
+                f"the model cost its people ε = {paid.epsilon:g}, and the plan counts on "
+                f"{self.own_epsilon:g} at most"
+            )
+        _ = self.exchange({"": model}, people=1, seed=0).asks  # whose numbers nobody can judge
+        return model
+
+    def shared(self, plan: Plan, name: str, given: Model) -> CurveModel:
+        """A model that is said to be a server's, if that server says so too.
+
+        Whoever carries models cannot have one server's people judge what another never shared.
+        """
+        content = self.signed_content(plan, given.document)
+        known = signed(plan.card(name).public, given.signature, content)
+        if given.site != name or not known:
+            raise ProtocolError("the model is not signed by the server's key")
+        return self.read(given.document)
+
+    @staticmethod
+    def signed_content(plan: Plan, document: bytes) -> bytes:
+        """What a server signs when it shares a model."""
+        words = f"dpfda: this server shares in the plan {plan.digest} the model "
+        return words.encode() + document
+
+    def exchange(
+        self, models: Mapping[str, CurveModel], *, people: int, seed: int, title: str = ""
+    ) -> StudyPlan:
+        """The study in which one server's people judge all models."""
+        return exchange_plan(
+            list(models.values()),
+            epsilon=self.epsilon,
+            people=people,
+            cutoff=self.cutoff,
+            strictness=self.strictness,
+            seed=seed,
+            title=title,
+            unit=self.unit,
+        )
+
+    def exchange_of(self, plan: Plan, name: str, models: Mapping[str, CurveModel]) -> StudyPlan:
+        """That of one server of a plan."""
+        people, seed = plan.card(name).rows, plan.terms.number(name)
+        return self.exchange(models, people=people, seed=seed, title=plan.body.study)
+
+    def part(self, plan: Plan, folder: SiteFolder, source: Source) -> ServerPart:
+        """A server with its own finished study; nothing is drawn here, people did."""
+        try:
+            own = (folder.data / "model.json").read_bytes()
+        except OSError:
+            raise InvalidParameter(
+                "study", "a folder with model.json", folder.config.data
+            ) from None
+        return ServerPart(
+            self,
+            plan,
+            own,
+            name=folder.config.name,
+            people=folder.config.people,
+            identity=folder.identity,
+            kept=KeptAnswers(folder.account(plan), study=plan.digest),
+            ledger=folder.ledger,
+            exchanges=folder.path / "exchanges",
+        )
+
+    def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
+        """What each server uses in the end."""
+        promise = coordinator.plan.guarantee
+        found = lead_servers(coordinator, self)
+        return {name: replace(model, guarantee=promise) for name, model in found.items()}
+
+    def progress(self, account: Path, study: str) -> list[str]:
+        """How far the two questions came at a site."""
+        return KeptAnswers(account, study=study).words
+
+
+class _Recipe(msgspec.Struct):
+    """What a model's document says of how curves are read; the rest is not looked at."""
+
+    encoder: dict[str, Any]
+    classes: list[Any]
+
+
+def _recipe(document: bytes) -> dict[str, Any]:
+    """It is compared as it is written: nothing is built of what a stranger sends."""
+    try:
+        found = msgspec.json.decode(document, type=_Recipe)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise ProtocolError("it is no model") from None
+    return {"encoder": found.encoder, "classes": found.classes}

@@ -1,0 +1,232 @@
+"""One process at a time in a folder: two that serve one plan would only be in each other's way.
+
+Keys on a disk: made once, readable by their owner only.
+
+A site's own record, in words, of what it was asked and what left: written before it leaves.
+
+What a site answered, where each answer is noisy by itself: kept, to be sent again as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dpfda.errors import LedgerDamaged, ProtocolError, printable
+from dpfda.privacy import durable
+from dpfda.protocol.secure_sum import Identity
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _taken(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return True
+        return False
+
+else:
+    import fcntl
+
+    def _taken(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+@contextmanager
+def alone(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock file, or refuse; a process that dies lets go of it.
+
+    Examples:
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "lock"
+        >>> with alone(path, "the study"), alone(path, "the study"):
+        ...     pass
+        Traceback (most recent call last):
+        dpfda.errors.ProtocolError: the study is run by another process already
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if _taken(descriptor):
+            raise ProtocolError(f"{what} is run by another process already")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def kept(path: Path, make: bytes) -> bytes:
+    """What the file holds; `make` is written first where there is none."""
+    durable.claim(path, make)
+    return secret(path)
+
+
+def secret(path: Path) -> bytes:
+    """What a file of ours holds that nobody else may read."""
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise ProtocolError(f"{path.name} may be read by others: chmod 600 {path.name}")
+    return path.read_bytes()
+
+
+def kept_identity(path: Path) -> Identity:
+    """The lasting identity in a file; a new one where there is none.
+
+    Examples:
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "identity.key"
+        >>> kept_identity(path).public == kept_identity(path).public
+        True
+    """
+    raw = kept(path, Ed25519PrivateKey.generate().private_bytes_raw())
+    try:
+        return Identity(Ed25519PrivateKey.from_private_bytes(raw))
+    except ValueError:
+        raise ProtocolError(f"{path.name} is not an identity key") from None
+
+
+_LONGEST = 1 << 20  # characters of a line
+
+
+class Journal:
+    """Lines of a text file that is only ever appended to; each is on the disk before the next step.
+
+    It holds nothing private: questions are public, and of what leaves it holds a hash.
+
+    Examples:
+        >>> from tempfile import mkdtemp
+        >>> journal = Journal(Path(mkdtemp()) / "journal.txt")
+        >>> journal.write("asked", "question 0")
+        >>> journal.lines[0].endswith("asked     question 0")
+        True
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, what: str, text: str) -> None:
+        """One line, whatever somebody else wrote into the text; of a very long one its hash too."""
+        if len(text) > _LONGEST:
+            digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+            text = f"{text[:_LONGEST]}… SHA-256 of {len(text)} letters: {digest}"
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+        line = f"{when}  {what:<8}  {printable(text, most=len(text))}\n".encode()
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            while line:  # a full disk takes a part, and refuses the rest
+                line = line[os.write(file, line) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything so far."""
+        if not self.path.exists():
+            return []
+        return self.path.read_text(encoding="utf-8").splitlines()
+
+
+class Begun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question that a site began to answer.
+
+    Attributes:
+        question: its digest.
+        stop: everybody numbered below was asked, or never will be.
+        people: a digest of who they are, where their order says whose turn it is.
+    """
+
+    question: str
+    stop: int = 0
+    people: str = ""
+
+
+class KeptAnswers:
+    """Questions by number, in a folder of the site's own: begun first, then answered, once each.
+
+    What was begun and has no answer was interrupted; it is never answered, because what was drawn
+    for it, if anything, is lost. Restoring an old copy of the folder voids the promise.
+
+    Args:
+        folder: made if need be, readable by its owner only.
+        study: public words that name the study; another one's folder is refused.
+
+    Examples:
+        >>> from tempfile import mkdtemp
+        >>> kept = KeptAnswers(Path(mkdtemp()) / "a", study="s")
+        >>> kept.begin(0, Begun("digest", 5))
+        >>> kept.words
+        ['missed, or stopped while it was answered: never answered']
+        >>> kept.keep(0, b"noisy")
+        >>> kept.again(0, "digest"), kept.words
+        (b'noisy', ['answered'])
+    """
+
+    def __init__(self, folder: Path, *, study: str) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        name = folder / "study"
+        if not durable.claim(name, study.encode()) and name.read_bytes() != study.encode():
+            raise ProtocolError("the account in this folder belongs to another study")
+
+    @property
+    def begun(self) -> dict[int, Begun]:
+        """Every question that was begun."""
+        try:
+            return {
+                int(path.stem): msgspec.json.decode(path.read_bytes(), type=Begun)
+                for path in self._folder.glob("*.begun")
+            }
+        except (msgspec.MsgspecError, ValueError):
+            raise LedgerDamaged("the account in this folder is damaged") from None
+
+    @property
+    def words(self) -> list[str]:
+        """How far each came."""
+        known = self.begun
+        never = "missed, or stopped while it was answered: never answered"
+        return [
+            "answered" if self.answered(number) else never
+            for number in range(max(known, default=-1) + 1)
+        ]
+
+    def begin(self, number: int, begun: Begun) -> None:
+        """Before anything is drawn."""
+        if not durable.claim(self._path(number, "begun"), msgspec.json.encode(begun)):
+            raise ProtocolError(f"question {number} was begun already")
+
+    def keep(self, number: int, answer: bytes) -> None:
+        """Before anything leaves."""
+        if not durable.claim(self._path(number, "answer"), answer):
+            raise ProtocolError(f"question {number} has an answer already")
+
+    def again(self, number: int, question: str) -> bytes | None:
+        """The answer that was given; None where the question is new."""
+        known = self.begun.get(number)
+        if known is None:
+            return None
+        if known.question != question:
+            raise ProtocolError(f"question {number} was another one")
+        if not self.answered(number):
+            raise ProtocolError(
+                f"this site stopped while it answered question {number}, and never answers it"
+            )
+        return self._path(number, "answer").read_bytes()
+
+    def answered(self, number: int) -> bool:
+        """Whether there is an answer."""
+        return self._path(number, "answer").exists()
+
+    def _path(self, number: int, step: str) -> Path:
+        return self._folder / f"{number:04d}.{step}"

@@ -1,0 +1,363 @@
+"""What a plan asks of sites' tables together: an inquiry, and the columns that it is about.
+
+The coordinator's side of sums: a conversation whose every answer is a secure sum.
+
+A site's part in sums: its rows, a ledger, a role in the secure sum.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpfda.curves.files import Table
+from dpfda.curves.files.cells import label
+from dpfda.curves.ranges import PublicColumns
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.estimators.file_block import Frame, frame
+from dpfda.noise import Source
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.price import Price
+from dpfda.protocol.account import Stage, StoredAccount
+from dpfda.protocol.consortium import decentralized
+from dpfda.protocol.conversation import Conversation, converse
+from dpfda.protocol.holder import Exchange
+from dpfda.protocol.query import Answer, Query, Records
+from dpfda.protocol.secure_sum import Aggregator, Member, RoundFailed, Terms
+from dpfda.protocol.secure_sum.aggregator import ATTEMPTS, one_round
+from dpfda.protocol.secure_sum.crypto import signed
+from dpfda.protocol.secure_sum.messages import KeyOffer, MaskedVector, RoundId, offer_content
+from dpfda.protocol.site import Site, addable
+from dpfda.report.documents import Documented
+from dpfda.sites.coordinator import Coordinator
+from dpfda.sites.identity import Card
+from dpfda.sites.inquiry import Inquiry
+from dpfda.sites.messages import Ask, Told
+from dpfda.sites.plan import Plan
+from dpfda.sites.shared import Allow, Part, SharedInquiry
+from dpfda.sites.sum_questions import answer_of, length, next_question, same_question
+
+if TYPE_CHECKING:
+    from dpfda.sites.site_folder import SiteFolder
+
+
+class Sums:
+    """Asks sites a query together, and opens the sum of what they hand out under masks.
+
+    A sum that was opened and lost with its process cannot be had again; the study then says so.
+
+    Args:
+        coordinator: carries messages, and keeps what was opened.
+    """
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator, self._plan = coordinator, coordinator.plan
+        self.transcript: list[Exchange] = []
+        self._told: list[Told] = []
+
+    def ask(self, query: Query, number: int) -> Answer:
+        """The sum of the sites' answers to a question."""
+        folder = self._coordinator.folder
+        told = folder.told(number, Told)
+        if told is None:
+            told = self._opened(query, number)
+            folder.keep(number, told)
+        elif told.question != query.digest:
+            raise ProtocolError(f"the answer that is kept for question {number} is to another one")
+        self._told.append(told)
+        answer = answer_of(self._plan, query, told)
+        self.transcript.append(Exchange(query, answer))
+        self._coordinator.say_answered(number, query.name, told.survivors)
+        return answer
+
+    def _opened(self, query: Query, number: int) -> Told:
+        size, terms, lead = length(query), self._plan.terms, self._coordinator
+        for left in reversed(range(ATTEMPTS)):
+            attempt = lead.folder.next_attempt(number)
+            round_id = RoundId(stage=number, attempt=attempt, question=query.digest)
+            aggregator = Aggregator(terms, lead.identity, round_id, size=size)
+            lead.trouble = {}
+            try:
+                found = one_round(aggregator, terms.names, self._round(query, round_id, size))
+            except RoundFailed as failure:
+                if not failure.repeatable or not left:
+                    raise lead.failed(number, failure) from failure
+                lead.say(f"question {number}: attempt {attempt}: {failure}: {lead.reasons}")
+            except ProtocolError as failure:
+                raise lead.failed(number, failure) from failure
+            else:
+                if lead.trouble:
+                    lead.say(f"question {number}: {lead.reasons}")
+                total = tuple(map(int, found.total))
+                return Told(question=query.digest, total=total, survivors=found.survivors)
+        raise AssertionError  # the loop returns or raises
+
+    def _round(self, query: Query, round_id: RoundId, size: int) -> Any:
+        """Carries the steps of one attempt."""
+        asked = Ask(round=round_id, query=query.to_dict(), told=tuple(self._told))
+
+        def carry(step: str, messages: Mapping[str, Any]) -> dict[str, Any]:
+            given = dict.fromkeys(messages, asked) if step == "advertise" else messages
+            return self._coordinator.carry(
+                step, given, lambda name, reply: self._wrong(name, reply, round_id, size)
+            )
+
+        return carry
+
+    def _wrong(self, name: str, reply: Any, round_id: RoundId, size: int) -> str:
+        """What a site did that no site may do; such a one is left out, and named."""
+        if reply.site != name or reply.round != round_id:
+            return "replied in another site's name, or to another round"
+        if isinstance(reply, KeyOffer):
+            content = offer_content(self._plan.terms, reply)
+            if not signed(self._plan.card(name).public, reply.signature, content):
+                return "signed with another key than the plan's"
+        if isinstance(reply, MaskedVector) and len(reply.residues) != 8 * size:
+            return f"sent {len(reply.residues) // 8} numbers where {size} were asked for"
+        return ""
+
+
+_WORDS = {
+    "advertise": "fresh keys",
+    "share": "sealed shares of this round's keys",
+    "confirm": "signature on the set of sites",
+    "unmask": "shares that open the sum",
+}
+
+
+class SumsPart(Part):
+    """Answers what the plan's conversation asks after the answers that were told, and masks it.
+
+    Privacy:
+        That of `Site`: masked sums of the plan's questions, each with one noise.
+
+    Args:
+        plan: what the site signed.
+        conversation: the plan's: all questions that may be asked.
+        site: its records, ledger and secure-sum account.
+    """
+
+    steps = ("advertise", "share", "mask", "confirm", "unmask")
+
+    def __init__(self, plan: Plan, conversation: Conversation[Any], site: Site) -> None:
+        if site.member.terms.digest != plan.terms.digest:
+            raise ProtocolError("the site was made for another plan")
+        self.plan, self.conversation, self.site = plan, conversation, site
+        self.name, self.rows = site.member.name, site.n
+
+    def answer(self, step: str, message: Any, allow: Allow) -> Any:
+        """Keys for a question that is the plan's, or one of the later steps of its round."""
+        if step == "advertise":
+            return self._question(message, allow)
+        return getattr(self.site.member, step)(message)
+
+    def described(self, step: str, reply: Any) -> str:
+        """What leaves."""
+        if step == "mask":
+            return f"{len(reply.residues) // 8} numbers under masks"
+        return _WORDS[step]
+
+    def _question(self, ask: Ask, allow: Allow) -> KeyOffer:
+        query, number = Query.from_dict(ask.query), ask.round.stage
+        if query.digest != ask.round.question:
+            raise ProtocolError("the question is not the one that its round names")
+        assert isinstance(query, Query)
+        account = self.site.member.account
+        if number >= len(account.stages):
+            self._expect(query, number, ask.told)
+            allow(_shown(query, number))
+            for missed in range(len(account.stages), number):
+                account.begin(missed, ask.told[missed].question)  # never answered, never paid
+        self.site.answer(query, number=number)
+        return self.site.member.advertise(ask.round)
+
+    def _expect(self, query: Query, number: int, told: Sequence[Told]) -> None:
+        """Refuse whatever the agreed conversation would not ask here."""
+        stages = self.site.member.account.stages
+        for place, stage in stages.items():
+            if place < len(told) and told[place].question != stage.question:
+                raise ProtocolError(f"question {place} was another one")
+        expected = next_question(self.plan, self.conversation, number, told)
+        if expected is None or not same_question(expected, query):
+            raise ProtocolError(f"the plan does not ask this as question {number}")
+
+
+def _shown(query: Query, number: int) -> str:
+    """A question, as a person at the site reads it."""
+    written = json.dumps(query.to_dict(), ensure_ascii=False)
+    what = f"{query.name} about a {query.unit}, {length(query)} sums, {query.event}"
+    return f"question {number}: {what}: {written}"
+
+
+_LEFT = ("model_", "release_", "moments_")  # what a fit leaves to be published
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableInquiry(SharedInquiry, name="table"):
+    """An `Inquiry` and the columns of y: all that a site needs to read its table.
+
+    Attributes:
+        inquiry: estimator, parameters, columns of X.
+        targets: columns of y: none, one, or the points of curves.
+
+    Examples:
+        >>> ranges = {"age": [18, 99]}
+        >>> inquiry = Inquiry(
+        ...     estimator="PrivateLinearRegression", rows=500, columns=("age",),
+        ...     parameters={"epsilon": 1.0, "delta": 1e-6, "feature_ranges": ranges,
+        ...                 "target_range": [0, 100]},
+        ... )
+        >>> TableInquiry(inquiry=inquiry, targets=("dose",)).columns
+        {'age': [18.0, 99.0], 'dose': [0, 100]}
+    """
+
+    masked: ClassVar[bool] = True
+
+    inquiry: Inquiry
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._revive("inquiry", Inquiry.from_dict)
+        object.__setattr__(self, "targets", tuple(self.targets))
+        targets = self.targets
+        if set(targets) & set(self.inquiry.columns) or len(set(targets)) < len(targets):
+            raise InvalidParameter("target", "a column that is not among the others", targets)
+        _ = self.columns  # a site reads nothing that has no public range
+        if not addable(first := next(self.conversation.questions())):
+            rule = "one whose questions are sums with Gaussian noise (delta above 0)"
+            raise InvalidParameter("estimator", rule, f"{self.inquiry.estimator}, {first.name}")
+
+    @property
+    def title(self) -> str:
+        """The estimator."""
+        return self.inquiry.estimator
+
+    @property
+    def unit(self) -> str:
+        """Whose data one row is."""
+        return self.conversation.unit
+
+    @property
+    def most(self) -> Price:
+        """What all questions together may cost."""
+        return self.conversation.most
+
+    @property
+    def price(self) -> str:
+        """The same in words."""
+        asked = self.conversation
+        return f"ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}"
+
+    def check(self, cards: Sequence[Card]) -> None:
+        """Refuse sites whose cards count other rows."""
+        rows = sum(card.rows for card in cards)
+        if self.inquiry.rows != rows:
+            raise InvalidParameter("rows", f"{rows}, as the cards say", self.inquiry.rows)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """What the conversation promises, kept among sites."""
+        return decentralized(self.conversation.guarantee, terms)
+
+    def part(self, plan: Plan, folder: SiteFolder, source: Source) -> SumsPart:
+        """A site with the rows of its table."""
+        agreed = self.conversation.agreed(source, folder.ledger)
+        agreed["label"] = f"{plan.body.study} {plan.digest[:12]}"
+        account = StoredAccount(folder.account(plan), study=plan.digest)
+        member = Member(folder.config.name, folder.identity, plan.terms, account)
+        site = Site(self.records(folder.table()), member=member, **agreed)
+        return SumsPart(plan, self.conversation, site)
+
+    def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
+        """The conversation, and what its result publishes."""
+        sums = Sums(coordinator)
+        result = converse(self.conversation, sums.ask)
+        promise = coordinator.plan.guarantee
+        return {"result": self.document(result, sums.transcript, promise)}
+
+    def progress(self, account: Path, study: str) -> list[str]:
+        """How far each question came at a site."""
+        stages = StoredAccount(account, study=study).stages
+        return [_how(stages[number]) for number in sorted(stages)]
+
+    @property
+    def conversation(self) -> Conversation[Any]:
+        """All questions that may be asked."""
+        return self.inquiry.conversation
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns it reads, each with the range or the categories that it takes for public."""
+        given, names = self.inquiry.parameters, list(self.inquiry.columns)
+        found: dict[str, list[Any]] = {}
+        if self._features is not None:
+            for name, column in zip(names, self._features.columns, strict=True):
+                found[name] = list(column.categories) or [column.low, column.high]
+        curves = list(self.targets) if found else names
+        if given.get("value_range") is not None:
+            found |= {name: list(given["value_range"]) for name in curves}
+        for kind in ("target_range", "classes", "groups"):
+            if given.get(kind) is not None and len(self.targets) == 1:
+                found[self.targets[0]] = list(given[kind])
+        for name in (*names, *self.targets):
+            if name not in found:
+                raise ProtocolError(f"the plan says no public range of the column {name!r}")
+        return found
+
+    @property
+    def _features(self) -> PublicColumns | None:
+        """Public columns of X, where it is a table."""
+        ranges, names = self.inquiry.parameters.get("feature_ranges"), self.inquiry.columns
+        if ranges is None:
+            return None
+        if isinstance(ranges, Mapping):
+            if set(ranges) != set(names):
+                raise ProtocolError("the plan's columns are not those that it gives ranges for")
+            ranges = {name: ranges[name] for name in names}
+        return PublicColumns.of(ranges, width=len(names))
+
+    def records(self, table: Table) -> Records:
+        """A site's private rows, as the questions need them."""
+        for name in (*self.inquiry.columns, *self.targets):
+            if name not in table.names:
+                raise InvalidData("data", f"a table with the column {name!r}")
+        if isinstance(self.inquiry.parameters.get("feature_ranges"), Mapping):
+            assert self._features is not None
+            X = frame(table, self._features, gaps=True)
+        else:
+            columns = list(self.inquiry.columns)
+            X = Frame(zip(columns, table.numbers(columns).T, strict=True))
+        return self.inquiry.records(X, self._target(table))
+
+    def _target(self, table: Table) -> Any:
+        """Labels as the plan writes them, or numbers."""
+        if not self.targets:
+            return None
+        for kind in ("classes", "groups"):
+            if self.inquiry.parameters.get(kind) is not None:
+                known = {label(str(one)): one for one in self.inquiry.parameters[kind]}
+                return np.array([known.get(word, word) for word in table.text(self.targets[0])])
+        numbers = table.numbers(list(self.targets))
+        return numbers[:, 0] if len(self.targets) == 1 else numbers
+
+    def document(
+        self, result: Any, transcript: Sequence[Exchange], guarantee: Guarantee
+    ) -> Documented:
+        """What is published in the end."""
+        fitted = self.inquiry.conclude(result, transcript=transcript, guarantee=guarantee)
+        for name in _LEFT:
+            if isinstance(left := getattr(fitted, name, None), Documented):
+                return left
+        raise ProtocolError(f"{self.inquiry.estimator} leaves nothing to be published")
+
+
+def _how(stage: Stage) -> str:
+    if stage.opened:
+        return "in an opened sum"
+    if stage.noisy is not None:
+        return "answered under masks, not opened"
+    return "missed, or stopped while it was answered: never answered"

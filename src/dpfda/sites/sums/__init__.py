@@ -1,1 +1,0 @@
-"""Questions that are sums over all sites' rows, under masks."""
