@@ -73,7 +73,7 @@ def test_no_label_of_a_person_stops_a_study(classifier: Any, rare: object) -> No
 def test_no_label_changes_how_another_one_is_read(classifier: Any, monkeypatch: Any) -> None:
     """A word among numbers would make an array of words, in which no number is known."""
     seen = []
-    home = "mrma.multi_server" if isinstance(classifier, MultiServerMRMA) else "simulate"
+    home = "estimators.multi_server_mrma" if isinstance(classifier, MultiServerMRMA) else "simulate"
 
     def watched(*args: Any, **more: Any) -> Any:
         found = encode_people(*args, **more)
