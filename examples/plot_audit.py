@@ -1,9 +1,9 @@
 """
 # Auditing broken mechanisms
 
-Each of these claims an ε, and each is broken in a way that was printed or shipped somewhere. An
-audit draws reports, looks for an event that tells two people apart, and turns its frequencies
-into a lower bound on the true ε.
+Each of these mechanisms claims an ε and is broken in a way that was printed or shipped somewhere.
+An audit draws reports, searches for an event that distinguishes two people, and computes a lower
+bound on the true ε from its frequencies.
 """
 
 import matplotlib.pyplot as plt

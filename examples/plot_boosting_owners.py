@@ -1,8 +1,8 @@
 """
 # Owners with a few rows each
 
-Three thousand owners have four rows each. In every round a fresh group sends one short message;
-nobody is asked twice.
+Three thousand owners have four rows each. In every round a new group of owners sends one short
+message. No owner is asked twice.
 """
 
 import matplotlib.pyplot as plt

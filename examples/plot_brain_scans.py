@@ -1,8 +1,8 @@
 """
 # Brain scans: ε or (ε, δ)?
 
-Fractional anisotropy along a tract lies in [0, 1] by definition, so that no range need be
-guessed. The same mean under pure ε and under (ε, δ), twenty times each.
+Fractional anisotropy along a tract lies in [0, 1] by definition, so the public range is known.
+The example releases the same mean under pure ε and under (ε, δ), twenty times each.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
 # A budget over a year
 
-Small releases every week: by plain sums their ε add up; with a little δ, Gaussian noise adds up
-by its squares, and the same year costs far less.
+A curator makes a small release every week. Without δ the values of ε add up. With a small δ, the
+squares of Gaussian noise add up, and the same year costs far less.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
 # A density of ages
 
-How often do people die at which age? A curator releases a density; at a smaller ε it is coarser,
-since cells too small to be seen through the noise are joined with their neighbors.
+A curator releases the density of the age at death. At a smaller ε the density is coarser, because
+cells that are too small compared with the noise are joined with their neighbors.
 """
 
 import matplotlib.pyplot as plt

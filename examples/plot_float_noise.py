@@ -1,8 +1,8 @@
 """
 # Attacking float noise
 
-Laplace noise computed in floating point leaves the low-order bits of the sum different for
-different secrets. Exact noise on a lattice does not: there is nothing below the last step.
+With Laplace noise in floating point, the low-order bits of the sum depend on the secret. Exact
+noise on a lattice has no digits below the last step, so this attack fails.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
 # Components of days
 
-Components are released; scores of new curves are not private by themselves. Here they are drawn
-for curves that are made up.
+Components are released; scores of new curves are not private by themselves. This example shows
+scores of simulated curves.
 """
 
 import matplotlib.pyplot as plt

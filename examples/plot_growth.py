@@ -1,8 +1,8 @@
 """
 # Growth: a band for all children
 
-A noise band says where the mean of *these* children lies. A band for the population also counts
-that other children might have been measured. Both come from one release.
+A noise band covers the mean of *these* children. A band for the population also includes the
+sampling error. Both are computed from one release.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
 # Heart rate by phone
 
-Three thousand phones hold a heart-rate curve each and know whether their owner slept badly. Each
-answers a few yes/no questions through noise, once. What a study of that size is worth at several
-ε, beside guessing and beside a study without privacy:
+Each of three thousand phones holds a heart-rate curve and a label: whether the owner slept badly.
+Each phone answers a few yes/no questions once, with randomized answers. The picture shows the
+error of such a study at several ε, next to guessing and to a study without privacy.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ people, labels = nights(3000)
 others, truth = nights(3000)
 
 # %%
-# The range of a heart rate at night and the two answers are public; whose night was bad is not.
+# The range of a heart rate at night and the two labels are public; the label of a person is not.
 epsilons = [0.25, 0.5, 1, 2, 4]
 rows = []
 for epsilon in epsilons:
@@ -38,7 +38,7 @@ for epsilon in epsilons:
 print(study.guarantee_)
 
 # %%
-# Every result carries its two companions.
+# The majority class and the non-private error are shown next to every result.
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 for label, color in (("good", "tab:blue"), ("bad", "tab:red")):
     axes[0].plot(hours, others[truth == label][:15].T, color=color, lw=0.6, alpha=0.6)

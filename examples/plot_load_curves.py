@@ -2,7 +2,8 @@
 # Load curves: when do homes differ?
 
 A grid operator holds the load of 5000 homes over a day. It publishes the difference of two groups
-with a band that holds over the whole day at once. Who has a heat pump is private, too.
+with a simultaneous band for the whole day. The group of a home (with or without a heat pump) is
+private, too.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ load[pump] += 0.25 * np.exp(-((hour - 4) ** 2) / 12)
 group = np.where(pump, "pump", "none")
 
 # %%
-# Homes never draw more than 4 kW in this made-up town: that is the public range.
+# The public range: homes in this artificial town never draw more than 4 kW.
 comparison = PrivateGroupComparison(
     epsilon=1.0, value_range=(0, 4), groups=("none", "pump"), random_state=0
 ).fit(load, group, grid_points=hour)

@@ -1,8 +1,8 @@
 """
 # Phonemes: five classes
 
-Means, sizes and covariances of five groups are released together, for the price of one mean. A
-discriminant rule follows from them.
+Means, sizes and covariances of five groups are released together, at the cost of one mean. A
+discriminant rule is computed from them.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
-# Planning: is it worth asking?
+# Planning: is a study worthwhile?
 
-Before anybody is asked, the study runs on made-up people. Error against ε, with the range in
-which nine of ten studies lie.
+The study is simulated with artificial people before anybody is asked. The picture shows the error
+as a function of ε, with the range of nine out of ten studies.
 """
 
 import matplotlib.pyplot as plt

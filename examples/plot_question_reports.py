@@ -1,9 +1,9 @@
 """
-# What a reply tells
+# What a reply discloses
 
-A person's true pattern of answers to two yes/no questions is sent with some probability, and
-every other pattern with the same smaller one. Whoever sees the reply can hardly tell which was
-true: the odds of any two patterns never differ by more than e^ε.
+The true answers to two yes/no questions are sent with some probability, and every other pair of
+answers with the same smaller probability. The reply therefore discloses little about the true
+answers: the likelihoods of any two pairs differ by at most a factor e^ε.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
 # Reproducing a figure
 
-`dpfda reproduce --list` names every table and figure of the five papers that is here. Each entry
-is a module that returns rows, notes and a function that draws. This one evaluates formulas alone:
-how much noise 002 puts on the coefficients of a regression, as published and in the sound form.
+`dpfda reproduce --list` lists every reproduced table and figure of the five papers. Each entry is
+a module that returns rows, notes and a function that draws. This entry evaluates formulas: the
+noise of 002 on the coefficients of a regression, as published and in the sound form.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,8 @@
 """
 # A slope with its band
 
-A curator regresses a number on curves. The slope function comes with a band in the units of t.
+A curator fits a regression of a number on curves. The slope function has a band, in the units of
+t.
 """
 
 import matplotlib.pyplot as plt

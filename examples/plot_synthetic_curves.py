@@ -1,8 +1,8 @@
 """
 # Synthetic curves
 
-From one release of means and covariances as many curves as wanted are drawn. They tell no more
-than the release did.
+Any number of curves can be drawn from one release of means and covariances. They disclose no more
+than the release.
 """
 
 import matplotlib.pyplot as plt
