@@ -60,6 +60,7 @@ class Findings:
         covariances: of the model's coefficients, one matrix a score; none where none is known.
         evidence: how likely it is that any feature goes with the label, if it was as likely as not
             before; None where replies do not say.
+        better: how likely the model is better than guessing, if any feature does.
         constant: whether the model gives everybody the same label.
         seen: of a number, whether replies say more about the slopes than they leave open.
         liars: the smallest share of participants who, lying in agreement, could have produced this
@@ -81,6 +82,7 @@ class Findings:
     guessing: Estimate | None = None
     covariances: Sequence[FloatArray] = ()
     evidence: float | None = None
+    better: float = 1.0
     constant: bool = False
     seen: bool | None = None
     liars: float | None = None
@@ -93,6 +95,7 @@ class Findings:
         found = judged(
             self.evidence,
             n_classes=len(self.classes),
+            better=self.better,
             constant=self.constant,
             error=self.error,
             guessing=self.guessing,

@@ -34,6 +34,7 @@ def judged(
     evidence: float | None,
     *,
     n_classes: int,
+    better: float = 1.0,
     constant: bool = False,
     error: Estimate | None = None,
     guessing: Estimate | None = None,
@@ -44,6 +45,7 @@ def judged(
         evidence: how likely it is that any feature goes with the label, by the replies that the
             model was learnt from, if it was as likely as not before; None where they do not say.
         n_classes: how many labels there are.
+        better: how likely the model is better than guessing, if any feature does.
         constant: whether the model gives everybody the same label.
         error: of the finished model, by evaluation participants.
         guessing: the error of always naming the most frequent label.
@@ -71,10 +73,13 @@ def judged(
             return _no_better(f"This model is worse than {beside}: do not use it.")
         odds += _by_evaluation(error, guessing)
         excluded = _gain(error, guessing).interval()[1] < _WORTH * guessing.value
-    likely = float(expit(odds))
-    better = "that any feature goes with the label" if error is None else "that it is better"
-    reason = f"starting from 50:50, the replies make it {100 * likely:.0f} % likely {better}"
-    if likely < _NOTHING and excluded:
+    likely = signal = float(expit(odds))
+    if error is None:
+        likely *= better
+    reason = (
+        f"starting from 50:50, the replies make it {100 * likely:.0f} % likely that it is better"
+    )
+    if signal < _NOTHING and excluded:
         return _no_better(f"This model is no better than {beside}: {reason}.", *said)
     if likely < _DOUBTFUL:
         reason = reason.replace("the replies make", "they make")
@@ -84,6 +89,7 @@ def judged(
         reason = "one label is so frequent that the features seen do not outweigh it"
         return _no_better(f"This model is no better than {beside}: {reason}.", *said)
     if error is None:
+        reason = reason.replace("it is better", f"this model is better than {beside}")
         return Verdict(sentences=(f"{reason[:1].upper()}{reason[1:]}.", *said))
     sure = "" if likely > _SURE else "probably "
     return Verdict(sentences=(f"This model is {sure}better than {beside}.",))

@@ -56,6 +56,8 @@ BALANCED, NEARLY, UNEVEN = 0.5, 0.15, 1.4
 1.4: from one in five to four in five, seldom one in twenty)."""
 EVEN = 0.2
 """Of what is asked: about everything alike, so that a wrong belief is noticed."""
+BETTER = 0.005
+"""Half a point fewer errors: what counts as better than guessing."""
 FIRST_LOG_ODDS = np.array([-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0])
 """Values of logit π that a study begins with."""
 _HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)

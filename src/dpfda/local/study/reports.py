@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 
 from dpfda._validate import FloatArray
-from dpfda.local.study.beliefs import BALANCED, EVEN, NEARLY, UNEVEN
+from dpfda.local.study.beliefs import BALANCED, BETTER, EVEN, NEARLY, UNEVEN
 from dpfda.local.study.moments import FeatureMap, entry_noise, public_rows
 from dpfda.local.study.slopes import Event, Family, Slopes, priors
 
@@ -28,6 +28,7 @@ _MOST_EXPLAINED = 0.9  # of a number's variance, or of that of a direction, by c
 _FEWEST = 0.1  # least share of a class, in units of 1/K
 _NO_CUT = 1e9
 _PUBLIC_ANSWERS = 1e6  # a public share is believed as if so many had told their label
+_WORLDS = 256  # draws of θ in which a rule is judged
 _LEAST, _SAME = 1e-9, 1e-6
 
 
@@ -107,6 +108,10 @@ class Kind(ABC):
     @abstractmethod
     def scores(self, known: Slopes) -> Scores:
         """What follows."""
+
+    def better(self, known: Slopes) -> float:
+        """How likely the result is better than guessing, if there are slopes."""
+        return 1.0
 
 
 def poured(variances: FloatArray, answers: float) -> FloatArray:
@@ -226,6 +231,17 @@ class TwoClasses(Kind):
             noise=np.array([self.noise(len(asked.turn)) / people]),
             gain=along * (one + zero)[:, None],
         )
+
+    def better(self, known: Slopes) -> float:
+        """How likely the classifier is better than the larger class, if there are slopes."""
+        (theta,), (covariance,) = known.theta, known.covariance
+        rows = public_rows(len(theta) - 1)
+        normals = np.random.default_rng(0).normal(size=(_WORLDS, len(theta)))
+        values, axes = np.linalg.eigh(covariance)
+        worlds = theta + (normals * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+        chances, ones = expit(rows @ worlds.T), (rows @ theta >= 0)[:, None]
+        error, share = np.where(ones, 1 - chances, chances).mean(axis=0), chances.mean(axis=0)
+        return float(np.mean(error < np.minimum(share, 1 - share) - BETTER))
 
     def scores(self, known: Slopes) -> Scores:
         """θ."""

@@ -8,13 +8,15 @@ allow for what is not known.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.local.study.answers import above, away
+from dpfda.local.study.beliefs import BETTER
 from dpfda.local.study.posterior import Cloud, Posterior
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings
@@ -27,6 +29,7 @@ _TITLE = "how far apart are the classes? (half, in standard deviations)"
 _NORMAL = 1.96  # half such an interval of a normal law, in deviations
 _HALF = 0.6745  # so many deviations from the middle is half of a normal law
 _DRAWN = 2048  # draws, of four people each
+_WORLDS, _NODES = 512, 16  # draws in which the rule is judged, and points of a normal law there
 _NEWTON = 8  # steps; the loss is nearly quadratic after the first
 _RIDGE = 1.0  # people's worth of doubt in each coefficient
 _TINY = 1e-300  # instead of no weight at all
@@ -55,7 +58,10 @@ def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
         variances=np.zeros((1, len(rule))),  # probabilities allow for them already
         **plan.stamp,
     )
-    return Result(model, _findings(posterior, plan, scales, heard=heard, rule=rule))
+    findings = _findings(posterior, plan, scales, heard=heard, rule=rule)
+    if heard:
+        findings = replace(findings, better=_beats_guessing(posterior, model))
+    return Result(model, findings)
 
 
 def _findings(
@@ -147,14 +153,8 @@ def _people(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
     Each draw stands for four: with both labels, as likely as they are, and with both signs of what
     is normal, so that drawing itself says nothing of the labels.
     """
-    cloud = posterior.cloud
-    chances, normals = _public(len(cloud.points))
-    share = posterior.shares[_chosen(posterior.share_weights, chances[:, 0])]
-    places = [
-        points[_chosen(weights, chances[:, 1 + feature])]
-        for feature, (points, weights) in enumerate(zip(*cloud, strict=True))
-    ]
-    middle, log_width, d, r = np.moveaxis(np.stack(places, axis=1), 2, 0)
+    share, middle, log_width, d, r = _worlds(posterior)
+    _, normals = _public(d.shape[1])
     drawn, labels, weights = [], [], []
     for label, chance in ((1.0, share), (-1.0, 1 - share)):
         for sign in (1.0, -1.0):
@@ -163,6 +163,45 @@ def _people(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
             labels.append(np.full(_DRAWN, label))
             weights.append(chance / 2)
     return np.concatenate(drawn), np.concatenate(labels), np.concatenate(weights)
+
+
+def _worlds(posterior: Posterior) -> tuple[FloatArray, ...]:
+    """Draws of π, and of (m, log s, d, r) of every feature."""
+    cloud = posterior.cloud
+    chances, _ = _public(len(cloud.points))
+    share = posterior.shares[_chosen(posterior.share_weights, chances[:, 0])]
+    places = [
+        points[_chosen(weights, chances[:, 1 + feature])]
+        for feature, (points, weights) in enumerate(zip(*cloud, strict=True))
+    ]
+    return share, *np.moveaxis(np.stack(places, axis=1), 2, 0)
+
+
+def _beats_guessing(posterior: Posterior, model: CurveModel) -> float:
+    """How likely the classifier is better than the larger class, if any feature says something.
+
+    In every draw of what is believed, scores are normal to all purposes: sums over features.
+    """
+    share, middle, log_width, d, r = (values[:_WORLDS] for values in _worlds(posterior))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    weights, features = weights[:, None, None] / weights.sum(), d.shape[1]
+    wrong = []
+    for label in (1.0, -1.0):
+        away = label * d + np.exp(label * r) * nodes[:, None, None]
+        rows = (middle + np.exp(log_width) * away).reshape(-1, features)
+        if len(model.folds):
+            rows = folded(rows, model.folds)
+        inside = np.clip((rows - model.centers[0]) / model.scales[0], -1, 1)
+        terms = (inside * model.coefficients[0]).reshape(len(rows), -1, features).sum(axis=1)
+        terms = terms.reshape(_NODES, -1, features)
+        means = (weights * terms).sum(axis=0)
+        spread = (weights * (terms - means) ** 2).sum(axis=(0, 2))
+        score = model.intercept[0] + means.sum(axis=1)
+        wrong.append(ndtr(-label * score / np.sqrt(spread + _TINY)))
+    error = share * wrong[0] + (1 - share) * wrong[1]
+    some = (np.abs(d) + np.abs(r)).sum(axis=1) > 0
+    better = error < np.minimum(share, 1 - share) - BETTER
+    return float(better[some].mean()) if some.any() else 0.0
 
 
 def _chosen(weights: FloatArray, chances: FloatArray) -> IntArray:

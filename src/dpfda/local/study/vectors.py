@@ -331,6 +331,7 @@ class Known:
             covariances=list(covariances),
             guessing=guessing,
             evidence=slopes.evidence if self.heard else None,
+            better=self.kind.better(slopes),
             constant=bool(self.heard) and _one_label(scores.intercept, scores.slopes),
         )
         return Result(model, findings)
