@@ -146,3 +146,14 @@ def test_findings_say_the_verdict_where_it_is_that_nothing_was_found() -> None:
     assert found.said == ["A note."]
     assert found.verdict == Verdict(sentences=("This model is better than guessing.",))
     assert Findings(classes=(), phases=(), error=good).verdict == Verdict(kind="unclear")
+
+
+def test_a_signal_is_not_enough_where_the_rule_may_be_no_better() -> None:
+    """Features go with the label, but it is not known which way, or the larger class outweighs."""
+    assert judged(0.99, n_classes=2).kind == "signal"
+    assert judged(0.99, n_classes=2, better=0.6).kind == "unclear"
+    assert judged(0.2, n_classes=2, better=0.6).kind == "guessing"
+    told = judged(0.99, n_classes=2, better=0.6).sentences[0]
+    assert "they make it 59 % likely that it is better" in told
+    good = Estimate(0.1, 0.02, 900)
+    assert judged(0.99, n_classes=2, better=0.1, error=good).kind == "signal"  # it was evaluated
