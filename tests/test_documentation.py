@@ -159,6 +159,21 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert [path for path in targets if not path.exists() and path != ARCHITECTURE] == []
 
 
+CODE = re.compile(r"`([\w/-]+\.(?:py|ts))`")
+
+
+@pytest.mark.parametrize(
+    "page", [*GUIDES, *ROOT.glob("*.md")], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_source_files_that_pages_name_exist(page: Path) -> None:
+    named = [
+        name for name in CODE.findall(page.read_text("utf-8")) if not re.search("NAME|NNN", name)
+    ]
+    homes = [ROOT, ROOT / "src", ROOT / "src" / "dpfda", ROOT / "bench"]
+    places = {name: [*(home / name for home in homes)] for name in named if "/" in name}
+    assert [name for name, found in places.items() if not any(f.is_file() for f in found)] == []
+
+
 def test_the_navigation_mirrors_the_folders() -> None:
     configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     parts = re.split(r"^  - (\w+):", configuration.partition("\nnav:")[2], flags=re.MULTILINE)[1:]
