@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from summed_cases import CASES, PRICE, N, cases
 
 import dpfda
-from dpfda.central.looks import BallMean
-from dpfda.central.moments.look import JointMoments
-from dpfda.central.regression.location_look import NewtonLook
-from dpfda.central.regression.methods.noisy_gradient import GradientLook
+from dpfda.central.moments.moment_query import JointMoments
+from dpfda.central.queries import BallMean
+from dpfda.central.regression.location_query import NewtonQuery
+from dpfda.central.regression.methods.noisy_gradient import GradientQuery
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.curves import CurveEncoder
 from dpfda.curves.matrices import row_product
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.query import AdditiveLook, Query
+from dpfda.protocol.query import AdditiveQuery, Query
 from dpfda.sites.rehearsal import rehearse
 
 FEW = 300  # of the rows of every case
@@ -68,7 +68,7 @@ def test_other_means(mechanism: str) -> None:
     assert np.array_equal(model.fit_stream(lambda: np.array_split(X, 7)).mean_, whole)
 
 
-ADDITIVE = [name for name, one in Query.members().items() if issubclass(one, AdditiveLook)]
+ADDITIVE = [name for name, one in Query.members().items() if issubclass(one, AdditiveQuery)]
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
@@ -94,8 +94,8 @@ BALL: Any = {"cost": Cost(epsilon=1.0, delta=1e-5), "n": 20_000, "center": np.fu
     [
         BallMean(**BALL),
         JointMoments(**BALL, groups=1, second=5, separate=False, emphasis="means"),
-        NewtonLook(cost=BALL["cost"], bounds=WIDE, theta=STEEP, offset=0.1),
-        GradientLook(cost=BALL["cost"], theta=STEEP, problem=Problem(
+        NewtonQuery(cost=BALL["cost"], bounds=WIDE, theta=STEEP, offset=0.1),
+        GradientQuery(cost=BALL["cost"], theta=STEEP, problem=Problem(
             link="logistic", bounds=WIDE, fit_intercept=False)),
     ],
     ids=lambda look: look.name,

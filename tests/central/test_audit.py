@@ -12,8 +12,8 @@ from dpfda.central.adaptive import Adaptive
 from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.function_on_scalar import FunctionOnScalarRelease
 from dpfda.central.functions import as_grid, spline_basis
-from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.queries import BallMean
 from dpfda.checks.conversations import Rehearsal
 from dpfda.checks.twins import Twin
 from dpfda.curate import curate

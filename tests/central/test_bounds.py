@@ -24,8 +24,8 @@ from dpfda import (
 )
 from dpfda.central.conversation import reaches
 from dpfda.central.mean import FunctionMechanism
-from dpfda.central.regression.looks import OUTSIDE
 from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.queries import OUTSIDE
 from dpfda.cli._group import dpfda
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier

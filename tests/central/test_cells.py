@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpfda.central import cell_looks
-from dpfda.central.cell_looks import CellCounts, NearestMean, cell_sensitivity
-from dpfda.central.kernel_machine_look import KernelMachine
+from dpfda.central import cell_queries
+from dpfda.central.cell_queries import CellCounts, NearestMean, cell_sensitivity
+from dpfda.central.kernel_machine_query import KernelMachine
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 
@@ -67,7 +67,7 @@ def test_the_widest_pair_is_found_in_parts_too(
     gaps = [np.abs(one - two) / axes for one, two in combinations(features, 2)]
     expected = max(math.sqrt((gap**2).sum()) if gaussian else gap.sum() for gap in gaps)
     for work in (1 << 24, 51 * 4, 1):
-        monkeypatch.setattr(cell_looks, "_MOST_WORK", work)
+        monkeypatch.setattr(cell_queries, "_MOST_WORK", work)
         assert cell_sensitivity(features, axes, gaussian=gaussian) == pytest.approx(expected)
 
 

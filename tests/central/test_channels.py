@@ -9,9 +9,9 @@ import pytest
 from skfda import FDataGrid
 
 from dpfda import Ledger, PrivateCovariance, PrivateFunctionOnScalar, PrivateMean
-from dpfda.central.channels import ChannelLook, ChannelMeans
-from dpfda.central.looks import BallMean
+from dpfda.central.channels import ChannelMeans, ChannelQuery
 from dpfda.central.mean import FunctionMechanism
+from dpfda.central.queries import BallMean
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.cost import Cost
@@ -132,18 +132,18 @@ def test_what_one_channel_cannot_ask_costs_nothing() -> None:
 def test_looks_at_channels_are_checked() -> None:
     place: dict[str, Any] = {"center": np.zeros(2), "axes": np.ones(2), "radius": 1.0}
     look = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
-    first = ChannelLook(look=look, channel=0, channels=2)
+    first = ChannelQuery(look=look, channel=0, channels=2)
     assert Query.from_dict(first.to_dict()).digest == first.digest
     here = np.arange(8.0).reshape(4, 2) / 8
     sums = [first.sums((here, other)) for other in (here, -here)]
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], look.sums((here,)))
-    last = ChannelLook(look=look, channel=1, channels=2)
+    last = ChannelQuery(look=look, channel=1, channels=2)
     np.testing.assert_array_equal(last.sums((-here, here)), sums[0])
     with pytest.raises(InvalidParameter, match="channel must be below 2"):
-        ChannelLook(look=look, channel=2, channels=2)
+        ChannelQuery(look=look, channel=2, channels=2)
     with pytest.raises(InvalidParameter, match="unit"):
-        ChannelLook(look=look, channel=0, channels=2, unit="household")
+        ChannelQuery(look=look, channel=0, channels=2, unit="household")
     with pytest.raises(InvalidParameter, match="look must be one that adds up over single rows"):
         Query.from_dict(first.to_dict() | {"look": first.to_dict()})
     (asked,) = ChannelMeans.examples(n=20, epsilon=1.0, delta=0.0)

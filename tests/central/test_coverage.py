@@ -8,8 +8,8 @@ import pytest
 from dpfda.central import release
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.functions import as_grid
-from dpfda.central.looks import BallMean
 from dpfda.central.mean import MeanRelease
+from dpfda.central.queries import BallMean
 from dpfda.curate import curate
 from dpfda.noise import SimulationSource
 

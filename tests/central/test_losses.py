@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit
 
 from dpfda.central.functions import Matern
-from dpfda.central.kernel_machine_look import Space
+from dpfda.central.kernel_machine_query import Space
 from dpfda.central.losses import Loss
 
 VALUES: dict[str, Callable[[float, float], float]] = {

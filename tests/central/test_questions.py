@@ -14,9 +14,9 @@ from dpfda.central.effects import CovariateProducts, CrossProducts
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.kernel_density import Bernstein, BoxMean
 from dpfda.central.linear import PublishedShrunkMean, ShrunkMean
-from dpfda.central.looks import BallMean, CountedLook
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.moments.joint_looks import Schedule
+from dpfda.central.moments.joint_queries import Schedule
+from dpfda.central.queries import BallMean, CountedQuery
 from dpfda.central.radius import RadiusChoice, candidates, find_radius, left_outside
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
@@ -30,7 +30,7 @@ ROOT = 2**0.5
 GRID = as_grid(np.linspace(0, 1, 12))
 
 
-def pairs(kind: type[CountedLook], *, intercept: bool) -> CountedLook:
+def pairs(kind: type[CountedQuery], *, intercept: bool) -> CountedQuery:
     given: Any = {"covariates": 2, "coefficients": 3, "covariate_bound": 5.0, "bound": 3.0}
     return kind(cost=PURE, n=10, intercept=intercept, **given)
 
@@ -55,7 +55,7 @@ def shrunk(kind: type[ShrunkMean], cost: Cost) -> ShrunkMean:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_how_far_one_record_moves_a_look(look: CountedLook, expected: float) -> None:
+def test_how_far_one_record_moves_a_look(look: CountedQuery, expected: float) -> None:
     assert look.sensitivity == pytest.approx(expected, rel=1e-12)
 
 

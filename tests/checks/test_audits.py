@@ -14,7 +14,7 @@ from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.tally import spent
 from dpfda.protocol.conversation import Conversation
-from dpfda.protocol.query import Answer, Look, Query
+from dpfda.protocol.query import Answer, DatasetQuery, Query
 
 CASES = audit_cases()
 DRAWS = 2_000_000  # as many as the command takes at most
@@ -60,15 +60,15 @@ def test_a_conversation_with_a_little_less_noise_is_caught(
     case = next(case for case in CASES if case.kind == "conversation" and case.name == start)
     subject = case.make()
     assert isinstance(subject, TranscriptAttack)
-    honest = Look.randomize
+    honest = DatasetQuery.randomize
 
-    def nearer(look: Look, exact: FloatArray, n: int, source: Source) -> Answer:
+    def nearer(look: DatasetQuery, exact: FloatArray, n: int, source: Source) -> Answer:
         answer = honest(look, exact, n, source)
         if look.mechanism.depth_shape is None:
             return answer
         return replace(answer, values=exact + (answer.values - exact) / 1.2)
 
-    monkeypatch.setattr(Look, "randomize", nearer)
+    monkeypatch.setattr(DatasetQuery, "randomize", nearer)
     result = attacked(subject, start, draws=DRAWS, source=SimulationSource(1), goal=0.15)
     assert result.misfit is not None
     assert result.misfit < -4.42

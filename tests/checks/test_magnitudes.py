@@ -11,8 +11,8 @@ import pytest
 from site_studies import half
 
 from dpfda import PrivateDensity
-from dpfda.central.cell_looks import NearestMean, cell_sensitivity
-from dpfda.central.looks import BallMean
+from dpfda.central.cell_queries import NearestMean, cell_sensitivity
+from dpfda.central.queries import BallMean
 from dpfda.checks import load_all
 from dpfda.checks.magnitudes import real_fields
 from dpfda.errors import DpfdaError, InvalidParameter, ProtocolError
@@ -24,7 +24,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.price import compose
 from dpfda.protocol.holder import Curator, Stream
-from dpfda.protocol.query import AdditiveLook, Query
+from dpfda.protocol.query import AdditiveQuery, Query
 from dpfda.protocol.secure_sum import Identity, Member, Terms
 from dpfda.protocol.site import Site
 
@@ -126,13 +126,13 @@ ADDITIVE = [
     (query, f"{name} {number}")
     for name, member in Query.members().items()
     for number, query in enumerate(member.examples())
-    if isinstance(query, AdditiveLook)
+    if isinstance(query, AdditiveQuery)
 ]
 
 
 @pytest.mark.parametrize("query", [q for q, _ in ADDITIVE], ids=[name for _, name in ADDITIVE])
 def test_more_records_than_sums_have_room_for_are_refused_before_spending(
-    query: AdditiveLook,
+    query: AdditiveQuery,
 ) -> None:
     room = (1 << 63) // query.largest
     for n in (room, room + 1, 1 << 63):

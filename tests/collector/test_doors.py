@@ -15,7 +15,7 @@ import pytest
 from dpfda.client.http import Answer
 from dpfda.collector import api, conclude, limits, plans
 from dpfda.collector.conclude import begin
-from dpfda.collector.limits import WRONG_KEYS, Keyhole, RateLimit, origin
+from dpfda.collector.limits import WRONG_KEYS, AdminAuth, RateLimit, origin
 from dpfda.collector.pages import session
 from dpfda.collector.people import People, bearer
 from dpfda.collector.plans import NewExchange, Peer, exchange_plan
@@ -41,7 +41,7 @@ async def _at_once(_: float) -> None:
     """No pause."""
 
 
-async def _is_compared(keyhole: Keyhole, key: str) -> bool:
+async def _is_compared(keyhole: AdminAuth, key: str) -> bool:
     try:
         await keyhole.fits(key, "192.0.2.1")
     except Refused:
@@ -83,7 +83,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("client", [SimpleNamespace(host="192.0.2.1"), None])
     def test_only_the_key_is_the_key(self, client: Any) -> None:
-        state = SimpleNamespace(keyhole=Keyhole(SETTINGS))
+        state = SimpleNamespace(keyhole=AdminAuth(SETTINGS))
         request: Any = SimpleNamespace(app=SimpleNamespace(state=state), client=client)
         asyncio.run(api._admin(request, "Bearer " + "k" * 32))
         for wrong in ("Bearer " + "k" * 31, "Bearer kk", "Bearer " + "k" * 33, None):
@@ -133,7 +133,7 @@ class TestKeys:
             paused.append(seconds)
 
         limit = RateLimit(rate=0.1, burst=3, clock=lambda: now[0])
-        keyhole = Keyhole(SETTINGS, limit, sleep)
+        keyhole = AdminAuth(SETTINGS, limit, sleep)
         right, here = "k" * 32, "2001:db8::1"
 
         def fits(key: str, host: str = here) -> bool:
@@ -154,7 +154,7 @@ class TestKeys:
         assert refused.value.details == {"retry_after": 1}
 
     def test_ten_at_once_and_twenty_a_second(self) -> None:
-        keyhole = Keyhole(SETTINGS)
+        keyhole = AdminAuth(SETTINGS)
         assert WRONG_KEYS == 10
         assert not any(asyncio.run(keyhole.fits("\ud800", "a")) for _ in range(10))
         assert (keyhole._wrong._rate, keyhole._wrong._burst) == (20.0, 10)
@@ -163,7 +163,9 @@ class TestKeys:
     def test_who_shares_an_address_gets_in_however_long_others_guess(self) -> None:
         """After ten wrong keys the right one was refused as long as somebody sent wrong ones."""
         now, line = [0.0], 100
-        keyhole = Keyhole(SETTINGS, RateLimit(rate=20.0, burst=10, clock=lambda: now[0]), _at_once)
+        keyhole = AdminAuth(
+            SETTINGS, RateLimit(rate=20.0, burst=10, clock=lambda: now[0]), _at_once
+        )
         draw = random.Random(0)
 
         async def one_second() -> tuple[int, bool]:

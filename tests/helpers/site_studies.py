@@ -13,7 +13,7 @@ from dpfda.protocol.account import Account, StoredAccount
 from dpfda.protocol.consortium import Consortium
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.fields import part, whole
-from dpfda.protocol.query import AdditiveLook
+from dpfda.protocol.query import AdditiveQuery
 from dpfda.protocol.secure_sum import Identity, Member, Terms
 from dpfda.protocol.site import Site
 
@@ -23,7 +23,7 @@ MOST = limit(epsilon=EPSILON, delta=DELTA)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoxSum(AdditiveLook):
+class BoxSum(AdditiveQuery):
     """Sums of numbers in [-1, 1]: a small look of its own, no regression."""
 
     largest = 2**20

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.hostile.parties import HostileAsker, seeded
 
-from dpfda.central.looks import BallMean
+from dpfda.central.queries import BallMean
 from dpfda.curves import CurveEncoder
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
@@ -22,7 +22,7 @@ from dpfda.privacy.price import compose
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.holder import Curator, Holder, Stream
 from dpfda.protocol.person import Person
-from dpfda.protocol.query import AdditiveLook, Look, Query
+from dpfda.protocol.query import AdditiveQuery, DatasetQuery, Query
 
 DESIGNS: tuple[dict[str, Any], ...] = (
     {"name": "moments"},
@@ -68,11 +68,11 @@ def test_a_collector_learns_nothing_from_refusals(design: dict[str, Any]) -> Non
 LOOKS = [
     pytest.param(member.examples()[0], id=name)
     for name, member in Query.members().items()
-    if issubclass(member, Look)
+    if issubclass(member, DatasetQuery)
 ]
 
 
-def curator(query: Look, records: Any, ledger: Ledger) -> Holder:
+def curator(query: DatasetQuery, records: Any, ledger: Ledger) -> Holder:
     return Curator(
         records,
         most=compose([query.event]),
@@ -86,7 +86,7 @@ def curator(query: Look, records: Any, ledger: Ledger) -> Holder:
 @pytest.mark.parametrize("query", LOOKS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_an_analyst_learns_nothing_from_refusals(query: Look, data: Any) -> None:
+def test_an_analyst_learns_nothing_from_refusals(query: DatasetQuery, data: Any) -> None:
     analyst = HostileAsker(query)
     told, body = data.draw(st.sampled_from(list(analyst.messages())), label="message")
     rng = np.random.default_rng(0)
@@ -101,8 +101,8 @@ def test_an_analyst_learns_nothing_from_refusals(query: Look, data: Any) -> None
 
 
 @pytest.mark.parametrize("query", LOOKS)
-def test_a_stream_answers_only_what_was_summed(query: Look) -> None:
-    if not isinstance(query, AdditiveLook):
+def test_a_stream_answers_only_what_was_summed(query: DatasetQuery) -> None:
+    if not isinstance(query, AdditiveQuery):
         return
     holder = Stream(
         most=compose([query.event]),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from site_studies import MOST, WHOLE, BoxSum
 
-from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.location_query import LocationQuery
 from dpfda.central.regression.methods import Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.curate import gather
@@ -68,7 +68,7 @@ def test_what_is_no_sum_is_refused_before_it_is_paid_for() -> None:
 
 def test_more_rows_than_sums_have_room_for_are_refused_in_any_chunks() -> None:
     problem = Problem(link="linear", bounds=Bounds(center=np.zeros(2)))
-    look = LocationLook(cost=WHOLE, problem=problem)
+    look = LocationQuery(cost=WHOLE, problem=problem)
     for n in (2**27 - 1, 2**27):
         ledger = Ledger(1.0, limit_delta=1e-5)
         holder = Gatherer(lambda one: (n, np.zeros(one.size, dtype=np.int64)), n=n, ledger=ledger,  # noqa: B023
@@ -82,7 +82,7 @@ def test_more_rows_than_sums_have_room_for_are_refused_in_any_chunks() -> None:
 
 
 def test_fewer_rows_than_a_look_is_about_are_refused_before_it_is_paid_for() -> None:
-    from dpfda.central.looks import BallMean
+    from dpfda.central.queries import BallMean
 
     look = BallMean(cost=WHOLE, n=21, center=np.zeros(2), axes=np.ones(2), radius=1.0)
     ledger = Ledger(1.0, limit_delta=1e-5)

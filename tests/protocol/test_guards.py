@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpfda.central.functions import as_grid
-from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.queries import BallMean
 from dpfda.curves import CurveEncoder
 from dpfda.errors import (
     AlreadySpent,

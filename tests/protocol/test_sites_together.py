@@ -34,7 +34,7 @@ from dpfda.privacy.guarantee import SITES_DRAW_THEIR_NOISE
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.consortium import convene, decentralized
 from dpfda.protocol.holder import Curator
-from dpfda.protocol.query import AdditiveLook, WholeLook
+from dpfda.protocol.query import AdditiveQuery, WholeQuery
 from dpfda.protocol.secure_sum import RoundFailed, add_up
 from dpfda.protocol.site import site_sigma
 
@@ -101,7 +101,7 @@ def test_other_questions_are_refused_with_nothing_spent(tmp_path, query, words):
         site.answer(query, number=0)
     assert not ledger.entries
     assert not site.member.account.stages
-    assert not issubclass(WholeLook, AdditiveLook)
+    assert not issubclass(WholeQuery, AdditiveQuery)
 
 
 def test_a_site_shows_nothing(tmp_path):

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 from hospitals import Hospitals, inquiry, write_table
 
-from dpfda.central.looks import BallMean
+from dpfda.central.queries import BallMean
 from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import InvalidData, InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.secure_sum import Identity
 from dpfda.sites.identity import Card, new_node_key, node_public
-from dpfda.sites.messages import Told
+from dpfda.sites.messages import SiteAnswer
 from dpfda.sites.plan import Plan
 from dpfda.sites.site_folder import SiteConfig, SiteFolder
 from dpfda.sites.stored_files import Journal, kept_identity
@@ -177,10 +177,10 @@ def test_questions_that_are_no_gaussian_sums_have_no_length():
 
 
 def test_answers_are_kept_once(finished):
-    told = finished.folder.told(0, Told)
+    told = finished.folder.told(0, SiteAnswer)
     with pytest.raises(ProtocolError, match="question 0 has an answer already"):
         finished.folder.keep(0, told)
-    assert finished.folder.told(7, Told) is None
+    assert finished.folder.told(7, SiteAnswer) is None
 
 
 def test_a_kept_answer_is_to_its_question(tmp_path):
@@ -188,7 +188,7 @@ def test_a_kept_answer_is_to_its_question(tmp_path):
     hospitals.coordinator().run()
     path = hospitals.folder.path / "answers" / "0000.json"
     path.write_bytes(
-        path.read_bytes().replace(hospitals.folder.told(0, Told).question.encode(), b"0")
+        path.read_bytes().replace(hospitals.folder.told(0, SiteAnswer).question.encode(), b"0")
     )
     with pytest.raises(ProtocolError, match="kept for question 0 is to another one"):
         hospitals.coordinator().run()

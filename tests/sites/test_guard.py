@@ -22,7 +22,7 @@ from dpfda.protocol.secure_sum.messages import RoundId
 from dpfda.sites import app
 from dpfda.sites.coordinator import StudyFailed
 from dpfda.sites.identity import Card, node_public
-from dpfda.sites.messages import Ask, Envelope, Reply, Told, decode, encode
+from dpfda.sites.messages import Ask, Envelope, Reply, SiteAnswer, decode, encode
 from dpfda.sites.node import Node
 from dpfda.sites.plan import Plan
 from dpfda.sites.sum_questions import same_question
@@ -83,7 +83,7 @@ def test_rounding_of_another_machine_is_no_other_question(hospitals):
 
 def test_told_answers_must_be_those_of_the_questions_before(hospitals):
     hospitals.coordinator().run()
-    told, last = (hospitals.folder.told(number, Told) for number in (0, 1))
+    told, last = (hospitals.folder.told(number, SiteAnswer) for number in (0, 1))
     hospitals.restart("h0")
     second = first_question(hospitals)
     replace = msgspec.structs.replace
@@ -364,9 +364,9 @@ def test_secrets_are_their_owners_only(hospitals):
 
 
 def test_told_is_what_it_says():
-    assert decode(encode(Told("q", (1, -2), ("a",))), Told).total == (1, -2)
+    assert decode(encode(SiteAnswer("q", (1, -2), ("a",))), SiteAnswer).total == (1, -2)
     with pytest.raises(DpfdaError):
-        decode(encode(["q", [1.5], ["a"]]), Told)
+        decode(encode(["q", [1.5], ["a"]]), SiteAnswer)
 
 
 # -- the node ----------------------------------------------------------------------------------

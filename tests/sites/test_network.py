@@ -28,7 +28,7 @@ from dpfda.curves.files import Reading
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.report import documents
-from dpfda.sites.messages import Told
+from dpfda.sites.messages import SiteAnswer
 from dpfda.sites.site_folder import SiteFolder
 from dpfda.sites.study_folder import StudyFolder
 from dpfda.sites.sum_questions import answer_of, next_question
@@ -117,7 +117,7 @@ def check_sums(folder: StudyFolder, sites: dict[str, SiteFolder]) -> None:
         name: Reading().open(one.path / one.config.data).table() for name, one in sites.items()
     }
     records = {name: plan.inquiry.records(table) for name, table in tables.items()}
-    while (one := folder.told(len(told), Told)) is not None:
+    while (one := folder.told(len(told), SiteAnswer)) is not None:
         query = next_question(plan, plan.inquiry.conversation, len(told), told)
         answer = answer_of(plan, query, one)
         held = tuple(np.concatenate(part) for part in zip(*map(records.get, one.survivors)))  # type: ignore[arg-type]  # noqa: B905
@@ -159,18 +159,18 @@ def test_everything_dies_once(network, tmp_path):
 
     until(lambda: reached("h1", r"asked +question 0:"))
     network.kill("h1")  # before its shares, or about then
-    until(lambda: led(folder.told(0, Told) is not None))
+    until(lambda: led(folder.told(0, SiteAnswer) is not None))
     os.kill(int((folder.private / "superlink.pid").read_text()), signal.SIGKILL)
     serve("h1")
     until(lambda: reached("h3", r"asked +question 1:"))
     network.kill("lead")
-    kept, before = folder.told(0, Told), len(sites["h2"].journal.lines)
+    kept, before = folder.told(0, SiteAnswer), len(sites["h2"].journal.lines)
     network.start("lead", lead)
     until(lambda: reached("h2", "mask: ", before))
     network.kill("h2")  # after its masked numbers, or about then
     until(lambda: led(folder.result_path.exists()), seconds=150)
     assert documents.load(folder.result_path).rows > 0, network.said("lead")
-    assert folder.told(0, Told) == kept
+    assert folder.told(0, SiteAnswer) == kept
     check_sums(folder, sites)
     for site in sites.values():
         keys = [entry.key for entry in FileLedger(site.ledger_path).entries]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.location_query import LocationQuery
 from dpfda.central.regression.methods.gaussian_fm import GaussianFM
 from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
 from dpfda.curves.matrices import floored
@@ -207,7 +207,7 @@ def matrix_laplace(
     n, dimension = X.shape
     bounds = Bounds(center=np.zeros(dimension), target_center=0.5, target_radius=0.5)
     problem = Problem(link="linear", bounds=bounds)
-    look = LocationLook(problem=problem, cost=Cost(epsilon=epsilon).part(0.25))
+    look = LocationQuery(problem=problem, cost=Cost(epsilon=epsilon).part(0.25))
     found = look.read(look.answer((X, y), SimulationSource(seed))).bounds
     rows = clip_to_ball(X, center=found.center, radius=found.radius) / found.radius
     values = np.clip((y - found.target_center) / found.target_radius, -1, 1)

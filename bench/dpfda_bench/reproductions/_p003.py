@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import Box, NearestMean
+from dpfda.central.cell_queries import Box, NearestMean
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import Grid, as_grid, norms, trapezoid
 from dpfda.central.kernel_density import Bernstein, KernelDensity

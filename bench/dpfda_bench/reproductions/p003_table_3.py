@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import cell_sensitivity
+from dpfda.central.cell_queries import cell_sensitivity
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import SquaredExponential, eigenpairs, trapezoid
 from dpfda.central.histogram_density import HistogramDensity

@@ -12,9 +12,9 @@ from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
 from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basis
 from dpfda.central.left_out import Layout, clipped_away
-from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.plan import TILT, Plan
+from dpfda.central.queries import BallMean
 from dpfda.central.release import Release
 from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import posterior

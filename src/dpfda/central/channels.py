@@ -10,8 +10,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.conversation import CentralConversation
-from dpfda.central.looks import BallMean
 from dpfda.central.mean import MeanRelease
+from dpfda.central.queries import BallMean
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
@@ -19,7 +19,7 @@ from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import part, whole
-from dpfda.protocol.query import AdditiveLook, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Query, Records
 
 _MOST_CHANNELS = 1 << 10
 
@@ -27,7 +27,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelLook(AdditiveLook, name="channel"):
+class ChannelQuery(AdditiveQuery, name="channel"):
     """A look at one channel of records that have several, or numbers beside their curves.
 
     Privacy:
@@ -40,14 +40,14 @@ class ChannelLook(AdditiveLook, name="channel"):
         numbers: how many single numbers stand beside them, a regression's targets.
     """
 
-    look: AdditiveLook = part(lambda: Query)
+    look: AdditiveQuery = part(lambda: Query)
     channel: int = whole(least=0, most=_MOST_CHANNELS)
     channels: int = whole(least=1, most=_MOST_CHANNELS)
     numbers: int = whole(least=0, most=_MOST_CHANNELS, default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.look, AdditiveLook) or len(self.look.columns) != 1:
+        if not isinstance(self.look, AdditiveQuery) or len(self.look.columns) != 1:
             raise InvalidParameter("look", "one that adds up over single rows", self.look.name)
         if self.look.unit != self.unit:
             raise InvalidParameter("unit", f"the look's: {self.look.unit!r}", self.unit)
@@ -210,11 +210,11 @@ def about(questions: Questions[Found], look: Query, **where: int) -> Questions[F
     Args:
         questions: about rows that have no other part.
         look: the first of them.
-        where: channel, channels and numbers of `ChannelLook`.
+        where: channel, channels and numbers of `ChannelQuery`.
     """
     while True:
-        assert isinstance(look, AdditiveLook)
-        answer = yield ChannelLook(unit=look.unit, look=look, **where)
+        assert isinstance(look, AdditiveQuery)
+        answer = yield ChannelQuery(unit=look.unit, look=look, **where)
         try:
             look = questions.send(answer)
         except StopIteration as end:

@@ -10,9 +10,9 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import Box
+from dpfda.central.cell_queries import Box
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.looks import MOST_RECORDS, BallMean, CountedLook
+from dpfda.central.queries import MOST_RECORDS, BallMean, CountedQuery
 from dpfda.central.radius import Place
 from dpfda.central.release import Release
 from dpfda.curate import curate
@@ -108,7 +108,7 @@ class CentralConversation(Conversation[Kept]):
         """What the release itself shows to be wrong with the public bounds."""
         return ()
 
-    def one_look(self, look: CountedLook, basis: FunctionBasis, **told: Any) -> Questions[Release]:
+    def one_look(self, look: CountedQuery, basis: FunctionBasis, **told: Any) -> Questions[Release]:
         """Ask one question and release its answer as it is."""
         answer = yield look
         sensitivity = look.sensitivity

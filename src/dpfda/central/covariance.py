@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.functions import FunctionBasis, as_grid, norm_bound, spline_basis
-from dpfda.central.looks import BallMean, BallProducts
+from dpfda.central.queries import BallMean, BallProducts
 from dpfda.central.release import Release
 from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage

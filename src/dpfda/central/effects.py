@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import Body, MeanLook
+from dpfda.central.queries import Body, MeanQuery
 from dpfda.central.radius import RadiusCount
 from dpfda.central.records import clip_rows
 from dpfda.curves.matrices import Triangle, floored
@@ -175,7 +175,7 @@ def _mixed(parts: _Part, odds: FloatArray, matrix: FloatArray) -> _Part:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairLook(MeanLook):
+class PairQuery(MeanQuery):
     """Vectors x and coefficients of a curve, each clipped to a public ball.
 
     Attributes:
@@ -234,7 +234,7 @@ class PairLook(MeanLook):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CovariateProducts(PairLook, name="covariate_products"):
+class CovariateProducts(PairQuery, name="covariate_products"):
     """T1: mean of x xᵀ, the triangle j ≤ k as a vector.
 
     Privacy:
@@ -258,7 +258,7 @@ class CovariateProducts(PairLook, name="covariate_products"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossProducts(PairLook, name="cross_products"):
+class CrossProducts(PairQuery, name="cross_products"):
     """T2: mean of x Yᵀ, row by row.
 
     Privacy:

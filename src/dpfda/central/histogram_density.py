@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import Box, CellCounts
+from dpfda.central.cell_queries import Box, CellCounts
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.plan import FILLINGS, NEARLY

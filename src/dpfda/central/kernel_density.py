@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import Box, NearestMean
+from dpfda.central.cell_queries import Box, NearestMean
 from dpfda.central.conversation import far_apart
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import (
@@ -28,8 +28,8 @@ from dpfda.central.functions import (
     between,
     eigenpairs,
 )
-from dpfda.central.looks import Body, MeanLook
 from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.queries import Body, MeanQuery
 from dpfda.central.release import Release
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
@@ -38,7 +38,7 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoxMean(MeanLook, name="box_mean"):
+class BoxMean(MeanQuery, name="box_mean"):
     """Mean of J numbers, each clipped to [-τ, τ].
 
     Privacy:

@@ -20,8 +20,8 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.conversation import EDGE, far_apart, too_small
 from dpfda.central.functions import FunctionBasis, Grid, Kernel, Matern, eigenpairs
-from dpfda.central.looks import Body, MeanLook, mean_of
 from dpfda.central.mean import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
+from dpfda.central.queries import Body, MeanQuery, mean_of
 from dpfda.central.records import clip_rows
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
@@ -32,7 +32,7 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShrunkMean(MeanLook, name="shrunk_mean"):
+class ShrunkMean(MeanQuery, name="shrunk_mean"):
     """Mean of coefficients with ‖c‖₂ ≤ τ, softly thresholded and multiplied by public factors.
 
     Privacy:

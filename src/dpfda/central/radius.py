@@ -11,7 +11,7 @@ from typing import ClassVar, Self, TypedDict
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import BallLook
+from dpfda.central.queries import BallQuery
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
@@ -37,7 +37,7 @@ _PLACE: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RadiusChoice(BallLook, name="radius_choice"):
+class RadiusChoice(BallQuery, name="radius_choice"):
     """Which of some public radii leaves about `target` records inside: an exponential mechanism.
 
     Privacy:
@@ -86,7 +86,7 @@ class RadiusChoice(BallLook, name="radius_choice"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RadiusCount(BallLook, name="radius_count"):
+class RadiusCount(BallQuery, name="radius_count"):
     """How many records lie within a public radius.
 
     Privacy:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.looks import MOST_RECORDS, BallMean
+from dpfda.central.queries import MOST_RECORDS, BallMean
 from dpfda.curate import curate
 from dpfda.errors import InvalidData
 from dpfda.noise import RandomState, source_for

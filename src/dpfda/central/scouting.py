@@ -16,8 +16,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
-from dpfda.central.looks import BallMean
 from dpfda.central.outside import more_than_a_few, price_of_a_count
+from dpfda.central.queries import BallMean
 from dpfda.central.radius import Place, RadiusCount, find_radius, halved, left_outside, steps
 from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.functions import as_grid, spline_basis
-from dpfda.central.looks import BallLook, BallMean
+from dpfda.central.queries import BallMean, BallQuery
 from dpfda.central.radius import Place, RadiusChoice, RadiusCount
 from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
@@ -40,7 +40,7 @@ class SparsePlace(Place):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseRows(BallLook):
+class SparseRows(BallQuery):
     """Residuals z of sparse rows; the center is that of a curve, in coefficients.
 
     Attributes:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.methods.perturbation import TiltedLook
+from dpfda.central.regression.methods.perturbation import TiltedQuery
 from dpfda.checks import expect
 from dpfda.checks.neighbors import distance, exact_answer, losses, search
 from dpfda.checks.queries import Counting
@@ -198,7 +198,7 @@ class TranscriptAttack:
 
 def _told(query: Query, answer: Answer, own: Records, other: Records) -> FloatArray:
     """Loss of one answer about one's own records, its depth, and the shape of that."""
-    if isinstance(query, TiltedLook):  # it draws inside
+    if isinstance(query, TiltedQuery):  # it draws inside
         source = SimulationSource(0)
         here, there = (query.log_likelihood(answer, side, source) for side in (own, other))
         return np.array([here - there, *query.depth(answer, own)])

@@ -29,7 +29,7 @@ from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import LEAST_STEP, MOST_STEP, ROUNDING_STEPS, Additive
 from dpfda.noise.lattice import LARGEST_STEPS
 from dpfda.protocol.fields import Array, Declared, Number, declared
-from dpfda.protocol.query import LARGEST_SUM, AdditiveLook, Query
+from dpfda.protocol.query import LARGEST_SUM, AdditiveQuery, Query
 
 FAMILY = Query
 Path = tuple[str, ...]
@@ -50,14 +50,14 @@ def check_magnitudes(query: Query) -> None:
     """Try every size on one query.
 
     Examples:
-        >>> from dpfda.central.looks import BallMean
+        >>> from dpfda.central.queries import BallMean
         >>> check_magnitudes(BallMean.examples()[0])
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         check_extremes(query)
         check_powers(query)
-        if isinstance(query, AdditiveLook):
+        if isinstance(query, AdditiveQuery):
             check_room(query)
             check_rounding(query)
             check_cut(query)
@@ -193,7 +193,7 @@ def _numbers(query: Query) -> FloatArray:
     return np.append(mechanism.scales, mechanism.sensitivity)
 
 
-def check_room(query: AdditiveLook) -> None:
+def check_room(query: AdditiveQuery) -> None:
     """No record adds more to a sum than is said, and so many of them stay below 2^63."""
     records = query.trial(np.random.default_rng(2), size=1e3)
     for held, hostile in (("large numbers", records), *hostile_records(records)):
@@ -211,7 +211,7 @@ def check_room(query: AdditiveLook) -> None:
             expect(not _counts(about, n + 1, part=True), "a part must not be more than all")
 
 
-def _about(query: AdditiveLook, n: int, *, epsilon: float | None = None) -> AdditiveLook:
+def _about(query: AdditiveQuery, n: int, *, epsilon: float | None = None) -> AdditiveQuery:
     """The same question about another number of records, where it says one, or with another ε."""
     data = query.to_dict()
     if epsilon is not None and "cost" in data:
@@ -220,11 +220,11 @@ def _about(query: AdditiveLook, n: int, *, epsilon: float | None = None) -> Addi
         if path[0] in data and path[-1] in _at(data, path[:-1]):
             _put(data, path, n)
     made = made_from(data)
-    assert isinstance(made, AdditiveLook)
+    assert isinstance(made, AdditiveQuery)
     return made
 
 
-def _counts(query: AdditiveLook, n: int, *, part: bool = False) -> bool:
+def _counts(query: AdditiveQuery, n: int, *, part: bool = False) -> bool:
     try:
         query.count(n, part=part)
     except DpfdaError:
@@ -232,13 +232,13 @@ def _counts(query: AdditiveLook, n: int, *, part: bool = False) -> bool:
     return True
 
 
-def check_rounding(query: AdditiveLook) -> None:
+def check_rounding(query: AdditiveQuery) -> None:
     """Neighbors among as many records as are allowed, with little noise: no more steps apart."""
     data = _about(query, _RECORDS[-1]).to_dict()
     if "cost" in data:
         _put(data, ("cost", "epsilon"), _LARGE)
     large = made_from(data)
-    if not isinstance(large, AdditiveLook) or not isinstance(large.mechanism, Additive):
+    if not isinstance(large, AdditiveQuery) or not isinstance(large.mechanism, Additive):
         return
     n = _RECORDS[-1] - 1 if large.announced is None else large.announced
     rng, mechanism = np.random.default_rng(3), large.mechanism
@@ -255,14 +255,14 @@ def check_rounding(query: AdditiveLook) -> None:
         expect(mechanism.reach(apart) <= most, "rounding errors of large sums pass the noise")
 
 
-def check_cut(query: AdditiveLook) -> None:
+def check_cut(query: AdditiveQuery) -> None:
     """Whatever ε and however many alike records are accepted, no exact answer is cut off."""
     for n, epsilon in product(_RECORDS, _EPSILONS):
         data = _about(query, n).to_dict()
         if "cost" in data:
             _put(data, ("cost", "epsilon"), epsilon)
         made = made_from(data)
-        if not isinstance(made, AdditiveLook) or not isinstance(made.mechanism, Additive):
+        if not isinstance(made, AdditiveQuery) or not isinstance(made.mechanism, Additive):
             continue
         many = n if made.announced is None else made.announced
         if not _counts(made, many):

@@ -21,7 +21,7 @@ from dpfda.noise import SimulationSource
 from dpfda.noise.source import Words
 from dpfda.privacy.events import Event, GaussianEvent
 from dpfda.privacy.price import compose, exact
-from dpfda.protocol.query import AdditiveLook, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Query, Records
 from dpfda.protocol.task import Task
 
 FAMILY = Query
@@ -138,7 +138,7 @@ def check_answer(query: Query) -> None:
 
 def check_sums(query: Query) -> None:
     """Sums of parts add up to the sums of all, in any order."""
-    if not isinstance(query, AdditiveLook):
+    if not isinstance(query, AdditiveQuery):
         return
     generator = np.random.default_rng(4)
     parts = [query.trial(generator, size=size) for size in (1.0, 3.0, 0.1)]

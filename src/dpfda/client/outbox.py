@@ -14,7 +14,7 @@ from dpfda.errors import LedgerDamaged
 from dpfda.privacy.durable import keep, locked
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
     """One study on this device.
 
     Attributes:
@@ -49,14 +49,14 @@ class Outbox:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def find(self, plan_hash: str) -> Letter | None:
+    def find(self, plan_hash: str) -> PendingReply | None:
         """The letter of a study, if this device takes part in it."""
         try:
             content = self._path(plan_hash).read_bytes()
         except FileNotFoundError:
             return None
         try:
-            return msgspec.json.decode(content, type=Letter)
+            return msgspec.json.decode(content, type=PendingReply)
         except msgspec.DecodeError:
             raise LedgerDamaged("the stored reply of this study is damaged") from None
 
@@ -75,7 +75,7 @@ class Outbox:
         """The studies that this device takes part in."""
         return sorted(path.stem for path in self._folder.glob("*.json"))
 
-    def keep(self, plan_hash: str, letter: Letter) -> None:
+    def keep(self, plan_hash: str, letter: PendingReply) -> None:
         """Store a letter for good: complete or not at all, also if the power fails."""
         keep(self._path(plan_hash), msgspec.json.encode(letter))
 

@@ -14,7 +14,7 @@ import msgspec
 
 from dpfda import _validate
 from dpfda.client.http import Answer, Connection, persistently
-from dpfda.client.outbox import Letter, Outbox
+from dpfda.client.outbox import Outbox, PendingReply
 from dpfda.client.own_data import Preview, describe, look_over
 from dpfda.errors import (
     AlreadySpent,
@@ -152,7 +152,7 @@ class RemoteClient:
                 raise InvalidParameter("invitation", "one word", "something else")
             self._afford(plan)
             token = invitation or self._enrolled(url, insecure, plan_hash)
-            letter = Letter(
+            letter = PendingReply(
                 url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure,
                 invited=invitation is not None,
             )  # fmt: skip
@@ -218,8 +218,8 @@ class RemoteClient:
         _ = self.ledger  # from here on the limit is kept
 
     def _answered(
-        self, letter: Letter, plan: StudyPlan, plan_hash: str, given: dict[str, Any]
-    ) -> Letter:
+        self, letter: PendingReply, plan: StudyPlan, plan_hash: str, given: dict[str, Any]
+    ) -> PendingReply:
         """The letter with the reply to the collector's task in it."""
         try:
             message = self._task(letter, plan_hash)
@@ -272,7 +272,7 @@ class RemoteClient:
             self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
             return receipt
 
-    def _is_used(self, letter: Letter, plan_hash: str) -> bool:
+    def _is_used(self, letter: PendingReply, plan_hash: str) -> bool:
         """Whether the study has a reply to this invitation; asked before the first bytes leave."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         try:
@@ -306,7 +306,7 @@ class RemoteClient:
         path = f"/api/studies/{plan_hash[:16]}/enrol"
         return _word(self._ask(url, insecure, "POST", path), "token")
 
-    def _task(self, letter: Letter, plan_hash: str) -> TaskMessage:
+    def _task(self, letter: PendingReply, plan_hash: str) -> TaskMessage:
         """The message with the task, once there is one."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         deadline = time.monotonic() + self._patience
@@ -326,7 +326,7 @@ class RemoteClient:
             raise ProtocolError("the task belongs to another study")
         return message
 
-    def _letter(self, plan_hash: str) -> Letter:
+    def _letter(self, plan_hash: str) -> PendingReply:
         letter = self._outbox.find(_checked(plan_hash))
         if letter is None:
             raise ProtocolError("this device has not joined the study: join it first")
@@ -376,7 +376,7 @@ def _word(answer: Answer, name: str) -> str:
     return word
 
 
-def _agreed(letter: Letter, plan_hash: str) -> StudyPlan:
+def _agreed(letter: PendingReply, plan_hash: str) -> StudyPlan:
     """The plan as it was agreed to: another one on the disk would be another price and key."""
     plan = StudyPlan.from_dict(letter.plan)
     if plan.hash != plan_hash:
@@ -384,7 +384,7 @@ def _agreed(letter: Letter, plan_hash: str) -> StudyPlan:
     return plan
 
 
-def _bearer(letter: Letter) -> dict[str, str]:
+def _bearer(letter: PendingReply) -> dict[str, str]:
     return {"Authorization": f"Bearer {letter.token}"}
 
 

@@ -12,7 +12,7 @@ from litestar.di import NamedDependency, Provide
 from litestar.exceptions import NotFoundException
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
-from dpfda.collector.limits import Keyhole
+from dpfda.collector.limits import AdminAuth
 from dpfda.collector.openapi import KEY, TOKEN
 from dpfda.collector.people import Deliveries, Verdicts, bearer
 from dpfda.collector.plans import NewExchange, exchange_plan, strict_json
@@ -379,7 +379,7 @@ def host_of(request: Asked) -> str:
 
 async def _admin(request: Asked, authorization: Credential = None) -> None:
     """Let the request through if it carries the key."""
-    keyhole: Keyhole = request.app.state.keyhole
+    keyhole: AdminAuth = request.app.state.keyhole
     if not await keyhole.fits(bearer(authorization), host_of(request)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
 

@@ -21,7 +21,7 @@ from litestar.template import TemplateConfig
 from dpfda._version import __version__
 from dpfda.collector import api
 from dpfda.collector.health import health, show_metrics
-from dpfda.collector.limits import Keyhole, Places, RateLimit
+from dpfda.collector.limits import AdminAuth, Places, RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.middleware import Observed, Origins
 from dpfda.collector.openapi import SECURITY, WORDS, Described
@@ -45,7 +45,7 @@ def create_app(settings: Settings) -> Observed:
     """A collector, ready for an ASGI server."""
     metrics = Metrics()
     limit = RateLimit(rate=settings.rate, burst=settings.burst)
-    keyhole = Keyhole(settings)
+    keyhole = AdminAuth(settings)
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:

@@ -146,7 +146,7 @@ WRONG_A_SECOND = 20.0  # after that
 _PAUSE = 1.0  # seconds until somebody is told that nothing was compared
 
 
-class Keyhole:
+class AdminAuth:
     """Compares keys; of an address only so many wrong ones a second.
 
     To compare whatever comes is to let everybody guess, and to compare nothing for a while after

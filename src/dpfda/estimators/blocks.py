@@ -16,7 +16,7 @@ from dpfda._validate import IntArray
 from dpfda.errors import InvalidData
 from dpfda.estimators.curve_reader import count_rows
 from dpfda.protocol.conversation import Conversation
-from dpfda.protocol.query import AdditiveLook
+from dpfda.protocol.query import AdditiveQuery
 
 Block = Callable[[], Iterable[Any]]
 """Starts a new pass over chunks X, or (X, y)."""
@@ -65,14 +65,14 @@ class Summing:
     """What is done to a block, on a worker or here: read it, add it up. Holds nothing private.
 
     Attributes:
-        reader: an estimator (`face.carried.Carried`) without ledger and without a source of noise.
+        reader: an estimator (`SumEstimator`) without ledger and without a source of noise.
         asked: the conversation, and `look` its question; None, None counts rows.
         grid_points: of curves given as arrays.
     """
 
     reader: Any
     asked: Conversation[Any] | None = None
-    look: AdditiveLook | None = None
+    look: AdditiveQuery | None = None
     grid_points: Any = None
 
     def __call__(self, block: Block) -> Sums:

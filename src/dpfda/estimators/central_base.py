@@ -23,7 +23,7 @@ from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.blocks import is_dask
 from dpfda.estimators.curve_reader import count_channels, value_ranges
-from dpfda.estimators.sum_estimator import Carried
+from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
@@ -51,7 +51,7 @@ class HeldRecords(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CentralEstimator(Carried):
+class CentralEstimator(SumEstimator):
     """Holds public parameters; `fit` reads data and asks one conversation about them."""
 
     delta: float = 0.0

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.channels import ChannelLook
+from dpfda.central.channels import ChannelQuery
 from dpfda.central.moments.ranged_regression import RangedRegression, in_features
 from dpfda.central.regression.methods import Fitted
 from dpfda.central.regression.recipe import ANY_VALUE, Recipe, public_encoder
@@ -143,4 +143,4 @@ class CurveRows(CuratedRegression):
         return super()._finish(fitted, regression, transcript, guarantee)
 
     def _telling(self, transcript: Sequence[Exchange]) -> Exchange:
-        return next(one for one in transcript if not isinstance(one.query, ChannelLook))
+        return next(one for one in transcript if not isinstance(one.query, ChannelQuery))

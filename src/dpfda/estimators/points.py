@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import Box
+from dpfda.central.cell_queries import Box
 from dpfda.curves.observations import depth
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter

@@ -15,7 +15,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.moments.inferred_mean import Inferred
+from dpfda.central.moments.inferred_mean import MeanWithInference
 from dpfda.central.moments.sparse_mean import DENSE, Sparse, declared_density
 from dpfda.central.records import as_function, read_points
 from dpfda.central.release import Release
@@ -170,7 +170,7 @@ assuming the number of records is public
             if chosen != "adaptive":
                 rule = "'adaptive' with inference=True: the others do not see how curves scatter"
                 raise InvalidParameter("mechanism", rule, chosen)
-            return Inferred()
+            return MeanWithInference()
         return FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
 
     def _records(self, asked: Any, read: HeldRecords) -> Records:

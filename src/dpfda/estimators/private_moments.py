@@ -14,7 +14,7 @@ from dpfda.central.functions import norm_bound, spline_basis
 from dpfda.central.moments import bands, synthetic
 from dpfda.central.moments.anova import about_small
 from dpfda.central.moments.curve_moments import CurveMoments
-from dpfda.central.moments.joint_looks import FOR_CLASSES, FOR_MOMENTS, FOR_TESTS, too_few
+from dpfda.central.moments.joint_queries import FOR_CLASSES, FOR_MOMENTS, FOR_TESTS, too_few
 from dpfda.central.moments.release import MomentsRelease
 from dpfda.central.moments.synthetic import SyntheticCurves
 from dpfda.curves.band import Band, Of

@@ -16,7 +16,7 @@ from dpfda.errors import InvalidData
 from dpfda.estimators.blocks import is_dask
 from dpfda.estimators.curve_reader import public_classes
 from dpfda.estimators.regression_base import PrivateRegression, stated_range
-from dpfda.estimators.sum_estimator import Carried
+from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
@@ -24,7 +24,7 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CuratedRegression(PrivateRegression, Carried):
+class CuratedRegression(PrivateRegression, SumEstimator):
     """A regression of one curator's rows, at once or in chunks. Not for use by itself."""
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.regression.doubts import doubts
-from dpfda.central.regression.looks import OUTSIDE, OutsideCount
 from dpfda.central.regression.methods import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.model import RegressionModel
 from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.queries import OUTSIDE, OutsideCount
 from dpfda.central.regression.recipe import Recipe
 from dpfda.central.regression.released import ModelLink
 from dpfda.curves.observations import with_own_grids

@@ -33,10 +33,10 @@ from dpfda.estimators.file_block import FileBlock
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange
-from dpfda.protocol.query import AdditiveLook, Records
+from dpfda.protocol.query import AdditiveQuery, Records
 
 
-class Carried(PrivateEstimator):
+class SumEstimator(PrivateEstimator):
     """An estimator in steps: the form of rows, what is asked, records, what is concluded."""
 
     def fit_stream(
@@ -106,7 +106,7 @@ class Carried(PrivateEstimator):
         n = read() if blocks.rows is None else blocks.rows
         asked, source = self._asks(form, rows=n), self._source()
 
-        def sums(look: AdditiveLook) -> Any:
+        def sums(look: AdditiveQuery) -> Any:
             return merge(blocks.gather(replace(work, asked=asked, look=look)))
 
         first = None if blocks.rows is None else read

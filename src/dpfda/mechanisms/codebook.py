@@ -16,7 +16,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.cap_sums import cap_sums, limit_cap, limit_gain
-from dpfda.mechanisms.shelf import Shelf, shelf
+from dpfda.mechanisms.codebook_pool import CodebookPool, shelf
 from dpfda.noise.source import Words
 
 CODEBOOKS = 1 << 48
@@ -103,7 +103,7 @@ class Codebook:
         return cap
 
     @cached_property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> CodebookPool:
         """Where the codewords are looked up."""
         return shelf(self.size // 2, self.dimension)
 

@@ -33,11 +33,11 @@ from dpfda._validate import FloatArray
 from dpfda.noise import Source
 from dpfda.privacy.audit_evidence import (
     DEPENDENT,
+    AuditEvent,
     Claim,
     Dependence,
     Inputs,
     LogLikelihood,
-    Sight,
     candidates,
     counts,
     log_ratio,
@@ -258,7 +258,7 @@ class Attempt:
     pilot: int
     draws: int
 
-    def best(self, source: Source, fit: Fit | None) -> tuple[Sight, float | None]:
+    def best(self, source: Source, fit: Fit | None) -> tuple[AuditEvent, float | None]:
         """The event that tells inputs apart best, and the excess; all draws are shown to `fit`."""
         mechanism, claim, found, excesses = self.mechanism, self.claim, [], []
         for pair in mechanism.worst_cases():
@@ -282,7 +282,7 @@ class Attempt:
 
 def _seen(
     mechanism: Auditable, claim: Claim, inputs: Inputs, likely: FloatArray, unlikely: FloatArray
-) -> tuple[float, Sight]:
+) -> tuple[float, AuditEvent]:
     """The event with the largest bound in these draws."""
     total, found = len(likely), []
     for statistic in statistics(mechanism.log_likelihood, inputs, likely.shape[1]):
@@ -292,14 +292,14 @@ def _seen(
         bounds = claim.sure(hits, misses, total)
         place = np.unravel_index(np.argmax(bounds), bounds.shape)
         often = hits[place] / total, max(misses[place], 0.5) / total
-        sight = Sight(inputs, statistic, int(place[0]), float(values[place[1]]), often)
+        sight = AuditEvent(inputs, statistic, int(place[0]), float(values[place[1]]), often)
         found.append((float(bounds[place]), sight))
     return max(found, key=lambda entry: entry[0])
 
 
 def _stated(
     likelihood: LogLikelihood, claim: Claim, inputs: Inputs, likely: FloatArray, draws: int
-) -> tuple[float, Sight]:
+) -> tuple[float, AuditEvent]:
     """The threshold of the likelihood ratio e^L that `draws` draws will show best.
 
     q{L ≥ t} is the mean of e^{-L} 1{L ≥ t} under the first input: known well from few draws.
@@ -316,11 +316,11 @@ def _stated(
     # A little below: rounding must not decide whether a tie counts.
     value = float(ratio[best]) - 1e-9 * max(1.0, abs(float(ratio[best])))
     statistic = next(statistics(likelihood, inputs, likely.shape[1]))
-    return float(scores[best]), Sight(inputs, statistic, 0, value, often, stated=True)
+    return float(scores[best]), AuditEvent(inputs, statistic, 0, value, often, stated=True)
 
 
 def _enough(
-    claim: Claim, sight: Sight, fit: Fit | None, *, most: int, least: int, goal: float
+    claim: Claim, sight: AuditEvent, fit: Fit | None, *, most: int, least: int, goal: float
 ) -> int:
     """How many draws of each input show a violation of the wanted size, or all."""
     wanted = 0.85 * goal  # frequencies are not known exactly

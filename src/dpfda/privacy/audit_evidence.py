@@ -156,7 +156,7 @@ _PRIMES = np.array([2.0, 3, 5, 7, 11, 13, 17, 19])
 
 
 @dataclass(frozen=True)
-class Sight:
+class AuditEvent:
     """What an attacker looks for in a report: a statistic above, below or at a value.
 
     Attributes:

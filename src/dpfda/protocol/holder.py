@@ -31,7 +31,7 @@ from dpfda.privacy.cost import within
 from dpfda.privacy.events import Event
 from dpfda.privacy.ledger import BaseLedger, part_label
 from dpfda.privacy.price import Price, compose
-from dpfda.protocol.query import AdditiveLook, Answer, Look, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Query, Records
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ class Curator(Holder):
 
     def _check(self, query: Query) -> None:
         query.fitting(self.__records)
-        if isinstance(query, Look):
+        if isinstance(query, DatasetQuery):
             query.count(len(self.__records[0]))
 
     def _respond(self, query: Query, number: int) -> Answer:
@@ -207,7 +207,7 @@ class Stream(Holder):
 
     def open(self, query: Query) -> None:
         """Begin a pass."""
-        if not isinstance(query, AdditiveLook):
+        if not isinstance(query, AdditiveQuery):
             raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
         self._query, self._n = query, 0
         self._totals: IntArray = np.zeros(query.size, dtype=np.int64)
@@ -226,7 +226,7 @@ class Stream(Holder):
         return self._query.release(self._totals, n=self._n, source=self.source)
 
 
-Gather = Callable[[AdditiveLook], tuple[int, IntArray]]
+Gather = Callable[[AdditiveQuery], tuple[int, IntArray]]
 """How many records there are, and their sums, from wherever they are read."""
 
 
@@ -256,12 +256,12 @@ class Gatherer(Holder):
             self._same(first())
 
     def _check(self, query: Query) -> None:
-        if not isinstance(query, AdditiveLook):
+        if not isinstance(query, AdditiveQuery):
             raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
         query.count(self.n)
 
     def _respond(self, query: Query, number: int) -> Answer:
-        assert isinstance(query, AdditiveLook)
+        assert isinstance(query, AdditiveQuery)
         n, totals = self._gather(query)
         self._same(n)
         return query.release(totals, n=n, source=self.source)

@@ -161,7 +161,7 @@ class Query(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Look(Query):
+class DatasetQuery(Query):
     """A question to a data set, answered with one vector."""
 
     @property
@@ -237,7 +237,7 @@ class Look(Query):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdditiveLook(Look):
+class AdditiveQuery(DatasetQuery):
     """A look whose exact answer is a function of integer sums over records.
 
     Sums merge in any order, chunks, blocks and sites alike; noise is added once, at the end.
@@ -294,7 +294,7 @@ class AdditiveLook(Look):
         return self.release(totals, n=len(records[0]), source=source)
 
 
-class WholeLook(Look):
+class WholeQuery(DatasetQuery):
     """A look that is no sum: the holder needs all records at once, and may draw inside."""
 
 

@@ -14,7 +14,7 @@ from dpfda.noise import discrete_gaussian
 from dpfda.privacy.ledger import part_label
 from dpfda.privacy.price import compose
 from dpfda.protocol.holder import Agreed, Holder
-from dpfda.protocol.query import AdditiveLook, Answer, Look, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Query, Records
 from dpfda.protocol.secure_sum.member import Member
 
 
@@ -85,7 +85,7 @@ class Site(Holder):
         if not addable(query):
             raise ProtocolError(f"sites answer sums with Gaussian noise; {query.name} is none")
         query.fitting(self.__records)
-        assert isinstance(query, Look)  # as all that can be added up
+        assert isinstance(query, DatasetQuery)  # as all that can be added up
         query.count(self.n, part=True)
 
     def _spend(self, query: Query) -> None:
@@ -132,11 +132,11 @@ class Site(Holder):
 
 def addable(query: Query) -> bool:
     """Whether sites can answer it together: a sum over records, with Gaussian noise (δ > 0)."""
-    linear = isinstance(query, AdditiveLook) and query.linear
+    linear = isinstance(query, AdditiveQuery) and query.linear
     return linear and isinstance(query.mechanism, Gaussian)
 
 
-def opened(query: Look, total: IntArray, *, survivors: int, sharing: int, n: int) -> Answer:
+def opened(query: DatasetQuery, total: IntArray, *, survivors: int, sharing: int, n: int) -> Answer:
     """The answer that an opened sum is, with the law of its noise.
 
     Args:

@@ -10,7 +10,7 @@ from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.secure_sum.aggregator import ATTEMPTS
 from dpfda.protocol.secure_sum.crypto import signed
 from dpfda.report.documents import Documented
-from dpfda.sites.messages import REPLIED, Envelope, Heard, Reply, decode, encode
+from dpfda.sites.messages import REPLIED, Envelope, Reply, StoredReplies, decode, encode
 from dpfda.sites.plan import Plan
 from dpfda.sites.study_folder import StudyFolder
 
@@ -127,11 +127,11 @@ class Coordinator:
             question: its digest; a kept answer to another one is refused.
             wrong: what is wrong with a reply.
         """
-        heard = self.folder.told(number, Heard)
+        heard = self.folder.told(number, StoredReplies)
         if heard is None:
             found = self._found(number, step, messages, wrong)
             replies = tuple(encode(reply) for reply in found.values())
-            heard = Heard(question, tuple(found), replies)
+            heard = StoredReplies(question, tuple(found), replies)
             self.folder.keep(number, heard)
         elif heard.question != question:
             raise ProtocolError(f"the answer that is kept for question {number} is to another one")

@@ -22,7 +22,7 @@ from dpfda._registry import Portable, plain
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.file_block import Frame
-from dpfda.estimators.sum_estimator import Carried
+from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange
@@ -76,7 +76,7 @@ class Inquiry(Portable):
         return hashlib.sha256(canonical(plain(self.to_dict()))).hexdigest()
 
     @cached_property
-    def model(self) -> Carried:
+    def model(self) -> SumEstimator:
         """The estimator, told the form of rows, with no row in it."""
         kind = _class(self.estimator)
         for name in self.parameters:
@@ -97,7 +97,7 @@ class Inquiry(Portable):
 
     def conclude(
         self, result: Any, *, transcript: Sequence[Exchange], guarantee: Guarantee
-    ) -> Carried:
+    ) -> SumEstimator:
         """The fitted estimator, from a public result."""
         return self.model._concluded(
             self.conversation, self._form, result, transcript=transcript, guarantee=guarantee
@@ -134,10 +134,10 @@ class Inquiry(Portable):
         return None if self.grid_points is None else np.array(self.grid_points)
 
 
-def _class(name: str) -> type[Carried]:
+def _class(name: str) -> type[SumEstimator]:
     """The estimator of that public name."""
     package = import_module("dpfda")
     found = getattr(package, name) if name in package.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, Carried)):
+    if not (isinstance(found, type) and issubclass(found, SumEstimator)):
         raise InvalidParameter("estimator", "the name of one that works from sums", name)
     return found

@@ -22,7 +22,7 @@ MOST_BYTES = 1 << 28
 """No message is longer."""
 
 
-class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SiteAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An earlier question's opened sum: public, in lattice steps."""
 
     question: str
@@ -35,7 +35,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     round: RoundId
     query: dict[str, Any]
-    told: tuple[Told, ...]
+    told: tuple[SiteAnswer, ...]
 
 
 class AskOwners(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,7 +77,7 @@ class Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     people: tuple[int, ...]
 
 
-class Heard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredReplies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An earlier question's replies, as a coordinator keeps them: public, each noisy by itself."""
 
     question: str

@@ -13,13 +13,13 @@ import numpy as np
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.curve_reader import count_rows, take
-from dpfda.estimators.sum_estimator import Carried
+from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.consortium import Consortium, convene
 from dpfda.protocol.secure_sum.aggregator import Silence
 from dpfda.protocol.site import addable
 
-Model = TypeVar("Model", bound=Carried)
+Model = TypeVar("Model", bound=SumEstimator)
 _SUMS = "one whose questions are sums with Gaussian noise (delta above 0)"
 _TABLES = "a mapping site → X, or site → (X, y)"
 
@@ -80,7 +80,7 @@ def rehearse(
         >>> mean.guarantee_.model, consortium.survivors[0]
         ('decentralized', ('A', 'B', 'C'))
     """
-    if not isinstance(estimator, Carried):
+    if not isinstance(estimator, SumEstimator):
         raise InvalidParameter("estimator", _SUMS, type(estimator).__name__)
     estimator._names_of_y()
     tables = _by_site(X, y, sites)

@@ -11,9 +11,9 @@ import numpy as np
 from dpfda.errors import ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.protocol.conversation import Conversation
-from dpfda.protocol.query import Answer, Look, Query
+from dpfda.protocol.query import Answer, DatasetQuery, Query
 from dpfda.protocol.site import addable, opened
-from dpfda.sites.messages import Told
+from dpfda.sites.messages import SiteAnswer
 from dpfda.sites.plan import Plan
 
 _ROUNDING = 1e-6
@@ -28,9 +28,9 @@ def length(query: Query) -> int:
     return len(query.mechanism.axes)
 
 
-def answer_of(plan: Plan, query: Query, told: Told) -> Answer:
+def answer_of(plan: Plan, query: Query, told: SiteAnswer) -> Answer:
     """The answer that an opened sum is."""
-    assert isinstance(query, Look)
+    assert isinstance(query, DatasetQuery)
     survivors = tuple(dict.fromkeys(told.survivors))
     if survivors != told.survivors or len(survivors) < plan.terms.needed:
         raise ProtocolError(f"a sum has vectors of {plan.terms.needed} different sites at least")
@@ -46,7 +46,7 @@ def answer_of(plan: Plan, query: Query, told: Told) -> Answer:
 
 
 def next_question(
-    plan: Plan, conversation: Conversation[Any], number: int, told: Sequence[Told]
+    plan: Plan, conversation: Conversation[Any], number: int, told: Sequence[SiteAnswer]
 ) -> Query | None:
     """What the plan's conversation asks as question `number`; None where it has ended."""
     if len(told) != number:

@@ -37,7 +37,7 @@ from dpfda.report.documents import Documented
 from dpfda.sites.coordinator import Coordinator
 from dpfda.sites.identity import Card
 from dpfda.sites.inquiry import Inquiry
-from dpfda.sites.messages import Ask, Told
+from dpfda.sites.messages import Ask, SiteAnswer
 from dpfda.sites.plan import Plan
 from dpfda.sites.shared import Allow, Part, SharedInquiry
 from dpfda.sites.sum_questions import answer_of, length, next_question, same_question
@@ -58,12 +58,12 @@ class Sums:
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator, self._plan = coordinator, coordinator.plan
         self.transcript: list[Exchange] = []
-        self._told: list[Told] = []
+        self._told: list[SiteAnswer] = []
 
     def ask(self, query: Query, number: int) -> Answer:
         """The sum of the sites' answers to a question."""
         folder = self._coordinator.folder
-        told = folder.told(number, Told)
+        told = folder.told(number, SiteAnswer)
         if told is None:
             told = self._opened(query, number)
             folder.keep(number, told)
@@ -75,7 +75,7 @@ class Sums:
         self._coordinator.say_answered(number, query.name, told.survivors)
         return answer
 
-    def _opened(self, query: Query, number: int) -> Told:
+    def _opened(self, query: Query, number: int) -> SiteAnswer:
         size, terms, lead = length(query), self._plan.terms, self._coordinator
         for left in reversed(range(ATTEMPTS)):
             attempt = lead.folder.next_attempt(number)
@@ -94,7 +94,7 @@ class Sums:
                 if lead.trouble:
                     lead.say(f"question {number}: {lead.reasons}")
                 total = tuple(map(int, found.total))
-                return Told(question=query.digest, total=total, survivors=found.survivors)
+                return SiteAnswer(question=query.digest, total=total, survivors=found.survivors)
         raise AssertionError  # the loop returns or raises
 
     def _round(self, query: Query, round_id: RoundId, size: int) -> Any:
@@ -176,7 +176,7 @@ class SumsPart(Part):
         self.site.answer(query, number=number)
         return self.site.member.advertise(ask.round)
 
-    def _expect(self, query: Query, number: int, told: Sequence[Told]) -> None:
+    def _expect(self, query: Query, number: int, told: Sequence[SiteAnswer]) -> None:
         """Refuse whatever the agreed conversation would not ask here."""
         stages = self.site.member.account.stages
         for place, stage in stages.items():

@@ -9,7 +9,7 @@ import pytest
 
 from dpfda import PrivateGroupComparison, PrivateMean
 from dpfda.central.moments.inferred_mean import UNSURE
-from dpfda.central.moments.joint_looks import FOR_BANDS
+from dpfda.central.moments.joint_queries import FOR_BANDS
 from dpfda.central.radius import candidates
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter

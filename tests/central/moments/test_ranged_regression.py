@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpfda import Ledger, PrivateCurveClassifier, PrivateCurveRegression, load
-from dpfda.central.channels import ChannelLook
+from dpfda.central.channels import ChannelQuery
 from dpfda.central.moments.ranged_regression import RangedRegression, in_features
 from dpfda.central.regression.methods import Fitted
 from dpfda.central.regression.model import RegressionModel
@@ -92,7 +92,7 @@ def test_shares_of_the_budget_add_up_to_it(delta: float) -> None:
         queries: list[Any] = [one.query for one in holder.transcript]
         shares = [getattr(query, "look", query).cost.share for query in queries]
         assert sum(shares) == 1
-        assert isinstance(queries[0], ChannelLook)
+        assert isinstance(queries[0], ChannelQuery)
 
 
 def test_too_few_or_too_many_channels_are_refused() -> None:

@@ -7,16 +7,15 @@ import pytest
 from scipy.special import expit
 
 from dpfda.central.regression.empirical_risk import Risk
-from dpfda.central.regression.location_look import (
-    LocationLook,
-    NewtonLook,
+from dpfda.central.regression.location_query import (
+    LocationQuery,
+    NewtonQuery,
     radius_factor,
     shrink_to_mean,
 )
-from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook, OutsideCount
-from dpfda.central.regression.methods.adassp import EigenvalueLook
-from dpfda.central.regression.methods.noisy_gradient import GradientLook
-from dpfda.central.regression.methods.perturbation import MinimizerLook
+from dpfda.central.regression.methods.adassp import EigenvalueQuery
+from dpfda.central.regression.methods.noisy_gradient import GradientQuery
+from dpfda.central.regression.methods.perturbation import MinimizerQuery
 from dpfda.central.regression.problem import (
     Bounds,
     Problem,
@@ -25,6 +24,7 @@ from dpfda.central.regression.problem import (
     segment,
     with_constant,
 )
+from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, OutsideCount
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.noise.law import NoiseLaw, level
@@ -73,7 +73,7 @@ def test_a_ball_has_features_and_not_too_many(size):
 
 
 def test_shapes_are_refused_and_numbers_are_not():
-    look = MomentLook(cost=GAUSSIAN, bounds=BOUNDS)
+    look = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS)
     for records in [
         (),
         (np.float64(1), np.float64(1)),
@@ -95,29 +95,31 @@ def test_shapes_are_refused_and_numbers_are_not():
 
 
 def test_long_data_are_added_up_in_blocks():
-    wide = MomentLook(cost=GAUSSIAN, bounds=Bounds(center=np.zeros(300)))
+    wide = MomentQuery(cost=GAUSSIAN, bounds=Bounds(center=np.zeros(300)))
     rows, targets = np.zeros((515, 300)), np.ones(515)
     rows[:, 0] = 1.0
     assert wide.sums((rows, targets))[0] == 515 * ONE * (ONE - 1)
 
 
 def test_exact_moments():
-    plain = MomentLook(cost=GAUSSIAN, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0)
+    plain = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0)
     v = np.array([ONE / 2, 0, ONE])
     sums = [v @ UNIT[:, 0], v @ UNIT[:, 1], UNIT[:, 0] @ UNIT[:, 0], UNIT[:, 0] @ UNIT[:, 1],
             UNIT[:, 1] @ UNIT[:, 1]]  # fmt: skip
     assert plain.sums((ROWS, TARGETS)).tolist() == sums
     weights = np.array([3.0, 3.0, 5.0, 5.0 * 2**0.5, 5.0]) / ONE**2
     np.testing.assert_allclose(plain.statistic(np.array(sums)), sums * weights)
-    absolute = AbsoluteMomentLook(cost=PURE, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0)
+    absolute = AbsoluteMomentQuery(
+        cost=PURE, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0
+    )
     np.testing.assert_allclose(absolute.weights * ONE**2, [3.0, 3.0, 5.0, 10.0, 5.0])
-    constant = MomentLook(cost=GAUSSIAN, bounds=BOUNDS, constant=True)
+    constant = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS, constant=True)
     x = with_constant(UNIT.astype(float))
     triangle = (x.T @ x)[np.triu_indices(3)]
     assert constant.sums((ROWS, TARGETS)).tolist() == [*(v @ x), *triangle]
 
 
-@pytest.mark.parametrize(("kind", "cost"), [(MomentLook, GAUSSIAN), (AbsoluteMomentLook, PURE)])
+@pytest.mark.parametrize(("kind", "cost"), [(MomentQuery, GAUSSIAN), (AbsoluteMomentQuery, PURE)])
 def test_moments_are_read_in_units_of_the_balls(kind, cost):
     look = kind(cost=cost, bounds=BOUNDS, linear_weight=4.0, quadratic_weight=8.0)
     sums = np.array([0.25, -0.5, 0.5, 0.125, 0.75]) * 40  # of 40 people
@@ -125,7 +127,7 @@ def test_moments_are_read_in_units_of_the_balls(kind, cost):
     assert read.linear.tolist() == [0.25, -0.5]
     np.testing.assert_allclose(read.quadratic, [[0.5, 0.125], [0.125, 0.75]])
     assert (read.linear_sigma, read.quadratic_sigma) == (0.5 / 4, 0.5 / 8)
-    off = (0.5 / 8) ** 2 / (2 if kind is MomentLook else 4)
+    off = (0.5 / 8) ** 2 / (2 if kind is MomentQuery else 4)
     np.testing.assert_allclose(
         read.quadratic_variance, [[(0.5 / 8) ** 2, off], [off, (0.5 / 8) ** 2]]
     )
@@ -133,7 +135,7 @@ def test_moments_are_read_in_units_of_the_balls(kind, cost):
 
 def test_targets_are_shortened_with_their_rows():
     far = Bounds(center=np.zeros(2), radius=1.0, target_radius=2.0)
-    look = MomentLook(cost=GAUSSIAN, bounds=far, weighted=True)
+    look = MomentQuery(cost=GAUSSIAN, bounds=far, weighted=True)
     rows, targets = np.array([[0.0, 4.0], [0.5, 0.0]]), np.array([2.0, -1.0])
     found = look.statistic(look.sums((rows, targets)))
     # (0, 1)·¼ of the first, whose row is a quarter as long; (½, 0)·(-½) of the second.
@@ -141,7 +143,7 @@ def test_targets_are_shortened_with_their_rows():
 
 
 def test_the_smallest_eigenvalue_comes_first():
-    look = EigenvalueLook(cost=GAUSSIAN, bounds=Bounds(center=np.zeros(2)))
+    look = EigenvalueQuery(cost=GAUSSIAN, bounds=Bounds(center=np.zeros(2)))
     rows = np.array([[0.6, 0.0], [0.0, 0.3]])
     found = look.statistic(look.sums((rows, np.array([1.0, -1.0]))))
     np.testing.assert_allclose(found, [0.09, 0.6, -0.3, 0.36, 0.0, 0.09], atol=2e-5)
@@ -151,7 +153,7 @@ LINE = {"theta": np.array([0.5, -2.0]), "offset": 0.3}
 
 
 def test_exact_newton_sums():
-    look = NewtonLook(cost=GAUSSIAN, bounds=BOUNDS, **LINE)
+    look = NewtonQuery(cost=GAUSSIAN, bounds=BOUNDS, **LINE)
     labels = np.array([0.4, 0.6, 1.0])
     likely = expit(UNIT / ONE @ LINE["theta"] + 0.3)
     residual = np.trunc((likely - [0, 1, 1]) * ONE)
@@ -161,11 +163,11 @@ def test_exact_newton_sums():
     np.testing.assert_allclose(look.weights, [ONE**-2.0, ONE**-2.0, 1 / ONE, 2 * ONE**-2.0])
     for wrong in ({"theta": np.zeros(3)}, {"offset": math.nan}):
         with pytest.raises(InvalidParameter):
-            NewtonLook(cost=GAUSSIAN, bounds=BOUNDS, **(LINE | wrong))
+            NewtonQuery(cost=GAUSSIAN, bounds=BOUNDS, **(LINE | wrong))
 
 
 def test_newton_answers_are_read_with_a_curvature_in_its_range():
-    look = NewtonLook(cost=GAUSSIAN, bounds=BOUNDS, **LINE)
+    look = NewtonQuery(cost=GAUSSIAN, bounds=BOUNDS, **LINE)
     for given, curvature in ((0.2, 0.1), (-1.0, 0.02), (0.03, 0.02), (0.45, 0.225), (3.0, 0.25)):
         values = np.array([0.5, -0.25, 0.125, given]) * 40
         read = look.read(answer(values, sigma=20.0, n=40))
@@ -177,7 +179,7 @@ def test_newton_answers_are_read_with_a_curvature_in_its_range():
 def test_exact_gradients(link):
     problem = Problem(link=link, bounds=BOUNDS)
     theta = np.array([3.0, -2.0, 0.5])
-    look = GradientLook(cost=GAUSSIAN, problem=problem, theta=theta)
+    look = GradientQuery(cost=GAUSSIAN, problem=problem, theta=theta)
     targets = np.array([12.5, 40.0, -40.0])
     x, v = with_constant(UNIT.astype(float)), np.array([ONE / 2, ONE, -ONE])
     line = x @ theta / ONE
@@ -188,7 +190,7 @@ def test_exact_gradients(link):
     else:
         residual = expit(line) - [1, 1, 0]
     assert look.sums((ROWS, targets)).tolist() == (np.trunc(residual * ONE) @ x).tolist()
-    far = GradientLook(cost=GAUSSIAN, problem=problem, theta=np.array([0.0, 0.0, -90.0]))
+    far = GradientQuery(cost=GAUSSIAN, problem=problem, theta=np.array([0.0, 0.0, -90.0]))
     assert np.abs(far.sums((ROWS[1:2], np.array([15.0])))).tolist() == [0, 0, ONE * x[1, 2]]
 
 
@@ -197,13 +199,13 @@ def test_exact_gradients(link):
 def test_minimizers_are_of_rows_in_the_unit_ball(link, intercept):
     problem = Problem(link=link, bounds=BOUNDS, fit_intercept=intercept)
     assert problem.size == 2 + intercept
-    look = MinimizerLook(cost=GAUSSIAN, problem=problem)
+    look = MinimizerQuery(cost=GAUSSIAN, problem=problem)
     ridge = look.ridge(3)
     theta = look.exact((ROWS, TARGETS), SimulationSource(0)) / ridge
     x = with_constant(UNIT.astype(float)) if intercept else UNIT
     risk = Risk(x=x / ONE, v=np.array([0.5, 0.0, 1.0]), link=link, ridge=ridge, tilt=0 * theta)
     assert np.linalg.norm(risk.derivatives(theta)[0]) <= 1e-6
-    pure = MinimizerLook(cost=PURE, problem=problem)
+    pure = MinimizerQuery(cost=PURE, problem=problem)
     assert pure.l1 == pytest.approx((2 + 2e-6) * problem.size**0.5)
 
 
@@ -215,12 +217,12 @@ N, SIGMA = 200, 20.0  # noise of 0.1 on each mean
 def location(means, *, intercept=True, sigma=SIGMA):
     """Of (z, 1.6|z|², ½v, 0.8v²), with the public balls of BOUNDS."""
     problem = Problem(link="linear", bounds=BOUNDS, fit_intercept=intercept)
-    look = LocationLook(cost=GAUSSIAN, problem=problem)
+    look = LocationQuery(cost=GAUSSIAN, problem=problem)
     return look.read(answer(N * np.array(means), sigma=sigma, n=N))
 
 
 def test_exact_location_sums():
-    look = LocationLook(cost=PURE, problem=Problem(link="linear", bounds=BOUNDS))
+    look = LocationQuery(cost=PURE, problem=Problem(link="linear", bounds=BOUNDS))
     v = np.array([ONE / 2, 0, ONE])
     expected = [UNIT[:, 0].sum(), UNIT[:, 1].sum(), (UNIT**2).sum(), v.sum(), v @ v]
     assert look.sums((ROWS, TARGETS)).tolist() == expected
@@ -314,7 +316,7 @@ def test_marked_rows_are_counted() -> None:
     assert look.l1 == look.l2 == 1.0
     with pytest.raises(ProtocolError, match="mark of every row"):
         look.fitting((ROWS, TARGETS))
-    moments = MomentLook(cost=GAUSSIAN, bounds=BOUNDS)
+    moments = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS)
     plain, marked = ((ROWS, TARGETS), (ROWS, TARGETS, marks))
     assert moments.sums(moments.fitting(plain)).tolist() == (
         moments.sums(moments.fitting(marked)).tolist()

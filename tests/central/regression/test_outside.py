@@ -9,8 +9,8 @@ import pytest
 
 import dpfda.estimators.private_regressions as curated
 from dpfda import PrivateCurveClassifier, PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.central.regression.looks import OutsideCount, RowSums
 from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.queries import OutsideCount, RowSums
 from dpfda.curves.ranges import PublicColumns
 from dpfda.noise import SimulationSource
 from dpfda.privacy.events import GaussianEvent

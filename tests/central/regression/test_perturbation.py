@@ -13,7 +13,7 @@ from dpfda.central.regression.empirical_risk import (
     minimize_risk,
     most_steps,
 )
-from dpfda.central.regression.methods.perturbation import MinimizerLook, TiltedLook
+from dpfda.central.regression.methods.perturbation import MinimizerQuery, TiltedQuery
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.noise import SimulationSource
 from dpfda.privacy.calibration import gaussian_delta
@@ -55,14 +55,14 @@ def test_the_number_of_steps_is_public():
     ) + 9  # fmt: skip
 
 
-@pytest.mark.parametrize("look", MinimizerLook.examples())
+@pytest.mark.parametrize("look", MinimizerQuery.examples())
 def test_the_sensitivity_of_a_minimizer_includes_the_solver(look):
     """Two people's gradients, of length 1 each, and what either solution may be off by."""
     assert look.l2 == 2 + 2 * TOLERANCE
     assert look.mechanism.sensitivity >= look.l2
 
 
-@pytest.mark.parametrize("look", TiltedLook.examples())
+@pytest.mark.parametrize("look", TiltedQuery.examples())
 def test_the_parts_of_objective_perturbation_add_up_to_its_price(look):
     noise, beta = look.mechanism, CURVATURE[look.problem.link]
     spent = float(look.cost.epsilon), float(look.cost.delta)
@@ -80,7 +80,7 @@ def test_the_parts_of_objective_perturbation_add_up_to_its_price(look):
 @pytest.mark.parametrize("link", ["linear", "logistic"])
 def test_the_tilt_that_is_drawn_is_the_tilt_that_is_stated(link):
     problem = Problem(link=link, bounds=Bounds(center=np.zeros(3)), fit_intercept=False)
-    look = TiltedLook(cost=Cost(epsilon=1.0, delta=1e-3), problem=problem)
+    look = TiltedQuery(cost=Cost(epsilon=1.0, delta=1e-3), problem=problem)
     rng, source = np.random.default_rng(0), SimulationSource(1)
     records = rng.uniform(-0.5, 0.5, (30, 3)), rng.uniform(-1, 1, 30)
     drawn = [look.untilted(look.answer(records, source), records)[0] for _ in range(400)]
@@ -93,7 +93,7 @@ def test_losses_of_objective_perturbation_stay_below_its_price(link):
     """One row on one side or the other: the loss that the likelihood states exceeds ε rarely."""
     bounds = Bounds(center=np.zeros(1), target_center=0.0)
     problem = Problem(link=link, bounds=bounds, fit_intercept=False)
-    look = TiltedLook(cost=Cost(epsilon=1.0, delta=0.01), problem=problem)
+    look = TiltedQuery(cost=Cost(epsilon=1.0, delta=0.01), problem=problem)
     sides = [(np.ones((3, 1)), np.array([1.0, -1.0, last])) for last in (1.0, -1.0)]
     source = SimulationSource(2)
     for here, there in (sides, sides[::-1]):

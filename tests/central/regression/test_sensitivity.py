@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpfda.central.regression.location_look import LocationLook
+from dpfda.central.regression.location_query import LocationQuery
 from dpfda.central.regression.methods.published_fm import published_l1
 from dpfda.central.regression.problem import Bounds, Problem, joint_l1, joint_l2
 from dpfda.privacy.calibration import gaussian_epsilon
@@ -83,7 +83,7 @@ def test_location_stage_sensitivity(dimension):
         return np.linalg.norm(answer(x, y) - answer(x2, y2), axis=1)
 
     problem = Problem(link="linear", bounds=Bounds(center=np.zeros(dimension)))
-    claimed = LocationLook(problem=problem, cost=Cost(epsilon=1.0, delta=1e-5)).l2
+    claimed = LocationQuery(problem=problem, cost=Cost(epsilon=1.0, delta=1e-5)).l2
     found = search(distance, dimension, np.random.default_rng(4))
     assert 0.995 * claimed <= found <= claimed * (1 + 1e-9)
 

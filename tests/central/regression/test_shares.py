@@ -10,11 +10,10 @@ from courses import course
 from scipy.stats import norm
 
 from dpfda.central.regression.empirical_risk import Risk
-from dpfda.central.regression.location_look import LocationLook, NewtonLook
-from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook
+from dpfda.central.regression.location_query import LocationQuery, NewtonQuery
 from dpfda.central.regression.methods import RegressionMechanism
 from dpfda.central.regression.methods.base import Regression
-from dpfda.central.regression.methods.perturbation import TiltedLook, tilt_sigma, tilted
+from dpfda.central.regression.methods.perturbation import TiltedQuery, tilt_sigma, tilted
 from dpfda.central.regression.problem import (
     Bounds,
     Problem,
@@ -24,6 +23,7 @@ from dpfda.central.regression.problem import (
     joint_l2,
     location_l1,
 )
+from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.privacy.calibration import gaussian_mu
@@ -55,7 +55,7 @@ def test_locations_move_as_far_as_the_worst_lengths_say(dimension):
     moved = root * (1 + length) + 1.6 * (1 - length**2)
     assert location_l1(dimension) == pytest.approx(moved.max(), rel=1e-9)
     problem = Problem(link="linear", bounds=Bounds(center=np.zeros(dimension)))
-    look = LocationLook(cost=Cost(epsilon=1.0), problem=problem)
+    look = LocationQuery(cost=Cost(epsilon=1.0), problem=problem)
     assert look.l1 == location_l1(dimension) + location_l1(1) / 2
     assert look.l2 == math.sqrt(5)
 
@@ -98,26 +98,26 @@ def shares(looks):
 def test_two_stages_share_the_budget():
     fifth, quarter = Fraction(1, 5), Fraction(1, 4)
     looks, _ = asked()
-    assert shares(looks) == [(LocationLook, fifth), (MomentLook, 1 - fifth)]
+    assert shares(looks) == [(LocationQuery, fifth), (MomentQuery, 1 - fifth)]
     looks, _ = asked(delta=0.0)
-    assert shares(looks) == [(LocationLook, quarter), (AbsoluteMomentLook, 1 - quarter)]
+    assert shares(looks) == [(LocationQuery, quarter), (AbsoluteMomentQuery, 1 - quarter)]
     looks, _ = asked(link="logistic", newton_steps=3, newton_share=0.3)
     assert shares(looks) == [
-        (LocationLook, fifth),
-        (MomentLook, Fraction(1, 2)),
-        *[(NewtonLook, Fraction(1, 10))] * 3,
+        (LocationQuery, fifth),
+        (MomentQuery, Fraction(1, 2)),
+        *[(NewtonQuery, Fraction(1, 10))] * 3,
     ]
     looks, _ = asked(link="logistic", n=10)
-    assert shares(looks) == [(LocationLook, fifth), (MomentLook, 1 - fifth)]
+    assert shares(looks) == [(LocationQuery, fifth), (MomentQuery, 1 - fifth)]
     looks, _ = asked(link="logistic", n=10**6)
-    assert shares(looks)[1:] == [(MomentLook, Fraction(11, 20)), (NewtonLook, quarter)]
+    assert shares(looks)[1:] == [(MomentQuery, Fraction(11, 20)), (NewtonQuery, quarter)]
 
 
 def test_very_few_rows_are_asked_once():
     # nμ/√2 is below 10 for n = 50, μ = 0.24.
     assert 50 * gaussian_mu(epsilon=1.0, delta=1e-6) / 2**0.5 < 10
     (look,), _ = asked(link="logistic", rows=50, n=50)
-    assert shares([look]) == [(MomentLook, 1)]
+    assert shares([look]) == [(MomentQuery, 1)]
     assert look.constant
     assert len(asked(link="logistic", rows=100)[0]) == 2
     assert len(asked(link="logistic", n=50)[0]) == 2  # nobody said so beforehand
@@ -248,7 +248,7 @@ def test_the_smallest_sigma_that_is_enough(epsilon, delta):
 @pytest.mark.parametrize("link", ["linear", "logistic"])
 def test_the_tilted_objective_is_minimized(link):
     problem = Problem(link=link, bounds=BALL, fit_intercept=False)
-    look = TiltedLook(cost=Cost(epsilon=1.0, delta=1e-3), problem=problem)
+    look = TiltedQuery(cost=Cost(epsilon=1.0, delta=1e-3), problem=problem)
     rows, targets = np.array([[0.5, -0.25], [0.1, 0.7]]), np.array([0.5, -1.0])
     theta = look.exact((rows, targets), SimulationSource(1)) / look.mechanism.ridge
     inside, noise = np.trunc(rows * (1 - 2**-40) * 2**18) / 2**18, look.mechanism

@@ -19,7 +19,7 @@ from dpfda.central.functions import FunctionBasis, as_grid, norm_bound
 from dpfda.central.judged import public_span
 from dpfda.central.moments.belief import Belief, believed
 from dpfda.central.moments.joint import BELIEVED, JointAnswer
-from dpfda.central.moments.look import JointMoments
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.release import DOMAIN
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.deployment import Deployment

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, whole
 from dpfda.central.moments.joint import JointAnswer
-from dpfda.central.moments.joint_looks import Course
+from dpfda.central.moments.joint_queries import ClippingSchedule
 from dpfda.central.moments.release import JointRelease
 from dpfda.central.regression.methods import Fitted
 from dpfda.curves.matrices import floored
@@ -58,7 +58,7 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
     def questions(self) -> Questions[Fitted]:
         """A center, a radius, the joint look; then algebra."""
         found = yield from self.joint(
-            Course(widened=_NARROWED, tilt=0.0),
+            ClippingSchedule(widened=_NARROWED, tilt=0.0),
             size=self.features,
             second=self.features,
             separate=False,

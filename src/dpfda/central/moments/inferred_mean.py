@@ -8,7 +8,7 @@ from typing import Any
 from dpfda.central.adaptive import Adaptive, combined, concluded
 from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.mean import MeanRelease
-from dpfda.central.moments.joint_looks import AFTER, FOR_BANDS, joint, sizes, whole_ball
+from dpfda.central.moments.joint_queries import AFTER, FOR_BANDS, joint, sizes, whole_ball
 from dpfda.central.release import Release
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
@@ -21,7 +21,7 @@ bands`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inferred(Adaptive, name="moments"):
+class MeanWithInference(Adaptive, name="moments"):
     """Looks of the adaptive mean, the last of which holds second moments too.
 
     Second moments ride on the mean for nothing (`JointMoments`): they say how far the mean of other

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.moments.look import JointMoments
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.curves.matrices import floored, lowered
 from dpfda.noise.law import NoiseLaw
 

@@ -13,11 +13,11 @@ from dpfda.central.conversation import CurveConversation, Kept, far_apart
 from dpfda.central.functions import FunctionBasis, as_grid, spline_basis
 from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.moments.curve_moments import CurveMoments
-from dpfda.central.moments.joint_looks import (
+from dpfda.central.moments.joint_queries import (
     AFTER,
     FOR_MOMENTS,
     FOR_TESTS,
-    Course,
+    ClippingSchedule,
     JointFound,
     joint,
     sizes,
@@ -50,7 +50,7 @@ class JointRelease(CurveConversation[Kept]):
     def width(self) -> int:
         """Numbers in a vector."""
 
-    def joint(self, course: Course, *, size: int, **asked: Any) -> Questions[JointFound]:
+    def joint(self, course: ClippingSchedule, *, size: int, **asked: Any) -> Questions[JointFound]:
         """The looks of `joint_looks`, at all groups."""
         many = max(1, len(self.groups))
         return joint(self, course, course.axes(size), most=self.width, groups=many, **asked)
@@ -81,7 +81,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     basis: FunctionBasis
     separate: bool = False
     emphasis: str = "means"
-    course: Course = FOR_MOMENTS
+    course: ClippingSchedule = FOR_MOMENTS
 
     @property
     def finds_bound(self) -> bool:

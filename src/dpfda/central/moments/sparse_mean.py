@@ -15,8 +15,8 @@ from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basi
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.inferred_mean import UNSURE
 from dpfda.central.moments.joint import JointAnswer
-from dpfda.central.moments.joint_looks import too_few
-from dpfda.central.moments.look import JointMoments
+from dpfda.central.moments.joint_queries import too_few
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.radius import find_radius, left_outside
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.location_look import LocationLook
-from dpfda.central.regression.looks import MomentLook
+from dpfda.central.regression.location_query import LocationQuery
 from dpfda.central.regression.methods import Fitted
-from dpfda.central.regression.methods.noisy_gradient import GradientLook
+from dpfda.central.regression.methods.noisy_gradient import GradientQuery
 from dpfda.central.regression.problem import Problem
+from dpfda.central.regression.queries import MomentQuery
 from dpfda.protocol.holder import Exchange
 
 _EDGE = 0.95  # length of a mean row in units of the ball: nearly all rows reach it in one direction
@@ -86,14 +86,14 @@ def _lowest(fitted: Fitted, problem: Problem) -> float:
 def _means(first: Exchange) -> Means | None:
     """What the first answer shows of rows and targets; None for minimizers."""
     query, answer = first.query, first.answer
-    if isinstance(query, LocationLook):
+    if isinstance(query, LocationQuery):
         row, target, noise = query.means(answer)
         return Means(row, abs(target), noise)
-    if isinstance(query, MomentLook) and query.constant:  # rows are (x, 1)/√2
+    if isinstance(query, MomentQuery) and query.constant:  # rows are (x, 1)/√2
         moments = query.read(answer)
         row, target = 2 * moments.quadratic[:-1, -1], math.sqrt(2) * moments.linear[-1]
         return Means(row, abs(target), 2 * max(moments.quadratic_sigma, moments.linear_sigma))
-    if isinstance(query, GradientLook) and query.problem.fit_intercept:  # at 0: -Σ y (x, 1)/√2
+    if isinstance(query, GradientQuery) and query.problem.fit_intercept:  # at 0: -Σ y (x, 1)/√2
         target = math.sqrt(2) * abs(answer.values[-1]) / answer.n
         return Means(None, target, math.sqrt(2) * answer.sigma / answer.n)
     return None

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.central.moments.look import Weights
+from dpfda.central.moments.moment_query import Weights
 from dpfda.checks import expect, neighbors, queries
 from dpfda.checks.planted import asked, plant
 from dpfda.mechanisms import budgeted
@@ -28,27 +28,27 @@ def _noise_halved(module: str, kind: str) -> list[Any]:
 
 
 for _module, _kind, _names in (
-    ("central.looks", "l2_noise", ("ball_mean", "ball_products")),
-    ("central.looks", "l2_noise", ("covariate_products", "cross_products")),
-    ("central.looks", "l1_noise", ("cell_counts", "nearest_mean")),
-    ("central.looks", "l2_noise", ("cell_counts", "nearest_mean")),
-    ("central.looks", "l2_noise", ("radius_count", "pair_radius_count")),
-    ("central.looks", "l2_noise", ("joint_moments",)),
-    ("central.looks", "l2_noise", ("sparse_mean", "sparse_times", "sparse_moments")),
-    ("central.looks", "l1_noise", ("shrunk_mean",)),
-    ("central.looks", "l2_noise", ("shrunk_mean",)),
-    ("central.looks", "l1_noise", ("box_mean",)),
-    ("central.looks", "l2_noise", ("kernel_machine",)),
+    ("central.queries", "l2_noise", ("ball_mean", "ball_products")),
+    ("central.queries", "l2_noise", ("covariate_products", "cross_products")),
+    ("central.queries", "l1_noise", ("cell_counts", "nearest_mean")),
+    ("central.queries", "l2_noise", ("cell_counts", "nearest_mean")),
+    ("central.queries", "l2_noise", ("radius_count", "pair_radius_count")),
+    ("central.queries", "l2_noise", ("joint_moments",)),
+    ("central.queries", "l2_noise", ("sparse_mean", "sparse_times", "sparse_moments")),
+    ("central.queries", "l1_noise", ("shrunk_mean",)),
+    ("central.queries", "l2_noise", ("shrunk_mean",)),
+    ("central.queries", "l1_noise", ("box_mean",)),
+    ("central.queries", "l2_noise", ("kernel_machine",)),
     (
-        "central.regression.looks",
+        "central.regression.queries",
         "l1_noise",
         ("regression_location", "regression_absolute_moments"),
     ),
-    ("central.regression.looks", "l2_noise", ("regression_location", "regression_moments")),
-    ("central.regression.looks", "l2_noise", ("regression_gradient",)),
-    ("central.regression.looks", "l2_noise", ("regression_outside",)),
-    ("central.regression.looks", "l1_noise", ("regression_outside",)),
-    ("central.regression.looks", "l2_noise", ("regression_newton",)),
+    ("central.regression.queries", "l2_noise", ("regression_location", "regression_moments")),
+    ("central.regression.queries", "l2_noise", ("regression_gradient",)),
+    ("central.regression.queries", "l2_noise", ("regression_outside",)),
+    ("central.regression.queries", "l1_noise", ("regression_outside",)),
+    ("central.regression.queries", "l2_noise", ("regression_newton",)),
 ):
     plant(
         f"sensitivity_halved: {_names[0]}, {_kind[:2]}",
@@ -93,7 +93,7 @@ for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate
 plant(
     "second_moments_for_nothing",
     "second moments of full weight are taken to ride on a mean for nothing: 2 instead of √4.5",
-    lambda: _property("central.moments.look.Weights", "width", lambda weights: 2.0),
+    lambda: _property("central.moments.moment_query.Weights", "width", lambda weights: 2.0),
     asked(queries.check_sensitivity, "joint_moments"),
 )
 
@@ -103,13 +103,13 @@ def _unmixed_sizes() -> list[Any]:
         return honest(weights._replace(common=1.0), groups)
 
     honest = Weights.size
-    return [patch("dpfda.central.moments.look.Weights.size", size)]
+    return [patch("dpfda.central.moments.moment_query.Weights.size", size)]
 
 
 plant(
     "another_group_for_nothing",
     "sizes weigh as much as means, and who changes the group is forgotten: 2 instead of √5",
-    lambda: [patch("dpfda.central.moments.look.Weights.size", lambda weights, groups: 1.0)],
+    lambda: [patch("dpfda.central.moments.moment_query.Weights.size", lambda weights, groups: 1.0)],
     asked(queries.check_sensitivity, "joint_moments"),
 )
 plant(
@@ -122,7 +122,7 @@ plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
     lambda: _property(
-        "central.regression.location_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)
+        "central.regression.location_query.NewtonQuery", "l2", lambda look: math.sqrt(4.25)
     ),
     asked(queries.check_sensitivity, "regression_newton"),
 )
@@ -130,14 +130,14 @@ plant(
     "heavy_targets_for_nothing",
     "that targets may weigh more than rows is forgotten in the sensitivity of where both are",
     lambda: _property(
-        "central.regression.location_look.LocationLook", "l2", lambda look: math.sqrt(5.0)
+        "central.regression.location_query.LocationQuery", "l2", lambda look: math.sqrt(5.0)
     ),
     asked(queries.check_sensitivity, "regression_location"),
 )
 for _module, _names in (
-    ("central.looks", ("ball_mean",)),
-    ("central.looks", ("joint_moments",)),
-    ("central.looks", ("sparse_mean",)),
+    ("central.queries", ("ball_mean",)),
+    ("central.queries", ("joint_moments",)),
+    ("central.queries", ("sparse_mean",)),
     ("central.linear", ("shrunk_mean",)),
     ("central.effects", ("covariate_products", "cross_products")),
 ):
@@ -152,7 +152,7 @@ plant(
     "the Bernstein mechanism takes a bound on the norm for one on every value (C23)",
     lambda: [
         patch(
-            "dpfda.central.looks.l1_noise",
+            "dpfda.central.queries.l1_noise",
             lambda cost, *, sensitivity, axes: budgeted.l1_noise(
                 cost, sensitivity=sensitivity / math.sqrt(len(axes)), axes=axes
             ),
@@ -175,7 +175,7 @@ def _printed_width(features: Any, axes: Any, **_: Any) -> float:
 plant(
     "kernel_density_as_printed",
     "kernels are taken to be 2M apart, not √(2M), which is less where M < ½ (C13)",
-    lambda: [patch("dpfda.central.cell_looks.cell_sensitivity", _printed_width)],
+    lambda: [patch("dpfda.central.cell_queries.cell_sensitivity", _printed_width)],
     _small_kernels,
 )
 
@@ -230,6 +230,6 @@ plant(
 plant(
     "more_than_the_mechanism",
     "an answer is the exact one with a little of its noise",
-    lambda: [patch("dpfda.protocol.query.Look.randomize", _less)],
+    lambda: [patch("dpfda.protocol.query.DatasetQuery.randomize", _less)],
     asked(queries.check_answer, "ball_mean"),
 )

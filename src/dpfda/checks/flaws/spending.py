@@ -12,13 +12,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.central.looks import MeanLook, units
+from dpfda.central.queries import MeanQuery, units
 from dpfda.checks import conversations, magnitudes, queries
 from dpfda.checks.planted import Part, asked, plant
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange, Holder
-from dpfda.protocol.query import Look, Query
+from dpfda.protocol.query import DatasetQuery, Query
 
 _RECORDS = 250
 
@@ -139,7 +139,7 @@ def _any_size() -> list[Any]:
     """Noise of any size, also of none."""
     return [
         patch("dpfda.mechanisms.additive._in_range", lambda name, value: None),
-        patch("dpfda.central.cell_looks._LEAST_WIDTH", 0.0),
+        patch("dpfda.central.cell_queries._LEAST_WIDTH", 0.0),
     ]
 
 
@@ -158,24 +158,24 @@ plant(
 plant(
     "squares_underflow",
     "distances between features are squared without being scaled first",
-    lambda: [*_any_size(), patch("dpfda.central.cell_looks.cell_sensitivity", _plain_squares)],
+    lambda: [*_any_size(), patch("dpfda.central.cell_queries.cell_sensitivity", _plain_squares)],
     asked(magnitudes.check_powers, "nearest_mean"),
 )
 plant(
     "units_too_fine",
     "records are summed in so small units that the sum of many wraps around",
-    lambda: [patch("dpfda.central.looks.units", lambda n: 1 << 40)],
+    lambda: [patch("dpfda.central.queries.units", lambda n: 1 << 40)],
     asked(magnitudes.check_room, "ball_mean"),
 )
 plant(
     "records_count_more",
     "a record adds twice as much to a sum as is said",
-    lambda: [patch.object(MeanLook, "largest", property(lambda it: units(it.n) // 2))],
+    lambda: [patch.object(MeanQuery, "largest", property(lambda it: units(it.n) // 2))],
     asked(magnitudes.check_room, "ball_mean"),
 )
 plant(
     "any_number_of_records",
     "a holder does not compare how many records it has with how many were announced",
-    lambda: [patch.object(Look, "count", lambda it, n, *, part=False: None)],
+    lambda: [patch.object(DatasetQuery, "count", lambda it, n, *, part=False: None)],
     asked(magnitudes.check_room, "ball_mean"),
 )

@@ -19,7 +19,7 @@ from litestar.params import FromPath
 from litestar.response import Template
 
 from dpfda.collector.api import After, StudyName, host_of, page_of
-from dpfda.collector.limits import Keyhole
+from dpfda.collector.limits import AdminAuth
 from dpfda.collector.metrics import failure
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.form import (
@@ -303,7 +303,7 @@ async def login_form() -> Page:
 @post("/login", include_in_schema=False, request_max_body_size=SMALL)
 async def login(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """Check the key."""
-    keyhole: Keyhole = request.app.state.keyhole
+    keyhole: AdminAuth = request.app.state.keyhole
     typed = (await form_in(request)).get("key", "")
     if not await keyhole.fits(typed, host_of(request)):
         return views.login_page(wrong=True)

@@ -10,10 +10,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.regression.looks import MomentLook, Moments
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import about_all, in_units, of_public_balls
 from dpfda.central.regression.problem import SQUARE, Bounds, eigenvalue_l2
+from dpfda.central.regression.queries import MomentQuery, Moments
 from dpfda.curves.matrices import unfold
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
@@ -22,7 +22,7 @@ from dpfda.protocol.query import Answer, Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EigenvalueLook(MomentLook, name="regression_eigenvalue"):
+class EigenvalueQuery(MomentQuery, name="regression_eigenvalue"):
     """(λ_min(Σxxᵀ), w1 Σxy, w2 svec Σxxᵀ).
 
     Privacy:
@@ -89,7 +89,7 @@ class AdaSSP(RegressionMechanism, name="adassp"):
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""
         problem = regression.problem
-        look = EigenvalueLook(
+        look = EigenvalueQuery(
             **about_all(regression), linear_weight=0.5, quadratic_weight=math.sqrt(0.5)
         )
         answer = yield look

@@ -14,8 +14,8 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.outside import more_than_a_few, price_of_a_count
-from dpfda.central.regression.looks import OUTSIDE, OutsideCount
 from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
+from dpfda.central.regression.queries import OUTSIDE, OutsideCount
 from dpfda.central.regression.released import Released
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost

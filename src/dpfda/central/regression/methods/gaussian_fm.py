@@ -11,9 +11,9 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.looks import MomentLook, Moments
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import Problem, best_weight
+from dpfda.central.regression.queries import MomentQuery, Moments
 from dpfda.central.regression.released import Released
 from dpfda.curves.matrices import floored
 from dpfda.protocol.conversation import Questions
@@ -39,7 +39,7 @@ class ObjectiveMethod(RegressionMechanism):
         return 0.125  # Taylor's
 
     @abstractmethod
-    def look(self, regression: Regression) -> MomentLook:
+    def look(self, regression: Regression) -> MomentQuery:
         """The one question."""
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
@@ -88,11 +88,11 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
         )
         return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
 
-    def look(self, regression: Regression) -> MomentLook:
+    def look(self, regression: Regression) -> MomentQuery:
         """Weighted for the least noise on w."""
         linear, quadratic = COEFFICIENTS[regression.problem.link]
         weight = best_weight(linear, quadratic, dimension=regression.problem.size)
-        return MomentLook(
+        return MomentQuery(
             **about_all(regression), linear_weight=linear, quadratic_weight=quadratic * weight
         )
 

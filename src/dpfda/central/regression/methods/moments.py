@@ -13,12 +13,12 @@ from scipy.special import logsumexp
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.regression.location_look import Location, LocationLook, NewtonLook, Slope
-from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook, Moments
+from dpfda.central.regression.location_query import Location, LocationQuery, NewtonQuery, Slope
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import GaussianFM
 from dpfda.central.regression.plan import NEARLY, TARGET_WEIGHT, Plan
 from dpfda.central.regression.problem import Bounds
+from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, Moments
 from dpfda.central.regression.released import Released
 from dpfda.curves.matrices import floored
 from dpfda.privacy.cost import Cost
@@ -114,14 +114,14 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         usual = exact(self.share) if self.share is not None else _SHARE[budget.pure]
         share = budget.part(usual if plan is None else plan.share)
         weight = TARGET_WEIGHT if plan is None else plan.target_weight
-        first = LocationLook(cost=share, problem=problem, unit=unit, target_weight=weight)
+        first = LocationQuery(cost=share, problem=problem, unit=unit, target_weight=weight)
         found = yield first
         location = first.read(found)
         if self.weighted:
             location = unclipped_targets(location, problem.bounds, regression.clarity(found.n))
         steps = self._steps(regression, found.n)
         kept = [budget.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
-        second = (AbsoluteMomentLook if budget.pure else MomentLook)(
+        second = (AbsoluteMomentQuery if budget.pure else MomentQuery)(
             cost=budget.rest(share, *kept),
             bounds=location.bounds,
             unit=unit,
@@ -132,7 +132,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         fitted = solve(regression, location, moments, n=answer.n, weighted=self.weighted)
         floor = _FLOOR * moments.quadratic_sigma
         for cost in kept:
-            look = NewtonLook(
+            look = NewtonQuery(
                 cost=cost,
                 bounds=location.bounds,
                 theta=fitted.slope * fitted.radius,

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.looks import ProblemLook, RowSums
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import in_units
 from dpfda.central.regression.problem import ONE, SQUARE, Bounds, Problem
+from dpfda.central.regression.queries import ProblemQuery, RowSums
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
@@ -23,7 +23,7 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
+class GradientQuery(RowSums, ProblemQuery, name="regression_gradient"):
     """Σ r(x, y; θ) x, with |r| ≤ 1 and |x| ≤ 1.
 
     Privacy:
@@ -98,7 +98,7 @@ class NoisyGradient(RegressionMechanism, name="noisy_gradient"):
         cost = regression.whole.part(Fraction(1, self.steps))
         path = []
         for _ in range(self.steps):
-            answer = yield GradientLook(
+            answer = yield GradientQuery(
                 cost=cost, unit=regression.unit, problem=problem, theta=theta
             )
             theta = theta - rate * answer.values / answer.n

@@ -21,10 +21,10 @@ from dpfda.central.regression.empirical_risk import (
     Risk,
     minimize_risk,
 )
-from dpfda.central.regression.looks import ProblemLook
 from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.methods.gaussian_fm import in_units
 from dpfda.central.regression.problem import ONE, Bounds, Problem
+from dpfda.central.regression.queries import ProblemQuery
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import Source, discrete_gaussian
@@ -33,7 +33,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import ApproximateEvent, Event
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import number
-from dpfda.protocol.query import Answer, Records, WholeLook
+from dpfda.protocol.query import Answer, Records, WholeQuery
 
 _LAST = 0.02  # share of (ε, δ) for the output noise
 _LATTICE_DELTA = 2.0**-50
@@ -99,7 +99,7 @@ def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Ti
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
+class TiltedQuery(ProblemQuery, WholeQuery, name="regression_tilted"):
     """Λθ̂ for the minimizer of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
 
     Privacy:
@@ -188,7 +188,7 @@ class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""
         problem = regression.problem
-        look = TiltedLook(
+        look = TiltedQuery(
             cost=regression.whole,
             unit=regression.unit,
             problem=problem,
@@ -213,7 +213,7 @@ _LEAST_RIDGE = 1e-8  # of n: second derivatives can always be inverted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
+class MinimizerQuery(ProblemQuery, WholeQuery, name="regression_minimizer"):
     """nλθ*, the ridge minimizer scaled so that one person moves it by at most 2.
 
     Privacy:
@@ -275,6 +275,6 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""
         problem = regression.problem
-        look = MinimizerLook(cost=regression.whole, unit=regression.unit, problem=problem)
+        look = MinimizerQuery(cost=regression.whole, unit=regression.unit, problem=problem)
         answer = yield look
         return in_units(problem, answer.values / look.ridge(answer.n))

@@ -10,10 +10,10 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.regression.looks import AbsoluteMomentLook, MomentLook
 from dpfda.central.regression.methods.base import Regression
 from dpfda.central.regression.methods.gaussian_fm import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.central.regression.problem import Bounds, Link
+from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import choice
 
@@ -22,7 +22,7 @@ PUBLISHED_L2 = {"linear": 2 * math.sqrt(6), "logistic": math.sqrt(17 / 16)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ObjectiveLook(MomentLook):
+class ObjectiveQuery(MomentQuery):
     """The coefficients of an objective: moments whose weights the link fixes.
 
     Attributes:
@@ -41,7 +41,7 @@ class ObjectiveLook(MomentLook):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FunctionalLook(ObjectiveLook, AbsoluteMomentLook, name="regression_functional"):
+class FunctionalQuery(ObjectiveQuery, AbsoluteMomentQuery, name="regression_functional"):
     """Coefficients of the objective, with the bound of the functional mechanism's authors.
 
     Privacy:
@@ -80,13 +80,13 @@ class FunctionalMechanism(ObjectiveMethod, name="fm"):
 
     pure: ClassVar[bool] = True
 
-    def look(self, regression: Regression) -> MomentLook:
+    def look(self, regression: Regression) -> MomentQuery:
         """With the published bound."""
-        return FunctionalLook(**about_all(regression), link=regression.problem.link)
+        return FunctionalQuery(**about_all(regression), link=regression.problem.link)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EqualLook(ObjectiveLook, name="regression_equal"):
+class EqualQuery(ObjectiveQuery, name="regression_equal"):
     """Coefficients of the objective; every entry of the upper triangle gets the same noise.
 
     Privacy:
@@ -126,9 +126,9 @@ class RelaxedFM(ObjectiveMethod, name="relaxed_fm"):
         2.0
     """
 
-    def look(self, regression: Regression) -> EqualLook:
+    def look(self, regression: Regression) -> EqualQuery:
         """With the published bound."""
-        return EqualLook(**about_all(regression), link=regression.problem.link)
+        return EqualQuery(**about_all(regression), link=regression.problem.link)
 
 
 def published_l1(link: str, dimension: int) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation
 from dpfda.central.moments.joint import JointAnswer
-from dpfda.central.moments.look import JointMoments
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.scouting import Scouting
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
@@ -68,7 +68,7 @@ class Schedule:
         )
 
 
-class Course(NamedTuple):
+class ClippingSchedule(NamedTuple):
     """How looks are made; public.
 
     Attributes:
@@ -88,20 +88,20 @@ class Course(NamedTuple):
         return np.arange(1, size + 1, dtype=np.float64) ** -self.tilt
 
 
-FOR_BANDS = Course(widened=1.5, tilt=0.75, first=0.15, search=0.1)
+FOR_BANDS = ClippingSchedule(widened=1.5, tilt=0.75, first=0.15, search=0.1)
 """Of bands. A mean that clipping moved is not where its band says: the search for a radius is paid
 well, and what it finds is widened. Steep axes keep noise off rough functions, which make bands of
 whole curves wide. Chosen on simulated curves, normal and exponential, whose coefficients fall like
 j^-0.8, j^-1.2 and j^-2."""
 
-FOR_MOMENTS = Course(widened=1.25, tilt=0.5)
+FOR_MOMENTS = ClippingSchedule(widened=1.25, tilt=0.5)
 """Of means, covariances and synthetic curves together."""
 
-FOR_CLASSES = Course(widened=0.7, tilt=0.5)
+FOR_CLASSES = ClippingSchedule(widened=0.7, tilt=0.5)
 """Of covariances that tell groups apart, and of synthetic curves. Chosen on
 speech of five classes, among 0.5, 0.7 and 0.85."""
 
-FOR_TESTS = Course(widened=1.0, tilt=0.35, first=0.1, search=0.05)
+FOR_TESTS = ClippingSchedule(widened=1.0, tilt=0.35, first=0.1, search=0.05)
 """Of tests whether groups differ: clipping moves the means of groups that are alike alike, so that
 less noise is worth more. Skewed groups of which one scatters more are moved apart, which
 `bands.moved` allows for. Chosen on the curves of `dpfda bench groups`."""
@@ -125,7 +125,7 @@ class JointFound(NamedTuple):
 
 def joint(
     about: CurveConversation[Any],
-    course: Course,
+    course: ClippingSchedule,
     axes: FloatArray,
     *,
     most: int,

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.cell_looks import Box, CellLook
+from dpfda.central.cell_queries import Box, CellQuery
 from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis, Kernel, Matern, eigenpairs
-from dpfda.central.looks import units
 from dpfda.central.losses import Loss
+from dpfda.central.queries import units
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.budgeted import l2_noise
@@ -32,7 +32,7 @@ _BLUR = 0.1  # noise, in units of that, above which nothing can be told
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelMachine(CellLook, name="kernel_machine"):
+class KernelMachine(CellQuery, name="kernel_machine"):
     """f minimizing mean L(y, f(x)) + ψ‖f‖² in a kernel's space, as coefficients.
 
     Inputs are rounded to a public grid, so that the mean loss is known from whole numbers at each

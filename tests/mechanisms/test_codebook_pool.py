@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from codewords import CODEBOOKS, GOLDEN, WORD, by_hand, matrices, mixed, on_sphere
 
-from dpfda.mechanisms import shelf as shelves
+from dpfda.mechanisms import codebook_pool as shelves
 from dpfda.mechanisms.cap_sums import cap_sums
 from dpfda.mechanisms.codebook import Codebook
-from dpfda.mechanisms.shelf import Shelf, normals, shelf
+from dpfda.mechanisms.codebook_pool import CodebookPool, normals, shelf
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6])
@@ -67,7 +67,7 @@ def test_a_row_that_points_nowhere_points_along_the_first_axis(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shelves, "normals", lambda *_, **__: np.zeros((1, 3, 2), dtype=np.float32))
-    found = Shelf(3, 2).points(np.zeros(1, dtype=np.uint64), np.array([1]))
+    found = CodebookPool(3, 2).points(np.zeros(1, dtype=np.uint64), np.array([1]))
     assert np.abs(found).tolist() == [[1.0, 0.0]]
 
 
@@ -77,7 +77,7 @@ def test_a_row_that_points_nowhere_points_along_the_first_axis(
      (1, 1, 1 << 21), (8, 1 << 16, 8)],
 )  # fmt: skip
 def test_how_many_matrices_there_are(rows: int, columns: int, count: int) -> None:
-    assert Shelf(rows, columns).count == count == matrices(2 * rows, columns)
+    assert CodebookPool(rows, columns).count == count == matrices(2 * rows, columns)
 
 
 @pytest.mark.parametrize(("size", "dimension"), [(16, 1), (16, 5), (6, 70), (128, 70)])
@@ -95,7 +95,7 @@ def test_anybody_can_look_up_any_codeword(size: int, dimension: int) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(8, 3), (64, 17), (64, 64), (65, 64), (40, 666)])
 def test_products_are_exact_alone_and_together(rows: int, columns: int) -> None:
     """Side by side up to 2^12 numbers of a matrix, matrix by matrix beyond."""
-    here, generator = Shelf(rows, columns), np.random.default_rng(3)
+    here, generator = CodebookPool(rows, columns), np.random.default_rng(3)
     books = generator.integers(0, CODEBOOKS, 90).astype(np.uint64)
     books[50:] = books[:40] + np.uint64(here.count * 5)  # the same matrices, in other disguises
     directions = generator.normal(size=(90, columns))

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import BallLook, integer_sums, mean_of, units
+from dpfda.central.queries import BallQuery, integer_sums, mean_of, units
 from dpfda.curves.matrices import Triangle
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.ellipsoid_laplace import total_cost
@@ -77,7 +77,7 @@ of twice; that loses where one group has less than a quarter of the other's memb
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JointMoments(BallLook, name="joint_moments"):
+class JointMoments(BallQuery, name="joint_moments"):
     """Mean of (e_g ⊗ (u, κ), w (uuᵀ of the first J coefficients, |rest of u|²)) over people.
 
     u is a person's residual over R along the axes, clipped to the unit ball, and g their group.

@@ -25,7 +25,7 @@ _SIGNS = np.uint64(0xA24BAED4963EE407)  # keeps the words of signs off those of 
 Matrices = npt.NDArray[np.int16]
 
 
-class Shelf:
+class CodebookPool:
     """Normal matrices with B/2 rows and D columns; a codebook is one of them in disguise.
 
     Codebook number b has the rows of matrix b mod M, its columns moved round by (b // M) mod D
@@ -111,9 +111,9 @@ class Shelf:
 
 
 @lru_cache(maxsize=8)
-def shelf(rows: int, columns: int) -> Shelf:
+def shelf(rows: int, columns: int) -> CodebookPool:
     """The one that everybody in this process looks things up on."""
-    return Shelf(rows, columns)
+    return CodebookPool(rows, columns)
 
 
 def normals(books: Words, words: Words, *, columns: int) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import CountedLook, units
+from dpfda.central.queries import CountedQuery, units
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import array, vector, whole
@@ -23,7 +23,7 @@ _LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step i
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CellLook(CountedLook):
+class CellQuery(CountedQuery):
     """Points in a public box, each told by one of `along`^d numbered cells alone.
 
     Attributes:
@@ -81,7 +81,7 @@ class CellLook(CountedLook):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CellCounts(CellLook, name="cell_counts"):
+class CellCounts(CellQuery, name="cell_counts"):
     """How many points lie in each of the equal cells of a box.
 
     Privacy:
@@ -111,7 +111,7 @@ class CellCounts(CellLook, name="cell_counts"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NearestMean(CellLook, name="nearest_mean"):
+class NearestMean(CellQuery, name="nearest_mean"):
     """Mean of public features of the grid point that is nearest to each point.
 
     Privacy:

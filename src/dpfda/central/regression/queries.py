@@ -33,13 +33,13 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import flag, number, part, whole
-from dpfda.protocol.query import AdditiveLook, Answer, Look, Records, finite, in_rows
+from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Records, finite, in_rows
 
 _ROWS = 256  # of a block, at least
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowLook(Look):
+class RowQuery(DatasetQuery):
     """A look at rows (n, D) and targets (n,) that may spend a share of a budget.
 
     Gaussian noise where the budget has a δ, for a sensitivity `l2`; otherwise Laplace noise, for
@@ -115,7 +115,7 @@ class RowLook(Look):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ProblemLook(RowLook):
+class ProblemQuery(RowQuery):
     """A look that is about a problem's loss and balls.
 
     Attributes:
@@ -136,7 +136,7 @@ class ProblemLook(RowLook):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowSums(RowLook, AdditiveLook):
+class RowSums(RowQuery, AdditiveQuery):
     """A weighted sum over all rows, exact in whole numbers until noise is added."""
 
     @property
@@ -196,7 +196,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MomentLook(RowSums, name="regression_moments"):
+class MomentQuery(RowSums, name="regression_moments"):
     """Σ (w1 xy, w2 svec xxᵀ), x and y clipped to given balls and measured in their radii.
 
     Privacy:
@@ -286,7 +286,7 @@ class MomentLook(RowSums, name="regression_moments"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AbsoluteMomentLook(MomentLook, name="regression_absolute_moments"):
+class AbsoluteMomentQuery(MomentQuery, name="regression_absolute_moments"):
     """Σ (w1 xy, w2 xxᵀ), measured by the sum of absolutes over all D² entries: for pure ε.
 
     Privacy:
@@ -305,7 +305,7 @@ class AbsoluteMomentLook(MomentLook, name="regression_absolute_moments"):
     @property
     def l2(self) -> float:
         """None."""
-        return super(MomentLook, self).l2
+        return super(MomentQuery, self).l2
 
     @property
     def l1(self) -> float:
@@ -329,7 +329,7 @@ OUTSIDE = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OutsideCount(RowLook, AdditiveLook, name="regression_outside"):
+class OutsideCount(RowQuery, AdditiveQuery, name="regression_outside"):
     """How many records are marked, in their third column, as outside their ranges.
 
     Whoever reads a table moves rows and targets into their ranges, and marks records of which

@@ -22,14 +22,14 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import number, part, vector, whole
-from dpfda.protocol.query import AdditiveLook, Records
+from dpfda.protocol.query import AdditiveQuery, Records
 
 MOST_RECORDS = 1 << 27
 _FINEST, _LARGEST_SUM = 40, 62  # bits: of a record's bound, and of the sum of all, which has fewer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CountedLook(AdditiveLook):
+class CountedQuery(AdditiveQuery):
     """A look whose noise depends on how many records are asked.
 
     It says how far a replaced record moves its statistic (`sensitivity`) along which axes
@@ -73,7 +73,7 @@ class CountedLook(AdditiveLook):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MeanLook(CountedLook):
+class MeanQuery(CountedQuery):
     """Mean of one vector a record, each from a public body, summed in `units` of its reach."""
 
     @property
@@ -123,7 +123,7 @@ class Body(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BallLook(CountedLook):
+class BallQuery(CountedQuery):
     """Residuals of the first J coefficients about a public center, measured along public axes."""
 
     center: FloatArray = vector("coefficients")
@@ -149,7 +149,7 @@ class BallLook(CountedLook):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BallMean(BallLook, MeanLook, name="ball_mean"):
+class BallMean(BallQuery, MeanQuery, name="ball_mean"):
     """Mean residual, each clipped to ‖u/a‖₂ ≤ R.
 
     Privacy:
@@ -180,7 +180,7 @@ class BallMean(BallLook, MeanLook, name="ball_mean"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BallProducts(BallLook, MeanLook, name="ball_products"):
+class BallProducts(BallQuery, MeanQuery, name="ball_products"):
     """Mean of uuᵀ over residuals u clipped to ‖u/a‖₂ ≤ R: the triangle j ≤ k, as a vector.
 
     Privacy:

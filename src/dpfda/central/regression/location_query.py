@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.looks import ProblemLook, RowSums
 from dpfda.central.regression.plan import TARGET_WEIGHT
 from dpfda.central.regression.problem import (
     LOCATION_WEIGHT,
@@ -25,6 +24,7 @@ from dpfda.central.regression.problem import (
     Problem,
     location_l1,
 )
+from dpfda.central.regression.queries import ProblemQuery, RowSums
 from dpfda.errors import InvalidParameter
 from dpfda.noise.law import level
 from dpfda.privacy.cost import Cost
@@ -61,7 +61,7 @@ class Location:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LocationLook(RowSums, ProblemLook, name="regression_location"):
+class LocationQuery(RowSums, ProblemQuery, name="regression_location"):
     """Σ (z, 1.6|z|², kv, 1.6kv²) with z, v the row and target in their public balls.
 
     Privacy:
@@ -204,7 +204,7 @@ class Slope:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NewtonLook(RowSums, name="regression_newton"):
+class NewtonQuery(RowSums, name="regression_newton"):
     """Σ (r x, r, 2p(1-p)) with r = p - y at a public line, x in the unit ball.
 
     Privacy:
