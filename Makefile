@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 PIP = -m pip install -qq --disable-pip-version-check --root-user-action=ignore
 INSTALL = $(PIP) -c constraints.txt
 
-.PHONY: help setup demo test check format client bench mutants pythons lock docs reproductions clean
+.PHONY: help setup demo quick test check format client bench mutants pythons lock docs reproductions clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -48,6 +48,20 @@ else
 demo: $(DEMO_READY)
 	@.venv-demo/bin/dpfda demo
 endif
+
+# What one runs while editing: every layer once, from the samplers up to one study and one release.
+QUICK := tests/noise/test_lattice.py tests/noise/test_law.py tests/noise/test_uniform.py \
+  tests/mechanisms/test_responses.py tests/mechanisms/test_piecewise.py \
+  tests/privacy/test_ledger.py tests/privacy/test_price.py tests/privacy/test_cost.py \
+  tests/curves/test_basis.py tests/curves/test_rescale.py \
+  tests/protocol/test_query.py tests/protocol/test_fields.py tests/protocol/test_person.py \
+  tests/protocol/test_plan.py tests/protocol/test_task.py tests/protocol/test_secure_sum_parts.py \
+  tests/central/test_questions.py tests/local/test_formulas.py tests/test_errors.py
+
+quick: $(READY) ## lint, types and the quickest tests of every layer, in 90 seconds
+	@$(BIN)/ruff check -q . && $(BIN)/ruff format --check -q .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q -x -n 2 --dist worksteal $(QUICK)
 
 test: $(READY) $(FEDERATION_READY) ## run every test, documentation included
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal

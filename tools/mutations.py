@@ -81,24 +81,24 @@ PLACES = [
     ),
     Place("curves/matrices.py"),
     Place("collector/service.py collector/phases.py collector/conclude.py"),
-    Place("collector/phases.py collector/replies.py"),
+    Place("collector/replies.py"),
     Place("collector/api.py collector/people.py collector/pages/session.py", edges=True),
     Place(
-        "collector/plans.py collector/limits.py collector/limits.py collector/limits.py", edges=True
+        "collector/limits.py", edges=True
     ),
     Place("collector/middleware.py", edges=True),
-    Place("collector/plans.py collector/watcher.py collector/watcher.py", edges=True),
+    Place("collector/plans.py collector/watcher.py", edges=True),
     Place(
         "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",
         edges=True,
     ),
     Place(
-        "sites/guard.py sites/identity.py sites/stored_files.py sites/stored_files.py",
+        "sites/guard.py sites/identity.py sites/stored_files.py",
         edges=True,
     ),
     Place("sites/sum_questions.py sites/sums.py", edges=True),
-    Place("sites/owners.py sites/owners.py", edges=True),
-    Place("sites/servers.py sites/servers.py", edges=True),
+    Place("sites/owners.py", edges=True),
+    Place("sites/servers.py sites/server_part.py", edges=True),
     Place("sites/servers.py client/exported.py local/mrma/servers.py", WORDS, edges=True),
     Place("sites/sums.py sites/owners.py", WORDS, edges=True),
     Place("sites/plan.py sites/coordinator.py sites/sums.py", WORDS, edges=True),
