@@ -83,9 +83,7 @@ PLACES = [
     Place("collector/service.py collector/phases.py collector/conclude.py"),
     Place("collector/replies.py"),
     Place("collector/api.py collector/people.py collector/pages/session.py", edges=True),
-    Place(
-        "collector/limits.py", edges=True
-    ),
+    Place("collector/limits.py", edges=True),
     Place("collector/middleware.py", edges=True),
     Place("collector/plans.py collector/watcher.py", edges=True),
     Place(

@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from fractions import Fraction
 from functools import cache
+from importlib.metadata import entry_points
 from numbers import Integral, Real
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -186,9 +187,12 @@ class Registered(Portable):
     @classmethod
     def named(cls, name: str) -> type[Self]:
         """The class registered under `name`."""
-        for home in (None, *cls._homes):  # one after the other: the last may be slow to load
-            if home is not None:
-                import_if_possible(home)
+        # One after the other: the last may be slow to load.
+        for load in (None, *cls._homes, load_plugins):
+            if callable(load):
+                load()
+            elif load is not None:
+                import_if_possible(load)
             known = cls._known()
             if isinstance(name, str) and name in known:
                 return known[name]
@@ -199,6 +203,7 @@ class Registered(Portable):
         """Every registered subclass of this class, by name, in alphabetical order."""
         for home in cls._homes:
             import_if_possible(home)
+        load_plugins()
         return dict(sorted(cls._known().items()))
 
     @classmethod
@@ -243,6 +248,17 @@ def import_if_possible(name: str) -> ModuleType | None:
         if error.name is None or error.name.partition(".")[0] == "dpfda":
             raise
         return None
+
+
+@cache
+def load_plugins() -> None:
+    """Import what installed packages name as entry points `dpfda.plugins`, once a process.
+
+    Importing such a module registers its classes, so that estimators, audits, benchmarks and the
+    command line find them by name.
+    """
+    for entry in entry_points(group="dpfda.plugins"):
+        entry.load()
 
 
 def discover(package: str, path: list[str]) -> None:

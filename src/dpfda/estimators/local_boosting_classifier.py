@@ -26,7 +26,7 @@ from dpfda.local.boosting.requests.base import MOST_ROWS, OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import BOX_MECHANISMS
+from dpfda.protocol.task import box_mechanisms
 from dpfda.report import Contents, Picture
 from dpfda.simulate import simulate
 
@@ -219,7 +219,7 @@ class LocalBoostingClassifier(LocalClassifier):
 
     def _check_parameters(self) -> None:
         _validate.one_of("rule", self.rule, RULES)
-        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
+        _validate.one_of("mechanism", self.mechanism, box_mechanisms())
         _validate.one_of("protects", self.protects, ("both", "features"))
         _validate.one_of("validation", self.validation, ("clean", "feedback"))
         if self.protects != "both" and self.rule != "sample":

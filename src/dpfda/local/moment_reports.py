@@ -15,7 +15,7 @@ from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
-from dpfda.protocol.task import BOX_MECHANISMS, Task
+from dpfda.protocol.task import Task, box_mechanisms
 from dpfda.protocol.tasks.vector import MomentTask
 
 
@@ -34,7 +34,7 @@ class MomentDesign(Design, name="moments"):
     mechanism: str = "piecewise"
 
     def __post_init__(self) -> None:
-        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
+        _validate.one_of("mechanism", self.mechanism, box_mechanisms())
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Label times curve, as one noisy vector."""

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -109,9 +109,18 @@ class Flag(Rule):
 
 @dataclass(frozen=True)
 class Choice(Rule):
-    """One of a few words; any short word if there are none."""
+    """One of a few words; any short word if there are none.
 
-    options: tuple[str, ...]
+    Attributes:
+        given: the words, or a function that returns them, such as the names in a registry.
+    """
+
+    given: tuple[str, ...] | Callable[[], tuple[str, ...]]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words at this moment."""
+        return self.given() if callable(self.given) else self.given
 
     def read(self, name: str, given: Any, sizes: Sizes) -> str:
         """A string."""
@@ -208,9 +217,11 @@ def flag(*, default: Any = MISSING) -> Any:
     return _field(Flag(), default)
 
 
-def choice(*options: str, default: Any = MISSING) -> Any:
-    """One of the given words; without any, a short word of any kind."""
-    return _field(Choice(options), default)
+def choice(*options: str | Callable[[], tuple[str, ...]], default: Any = MISSING) -> Any:
+    """One of the given words, or of those that one function returns; without any, a short word."""
+    words = tuple(one for one in options if isinstance(one, str))
+    named = [one for one in options if callable(one)]
+    return _field(Choice(named[0] if named else words), default)
 
 
 def array(

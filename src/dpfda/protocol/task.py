@@ -19,12 +19,22 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray
 from dpfda.errors import ProtocolError
+from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source
 from dpfda.protocol.fields import Array, declared, number, whole
 from dpfda.protocol.query import Answer, Query, Records
 
-BOX_MECHANISMS = ("laplace", "piecewise", "duchi", "hybrid")
-"""Mechanisms of a vector in [-1, 1]^d: any vector can be cut to that box, none is refused."""
+
+def box_mechanisms() -> tuple[str, ...]:
+    """Names of the registered mechanisms of a vector in [-1, 1]^d.
+
+    Any vector can be cut to that box, so that a task never refuses a person's record.
+
+    Examples:
+        >>> box_mechanisms()
+        ('duchi', 'hybrid', 'laplace', 'piecewise')
+    """
+    return tuple(BoxMechanism.members())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
-from dpfda.protocol.task import BOX_MECHANISMS, Task
+from dpfda.protocol.task import Task, box_mechanisms
 
 _JUDGED_ROOM = 3.0
 """Judges cut weights above this many times their mean: a weighted error hardly notices."""
@@ -52,7 +52,7 @@ class SammeDesign(BoostingDesign, name="samme"):
     """
 
     rule: str = choice("sample", "statistic", "classifier")
-    mechanism: str = choice(*BOX_MECHANISMS, default="piecewise")
+    mechanism: str = choice(box_mechanisms, default="piecewise")
     feature_ranges: FloatArray = array("real", "columns", 2)
     owners_per_round: int = whole()
     judges: int = whole(least=0, default=0)

@@ -12,7 +12,7 @@ from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, check_cutoff
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.plan import MOST_PEOPLE, StudyPlan
-from dpfda.protocol.task import BOX_MECHANISMS
+from dpfda.protocol.task import box_mechanisms
 
 MOST_CLASSIFIERS = 10**5
 MOST_FITTED = 10**8  # they are all fitted at once
@@ -79,7 +79,7 @@ class ReportedDesign(JudgedDesign):
         _validate.whole("n_classifiers", self.n_classifiers, most=MOST_CLASSIFIERS)
         _validate.whole("member_size", self.member_size, least=2, most=MOST_PEOPLE)
         _validate.fraction("training_share", self.training_share)
-        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
+        _validate.one_of("mechanism", self.mechanism, box_mechanisms())
         if self.boundary_spread is not None:
             _validate.positive("boundary_spread", self.boundary_spread)
         if not isinstance(self.learner_parameters, Mapping):

@@ -22,7 +22,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC
 from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.query import Answer, Records
-from dpfda.protocol.task import BOX_MECHANISMS, Task
+from dpfda.protocol.task import Task, box_mechanisms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class VectorTask(Task, name="vector"):
     """
 
     dimension: int = whole(most=1 << 16)
-    mechanism_name: str = choice(*BOX_MECHANISMS, default="laplace")
+    mechanism_name: str = choice(box_mechanisms, default="laplace")
     label_share: float | None = number(above=0, most=1 - 1e-9, optional=True, default=None)
     positive: IntArray = array("whole", "positives", least=0, most=1 << 20, default=(1,))
     protects: str = choice("both", "features", "labels", default="both")
@@ -115,7 +115,8 @@ class VectorTask(Task, name="vector"):
     def examples(cls) -> list[Self]:
         """Two features, each mechanism."""
         return [
-            cls(epsilon=1.0, people=1, dimension=2, mechanism_name=name) for name in BOX_MECHANISMS
+            cls(epsilon=1.0, people=1, dimension=2, mechanism_name=name)
+            for name in box_mechanisms()
         ]
 
 
@@ -138,7 +139,7 @@ class MomentTask(Task, name="moment"):
 
     dimension: int = whole(most=1 << 16)
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
-    mechanism_name: str = choice(*BOX_MECHANISMS, default="piecewise")
+    mechanism_name: str = choice(box_mechanisms, default="piecewise")
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -163,5 +164,5 @@ class MomentTask(Task, name="moment"):
         """Two features, each mechanism."""
         return [
             cls(epsilon=1.0, people=1, dimension=2, positive=[1], mechanism_name=name)  # type: ignore[arg-type]
-            for name in BOX_MECHANISMS
+            for name in box_mechanisms()
         ]

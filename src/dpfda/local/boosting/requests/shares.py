@@ -27,7 +27,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
 from dpfda.protocol.fields import array, choice, number, part
 from dpfda.protocol.query import Answer, Records
-from dpfda.protocol.task import BOX_MECHANISMS
+from dpfda.protocol.task import box_mechanisms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class ShareRequest(VoteRequest):
     room: ClassVar[float] = 2.0
     """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
 
-    mechanism_name: str = choice(*BOX_MECHANISMS, default="piecewise")
+    mechanism_name: str = choice(box_mechanisms, default="piecewise")
 
     @abstractmethod
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
@@ -115,7 +115,7 @@ class ShareRequest(VoteRequest):
     @classmethod
     def examples(cls) -> list[Self]:
         """Each mechanism."""
-        return [cls(**cls.example_fields(mechanism_name=name)) for name in BOX_MECHANISMS]
+        return [cls(**cls.example_fields(mechanism_name=name)) for name in box_mechanisms()]
 
 
 _LEAST_SHARE = 0.02  # of the total weight, for a class whose noisy weight came out too small
