@@ -1,11 +1,4 @@
-"""What all private estimators share: parameters, reading input, and what they refuse.
-
-scikit-learn's base classes, in a form that mypy can read.
-
-scikit-learn has no type hints, so mypy takes its classes for `Any`, and with them the constructors
-of all estimators: it would let every misspelt parameter pass. It is shown what `_scikit.pyi` says
-instead; everybody else, other type checkers among them, sees scikit-learn itself.
-"""
+"""What all private estimators share: parameters, reading input, and what they refuse."""
 
 from __future__ import annotations
 
@@ -14,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -26,21 +19,12 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DoubtfulResult, InvalidParameter
+from dpfda.estimators.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.report import Contents, Report
 from dpfda.report.documents import Documented
-
-MYPY: Final = False  # by convention, mypy alone takes this name for true
-
-if MYPY:
-    from dpfda.estimators._scikit import BaseEstimator, ClassifierMixin, TransformerMixin
-else:
-    from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-
-__all__ = ["BaseEstimator", "ClassifierMixin", "TransformerMixin"]
-
 
 _PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
 _SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly

@@ -20,8 +20,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import own_grids, public_domain, with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.base import ClassifierMixin
 from dpfda.estimators.curve_reader import CurveReader, count_channels, count_rows, take
+from dpfda.estimators.scikit import ClassifierMixin
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee

@@ -15,9 +15,9 @@ from dpfda.central.functions import trapezoid
 from dpfda.central.release import Release
 from dpfda.curves.matrices import Triangle
 from dpfda.errors import DoubtfulResult, InvalidData
-from dpfda.estimators.base import TransformerMixin
 from dpfda.estimators.central_base import HeldRecords
 from dpfda.estimators.private_covariance import PrivateCovariance
+from dpfda.estimators.scikit import TransformerMixin
 from dpfda.report import Contents, Picture, Table
 
 _ROWS = 10  # points shown of a curve
