@@ -54,7 +54,7 @@ def local(ax: Axes) -> None:
         ax.axhline(error, color="0.45", linestyle=style, linewidth=1, label=name)
         print(f"{name}: {error:.3f}")
     ax.set(xscale="log", xlabel="people who answered", ylabel="error on new people")
-    ax.set(ylim=(0, 0.6), title="Local: nobody hands over a curve")
+    ax.set(ylim=(0, 0.6), title="Local: people randomize their answers")
     ax.legend(fontsize="small", frameon=False, ncols=2)
 
 
