@@ -93,24 +93,6 @@ def floored(matrix: FloatArray, floor: float = 0.0, *, inverted: bool = False) -
     return np.asarray((vectors * (1 / values if inverted else values)) @ vectors.T)
 
 
-def lowered(matrix: FloatArray, most: float) -> FloatArray:
-    """The nearest matrix without negative eigenvalues whose trace is at most `most`.
-
-    Examples:
-        >>> lowered(np.diag([3.0, 1.0, 1.0]), 3.5).round(3)
-        array([[2.5, 0. , 0. ],
-               [0. , 0.5, 0. ],
-               [0. , 0. , 0.5]])
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    falling = np.maximum(values[::-1], 0.0)
-    if falling.sum() <= most:
-        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-    # All are lowered alike, those that would fall below 0 to 0.
-    by = (np.cumsum(falling) - most) / np.arange(1, falling.size + 1)
-    return np.asarray((vectors * np.maximum(values - by.max(), 0.0)) @ vectors.T)
-
-
 _MANTISSA = 53
 _CACHED = 1 << 14  # numbers that are cut at a time
 

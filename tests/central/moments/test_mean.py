@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dpfda import PrivateGroupComparison, PrivateMean
-from dpfda.central.moments.inferred_mean import UNSURE
 from dpfda.central.moments.joint_queries import FOR_BANDS
 from dpfda.central.radius import candidates
 from dpfda.central.release import Release
@@ -91,8 +90,7 @@ def test_looks_are_combined() -> None:
 
 
 def test_channels_have_errors_of_their_own() -> None:
-    # So many that noise on the variances is small beside them.
-    X = np.stack([curves(20_000, 0), 10 * curves(20_000, 1)], axis=2)
+    X = np.stack([curves(2000, 0), 10 * curves(2000, 1)], axis=2)
     found = PrivateMean(8.0, value_range=[(-4, 4), (-40, 40)], inference=True, random_state=0).fit(
         X
     )
@@ -123,16 +121,3 @@ def test_few_people_are_warned_where_they_asked() -> None:
 def test_only_the_default_mechanism_knows_how_curves_scatter() -> None:
     with pytest.raises(InvalidParameter, match="mechanism must be 'adaptive' with inference=True"):
         release(mechanism="frl")
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(("n", "epsilon"), [(10, 10.0), (40, 1.0)])
-def test_sampling_errors_are_not_larger_than_people_can_scatter(n: int, epsilon: float) -> None:
-    """Eigenvalues of noise added up to more than curves in their range can vary."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        rows = 0.4 + 0.2 * rng.normal(size=(n, 1)) + 0.2 * np.sin(3 * T)
-        model = PrivateMean(epsilon, value_range=(-1, 1), inference=True, random_state=seed)
-        found = model.fit(rows).release_
-        variance = found.sampling[0].along(found.basis.functions) @ found.basis.weights
-        assert variance <= UNSURE / n  # a ball of radius 1

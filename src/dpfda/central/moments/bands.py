@@ -52,9 +52,8 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
 def _spreads(moments: CurveMoments) -> list[FloatArray]:
     """Covariances of the groups; those of tests need no floor."""
     floor = 0.0 if moments.look.emphasis == "differences" else BELIEVED
-    bounded = moments.look.emphasis == "means"
     names = moments.groups or (None,)
-    return [moments.covariance(name, floor=floor, bounded=bounded) for name in names]
+    return [moments.covariance(name, floor=floor) for name in names]
 
 
 def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:

@@ -102,19 +102,16 @@ class CurveMoments(JointAnswer, Documented):
         clipped = self.parameters.get("clipped", 0.0) if self.look.emphasis == "means" else 0.0
         return np.asarray(np.hypot(further, clipped))
 
-    def covariance(
-        self, group: Label | None = None, *, floor: float = BELIEVED, bounded: bool = False
-    ) -> FloatArray:
+    def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
         """Of the coefficients of a person's curve, (M, M): see `covariance_in`.
 
         Args:
             group: whose; left out where there is one covariance for all.
             floor: of eigenvalues, in deviations of the noise.
-            bounded: by what is believed of the sum of all variances.
         """
         table = 0 if self.look.blocks == 1 else self.number_of(group)
         size = self.basis.size
-        return self.covariance_in(table, floor=floor, bounded=bounded)[:size, :size]
+        return self.covariance_in(table, floor=floor)[:size, :size]
 
     def number_of(self, group: Label | None) -> int:
         """The place of a group, by its name; left out where there is one."""

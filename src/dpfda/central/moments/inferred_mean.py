@@ -60,7 +60,7 @@ class MeanWithInference(Adaptive, name="moments"):
         laws: tuple[NoiseLaw, ...] = (answer.law.first(layout.width).times(answer.unit),)
         if found.coarse is not None:
             noisy, laws = combined((noisy, *laws), found.coarse)
-        sampling = UNSURE * answer.covariance_in(bounded=True)[: layout.size, : layout.size]
+        sampling = UNSURE * answer.covariance_in()[: layout.size, : layout.size]
         return concluded(
             mean,
             layout,

@@ -14,14 +14,12 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.moments.moment_query import JointMoments
-from dpfda.curves.matrices import floored, lowered
+from dpfda.curves.matrices import floored
 from dpfda.noise.law import NoiseLaw
 
 BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
-_HIGH = 2.0  # deviations above what is believed of a sum of variances
 _FAR = 6.0  # deviations of noise within which sizes are looked for
 _SHARES = 201  # sizes that are looked at
-_SPREADS = np.linspace(0.0, 1.0, 2001)[:, None] ** 2  # of a radius: how far people scatter
 
 
 class Parts(NamedTuple):
@@ -139,43 +137,18 @@ class JointAnswer:
         raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
         return np.asarray(np.array(raw) - self._weights @ squares)
 
-    def covariance_in(
-        self, table: int = 0, *, floor: float = BELIEVED, bounded: bool = False
-    ) -> FloatArray:
+    def covariance_in(self, table: int = 0, *, floor: float = BELIEVED) -> FloatArray:
         """Covariance of coefficients, (M, M), eigenvalues at least `floor` deviations of noise.
 
         Beyond the coefficients whose products were released only the sum of variances is known; it
-        is spread along the axes. Eigenvalues of noise alone add up to more than people can scatter:
-        where it is `bounded`, all variances together are at most what is believed of their sum.
+        is spread along the axes.
         """
         many, few = len(self.look.axes), self.look.second
         full = np.zeros((many, many))
         full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
-        rest = max(float(self.rests[table]), 0.0)
-        if bounded:
-            most, most_rest = self._most(table)
-            full[:few, :few] = lowered(full[:few, :few], float(most))
-            rest = min(rest, most_rest, 1 - float(np.trace(full)))
         beyond = np.arange(few, many)
-        full[beyond, beyond] = rest / max(1, many - few)
+        full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
         return np.asarray(full * np.outer(self.unit, self.unit))
-
-    def _most(self, table: int) -> FloatArray:
-        """What variances of the first u and of all others add up to, at most: (2,).
-
-        Two deviations above what is believed of these sums: u lies in the unit ball, deviations
-        are thought of alike, and the noise is known.
-        """
-        diagonal = self.look.triangle.rows == self.look.triangle.columns
-        parts, people = self.variances, self._people(table)
-        noise = np.array([parts.products[table][diagonal].sum(), parts.rests[table]]) / people**2
-        raw = np.array([np.trace(self.products[table]), self.rests[table]])
-        away = (raw - _SPREADS) ** 2 / (2 * noise)
-        weights = np.exp(away.min(axis=0) - away)
-        weights /= weights.sum(axis=0)
-        mean = (weights * _SPREADS).sum(axis=0)
-        deviation = np.sqrt((weights * (_SPREADS - mean) ** 2).sum(axis=0))
-        return np.asarray(np.minimum(mean + _HIGH * deviation, 1.0))
 
     def product_noise(self, table: int = 0) -> float:
         """Standard deviation of the noise on an entry of `products`."""
