@@ -213,3 +213,9 @@ def test_the_weakest_relation() -> None:
         error, correlation = found.detectable
         assert correlation == pytest.approx((1 - error) ** 0.5)
         assert f"a correlation of {correlation:.2f}" in told
+
+
+def test_a_hopeless_forecast_prints_no_absurd_number() -> None:
+    found = forecast(100, 1.0, **KNOWN)
+    assert found.expected.error > 10
+    assert "Expect more than 1000 % of the number's variance left" in verdict(found)

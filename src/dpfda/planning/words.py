@@ -288,4 +288,5 @@ def take_part(plan: StudyPlan) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    """Of a number's variance more than all may be left; how many times as much says nothing."""
+    return "more than 1000 %" if share > 10 else f"{100 * share:.1f} %"
