@@ -13,7 +13,6 @@ from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import Box, CellCounts
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.plan import FILLINGS, NEARLY
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage, stands_out
 from dpfda.curves.bases import CosineBasis
@@ -32,8 +31,6 @@ _IN_ONE_CELL = (
     "most points lie in one of {size} cells along a variable, and how they lie inside is not "
     "known: allow a larger epsilon, ask more people or give narrower feature_ranges"
 )
-_ACROSS = 6.0  # deviations of a density that fills its range: three on either side
-_MOST = {1: 10, 2: 6}  # doublings of cells along a variable, by their number
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 
 
@@ -47,35 +44,34 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         Everything after the counts is free.
 
     Attributes:
-        size: cells along each axis; by default the fewest, a power of two, with which the expected
-            error is nearly the least (`expected_error`): more of them see finer shapes, in more
-            noise.
+        size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
+            √(nε/8): there noise and sampling error of a coefficient are alike.
 
     Examples:
-        >>> HistogramDensity().cells_along(Cost(epsilon=1.0), n=1000, variables=1)
-        128
+        >>> HistogramDensity().cells_along(2000.0, 1)
+        32
     """
 
     size: int | None = whole(least=2, optional=True, default=None)
 
-    def cells_along(self, cost: Cost, *, n: int, variables: int) -> int:
-        """The size, given or by the rule, for n points."""
+    def cells_along(self, strength: float, variables: int) -> int:
+        """The size, given or by the rule, for nε = `strength`."""
         if self.size is not None:
             return self.size
-        sizes = [1 << power for power in range(2, _MOST[variables] + 1)]
-        errors = [expected_error(cost, n=n, size=size, variables=variables) for size in sizes]
-        most = NEARLY * min(errors)
-        return next(size for size, error in zip(sizes, errors, strict=True) if error <= most)
+        wanted = 0.7 * math.sqrt(strength) if variables == 1 else math.sqrt(strength / 8)
+        most = 10 if variables == 1 else 6
+        return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
     def budget(self, cost: Cost) -> Cost:
-        """The noise of smaller variance: pure ε where a δ does not help."""
-        pure = replace(cost, delta=0.0)
-        return min((pure, cost), key=_noise)
+        """The noise of smaller variance: 2 (2/ε)² of pure ε, (√2/μ)² of Gaussian noise."""
+        if cost.pure or math.sqrt(2) / cost.mu < 2 * math.sqrt(2) / cost.epsilon_spent:
+            return cost
+        return replace(cost, delta=0.0)
 
     def questions(self, density: DensityRelease) -> Questions[Release]:
         """Noisy counts, cosine transform, shrinkage."""
         n, box = density.n, density.box
-        size = self.cells_along(density.whole, n=n, variables=len(box))
+        size = self.cells_along(density.strength, len(box))
         look = CellCounts(**density.asked, along=size)
         answer = yield look
         basis, mixing = _cosines(box, size)
@@ -105,41 +101,6 @@ class HistogramDensity(DensityMechanism, name="histogram"):
     def examples(cls) -> list[Self]:
         """Few cells."""
         return [cls(size=4)]
-
-
-def expected_error(cost: Cost, *, n: int, size: int, variables: int) -> float:
-    """Part of a density's shape that is expected to be lost, from public facts alone.
-
-    What is hidden is believed to be this: a peak somewhere in the range, as sharp as that of a
-    double-exponential density, which fills the range, a third of it or a tenth (`FILLINGS`). Of
-    its cosines the square is known, on average over places; slow ones are released with noise
-    and shrunk, fast ones are left out.
-
-    Args:
-        cost: of the counts.
-        n: points.
-        size: cells along each variable.
-        variables: one or two.
-    """
-    noise = size**variables * _noise(cost) / n**2 + 1 / n
-    along = _squares(max(2 ** _MOST[variables], size))
-    released, all_of_it = along[:, :size], along.sum(axis=1) ** variables
-    squares = released if variables == 1 else released[:, :, None] * released[:, None, :]
-    kept = squares**2 / (squares + noise)
-    kept = kept.reshape(len(kept), -1)[:, 1:].sum(axis=1)  # the first is public
-    return float(np.mean(1 - kept / (all_of_it - 1)))
-
-
-def _squares(most: int) -> FloatArray:
-    """Expected squares of cosine coefficients along a variable, (fillings, 2 · most)."""
-    deviations = np.array(FILLINGS)[:, None] / _ACROSS
-    speeds = np.pi * np.arange(2 * most)
-    return np.asarray((1 + (speeds * deviations) ** 2 / 2) ** -2)
-
-
-def _noise(cost: Cost) -> float:
-    """Variance of the noise on a count: sensitivity 2 in ℓ1, √2 in ℓ2."""
-    return 2 * (2 / cost.epsilon_spent) ** 2 if cost.pure else 2 / cost.mu**2
 
 
 def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:

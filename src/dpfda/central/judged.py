@@ -100,9 +100,22 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     doubt = blur(noisy**2 * norms, each[row if len(each) > 1 else 0] * norms)
     signal = max(square(noisy) - noise - doubt, 0.0)
     error = max(risk, left)
+    if release.density:
+        error += _beyond(noisy**2 * norms, each[0] * norms)
     # A covariance holds the square of what its center is off the mean.
     error += float(np.sum(np.square(release.parameters.get("mean_noise", 0.0)))) ** 2
     return Strength(signal, error, noise, square(kept))
+
+
+def _beyond(squares: FloatArray, variance: FloatArray) -> float:
+    """What rougher functions than the released ones may hold of a narrow density.
+
+    Their part of the square is to that of the rougher half as this is to that of the smoother half.
+    """
+    half = len(squares) // 2
+    smooth, rough = ((squares - variance)[part].sum() for part in (slice(half), slice(half, None)))
+    rough = max(float(rough), 0.0)
+    return rough * min(rough / max(float(smooth), 1e-300), 1.0)
 
 
 def blur(squares: FloatArray, variance: FloatArray) -> float:

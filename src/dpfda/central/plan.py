@@ -23,11 +23,11 @@ _LEVEL = 0.18  # squared: of a level that is uniform over three quarters of the 
 _WAVES = 0.2  # squared: all waves of a mean curve that fills its range
 _TURNS = (1, 3, 10)  # how many waves are as strong as the first
 _FALL = 4.0  # the squares of the others fall like j^-4
-FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range curves may fill
-_FILLED, _STRONG = np.array(list(product(FILLINGS, _TURNS))).T[..., None]  # each with each
+_FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range curves may fill
+_FILLED, _STRONG = np.array(list(product(_FILLINGS, _TURNS))).T[..., None]  # each with each
 _SCATTER = 0.35  # how far a curve that fills its range lies from the mean, along tilted axes
 _FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15)  # shares that are tried
-NEARLY = 1.2  # of the least error: as good for all purposes
+_NEARLY = 1.2  # of the least error: as good for all purposes
 TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 _TOLD = 0.5  # of the bound: noise that hides how much is left out
 FOLDED = 8  # coefficients for each sum of further ones
@@ -109,7 +109,7 @@ def _fewest(tried: list[Plan]) -> Plan:
     More of them would hardly lower the error and widen bands.
     """
     least = min(plan.error for plan in tried)
-    good = [plan for plan in tried if plan.error <= NEARLY * least]
+    good = [plan for plan in tried if plan.error <= _NEARLY * least]
     return min(good, key=lambda plan: (plan.size, plan.error))
 
 

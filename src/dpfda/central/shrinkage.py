@@ -12,7 +12,7 @@ from dpfda._validate import FloatArray
 from dpfda.noise.law import LEVEL_ODDS, LEVELS, mixed
 
 _TINY = 1e-300
-_CLEAR = 1.0  # deviations above what noise makes: less is left out
+_CLEAR = 2.0  # deviations above what noise makes
 _SCALES = 2.0 ** -np.arange(1, 15)  # of a bound: of the first wave of a mean curve
 _DECAYS = np.array([0.3, 0.6, 1.0, 2.0])  # b: the scale of wave j falls like j^-b
 _PARTS = np.array([0.1, 1.0, 4.0])  # some waves are much weaker or stronger than their scale
