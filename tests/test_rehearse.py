@@ -124,7 +124,8 @@ def test_named_columns() -> None:
         columns=("age", "sex"),
     )
     patients = pd.DataFrame({"sex": ["m", "f"], "age": [20.0, 30.0]})
-    rows, targets = inquiry.records(patients, [0.5, 1.0])
+    rows, targets, outside = inquiry.records(patients, [0.5, 1.0])
+    assert not outside.any()
     assert rows.shape == (2, 2)  # age, and one column for two categories
     assert targets.tolist() == [0.5, 1.0]
     with pytest.raises(InvalidData, match="a table with the column 'sex'"):

@@ -240,7 +240,7 @@ def command(out: Path, people: int, as_json: bool) -> None:
     """
     with progress_bar("people") as progress:
         outcome = run(progress, people=people)
-    path = report(outcome).write(out / "html")
+    path = report(outcome).write(out / "demo.html")
     if as_json:
         shown = {
             "name": "demo",

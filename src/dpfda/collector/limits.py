@@ -169,10 +169,10 @@ class AdminAuth:
         sleep: how to let time pass.
 
     Examples:
-        >>> keyhole = Keyhole(Settings(database="memory:", admin_key="0123456789abcdef012345"))
-        >>> asyncio.run(keyhole.fits("0123456789abcdef012345", "192.0.2.1"))
+        >>> admin = AdminAuth(Settings(database="memory:", admin_key="0123456789abcdef012345"))
+        >>> asyncio.run(admin.fits("0123456789abcdef012345", "192.0.2.1"))
         True
-        >>> asyncio.run(keyhole.fits("guess", "192.0.2.1"))
+        >>> asyncio.run(admin.fits("guess", "192.0.2.1"))
         False
     """
 

@@ -42,9 +42,9 @@ class CodebookPool:
         columns: D.
 
     Examples:
-        >>> shelf = Shelf(rows=32, columns=8)
+        >>> pool = CodebookPool(rows=32, columns=8)
         >>> books = np.array([7, 1 << 40], dtype=np.uint64)
-        >>> shelf.count, shelf.points(books, np.array([3, 3])).shape
+        >>> pool.count, pool.points(books, np.array([3, 3])).shape
         (8192, (2, 8))
     """
 

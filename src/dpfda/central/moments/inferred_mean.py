@@ -31,7 +31,7 @@ class MeanWithInference(Adaptive, name="moments"):
         That of `Adaptive`: the budgets of all looks add up.
 
     Examples:
-        >>> Inferred().name
+        >>> MeanWithInference().name
         'moments'
     """
 
