@@ -21,7 +21,7 @@ import pytest
 from forked_collector import ForkedCollector
 from sqlalchemy.exc import OperationalError
 
-from dpfda.collector import health as pulse
+from dpfda.collector import watcher
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.replies import GroupCommit
 from dpfda.collector.storage import open_storage
@@ -198,7 +198,7 @@ def test_many_who_ask_are_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
         assert await asyncio.gather(*(heart.trouble() for _ in range(50))) == [""] * 50
         assert await heart.trouble() == ""
         assert len(trials) == 1
-        monkeypatch.setattr(pulse, "_FRESH", 0.0)
+        monkeypatch.setattr(watcher, "_FRESH", 0.0)
         heart._until = 0.0
         assert await heart.trouble() == ""
         assert len(trials) == 2
@@ -208,7 +208,7 @@ def test_many_who_ask_are_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_storage_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulse, "PATIENCE", 0.05)
+    monkeypatch.setattr(watcher, "PATIENCE", 0.05)
     go = threading.Event()
 
     async def run() -> None:
