@@ -27,6 +27,7 @@ from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage import open_storage, tables
+from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.watcher import Forgetter
 from dpfda.noise import SimulationSource
@@ -340,6 +341,28 @@ def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFi
             await asyncio.sleep(0.001)
         assert "a row" not in caplog.text, "of a failure its kind and place are told"
         made.look()
+        while calls:
+            await asyncio.sleep(0.001)
+        assert await made.finish()
+        await made.stop()
+
+    asyncio.run(asyncio.wait_for(course(), 5))
+
+
+def test_a_storage_that_fails_after_the_order_does_not_refuse_it() -> None:
+    """The study is gone already: its organizer would ask again and be told that there is none."""
+    calls: list[bool | Exception] = [Unavailable("the disk is busy"), True, False]
+
+    async def forget() -> bool:
+        found = calls.pop(0) if calls else False
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def course() -> None:
+        made = Forgetter(forget)
+        assert not await made.finish()
+        made.start()
         while calls:
             await asyncio.sleep(0.001)
         assert await made.finish()

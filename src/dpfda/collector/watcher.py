@@ -231,10 +231,14 @@ class Forgetter:
         self._due.set()
 
     async def finish(self) -> bool:
-        """Wait until nothing is due, but not for ever; whether that was reached."""
+        """Wait until nothing is due, but not for ever; whether that was reached.
+
+        What is due was noted before: a storage that fails now is tried again later, and whoever
+        asked to forget is not told that it failed.
+        """
         try:
             await asyncio.wait_for(self._all(), _PATIENCE)
-        except TimeoutError:
+        except (TimeoutError, Unavailable):
             self.look()
             return False
         return True
