@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import subprocess
+import sys
 import urllib.error
 from collections import Counter
 from collections.abc import Iterator
@@ -347,6 +349,18 @@ def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFi
         await made.stop()
 
     asyncio.run(asyncio.wait_for(course(), 5))
+
+
+def test_opening_a_file_again_keeps_the_locks_of_who_has_it_open(tmp_path: Path) -> None:
+    """Without them a process that closes the database deletes the log that another writes to."""
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    first = open_storage(url)
+    assert first.study("0") is None
+    open_storage(url).close()
+    elsewhere = f"from dpfda.collector.storage import open_storage; open_storage({url!r}).close()"
+    subprocess.run([sys.executable, "-c", elsewhere], check=True)
+    assert (tmp_path / "study.db-wal").exists()
+    first.close()
 
 
 def test_a_storage_that_fails_after_the_order_does_not_refuse_it() -> None:

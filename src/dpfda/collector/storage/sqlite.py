@@ -85,10 +85,16 @@ def _identity(path: str | None) -> tuple[int, int] | None:
 
 
 def _make_private(path: str | None) -> None:
-    """Create the file, or take it from others; SQLite gives its companions the same rights."""
+    """Create the file, or take it from others; SQLite gives its companions the same rights.
+
+    A file that exists is not opened here: closing it would drop every lock that this process
+    holds on it (https://sqlite.org/howtocorrupt.html, 2.2), and the next process that closes the
+    database would delete the write-ahead log which this one still writes to.
+    """
     if not path or path == ":memory:":
         return
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(FileNotFoundError, PermissionError):  # of another owner: theirs to decide
             Path(name).chmod(0o600)
