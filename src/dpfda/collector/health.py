@@ -12,7 +12,9 @@ from dpfda.collector.metrics import Metrics
 from dpfda.collector.service import Collector
 from dpfda.collector.watcher import AtWork
 
-LONG = 60.0  # seconds
+LONG = 60.0  # seconds of one conclusion
+LONGEST_WAIT = 3.0  # seconds that a write may wait; a group commit takes milliseconds
+WAITING = "the oldest write has waited"
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 @get("/health", media_type=MediaType.JSON)
 async def health(collector: NamedDependency[Collector]) -> Response[Health | Failing]:
     """Whether replies can be stored (503 if not), and which studies are stuck since when."""
-    trouble = await collector.pulse.trouble()
+    trouble = await trouble_of(collector)
     if trouble:
         return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
     known = collector.watcher.stuck.listed()
@@ -78,6 +80,18 @@ async def health(collector: NamedDependency[Collector]) -> Response[Health | Fai
     return Response(found)
 
 
+async def trouble_of(collector: Collector) -> str:
+    """Why replies cannot be stored now; empty if they can.
+
+    A probe writes to a table of its own, so it does not meet every lock. How long the oldest write
+    has waited shows the others.
+    """
+    waited = collector.pending.oldest()
+    if waited > LONGEST_WAIT:
+        return f"{WAITING} {waited:.0f} s"
+    return await collector.pulse.trouble()
+
+
 def _slow(at_work: AtWork | None) -> Slow | None:
     if at_work is None or time.time() - at_work.since <= LONG:
         return None
@@ -94,11 +108,13 @@ async def show_metrics(
     collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
 ) -> str:
     """Numbers for Prometheus: requests and commits are of this process, since it started."""
-    works, at_work = not await collector.pulse.trouble(), collector.watcher.at_work
+    works, at_work = not await trouble_of(collector), collector.watcher.at_work
     gauges: dict[str, float] = {
         "storage_up": works,
         "studies_stuck": len(collector.watcher.stuck),
         "concluding_seconds": 0.0 if at_work is None else round(time.time() - at_work.since, 3),
+        "writes_waiting": collector.pending.depth,
+        "oldest_write_seconds": round(collector.pending.oldest(), 3),
         "reply_commits": collector.replies.groups,
         "replies_committed": collector.replies.items,
     }

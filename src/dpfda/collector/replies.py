@@ -1,18 +1,19 @@
-"""Replies on their way into the storage: as they came, as they are kept, and who judges them.
+"""Replies on their way into the storage: how they are checked and committed in groups.
 
-Group commit: requests that arrive while a commit is under way share the next one.
-
-Nobody waits for a group to fill, so a lone request is as fast as it can be; under load groups grow
-by themselves and one sync of the disk serves many requests.
+Requests that arrive while a commit is under way share the next one. No request waits for a group to
+fill, so a single request is as fast as it can be; under load groups grow, and one sync of the disk
+serves many requests. `PendingWrites` counts the requests that wait, and for how long.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Generic, Self, TypeVar
 
 import msgspec
@@ -76,6 +77,42 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+class PendingWrites:
+    """Requests that wait until what they sent is durable.
+
+    Examples:
+        >>> clock = iter([0.0, 2.5])
+        >>> pending = PendingWrites(clock=lambda: next(clock))
+        >>> with pending.waiting(3):
+        ...     pending.depth, pending.oldest()
+        (3, 2.5)
+        >>> pending.oldest()
+        0.0
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[object, float] = {}  # in the order of arrival
+        self.depth = 0
+
+    @contextmanager
+    def waiting(self, items: int = 1) -> Iterator[None]:
+        """Count a request as long as the block lasts."""
+        key = object()
+        self._since[key] = self._clock()
+        self.depth += items
+        try:
+            yield
+        finally:
+            del self._since[key]
+            self.depth -= items
+
+    def oldest(self) -> float:
+        """Seconds that the request which came first has waited; 0 if none waits."""
+        first = next(iter(self._since.values()), None)
+        return 0.0 if first is None else self._clock() - first
+
+
 class GroupCommit(Generic[T, R]):
     """Collects items and hands them to `write` in groups, in a thread.
 
@@ -84,14 +121,21 @@ class GroupCommit(Generic[T, R]):
         executor: where `write` runs.
         most: a group that has so many items takes no more; 1 commits every request alone. Items
             that came together stay together.
+        pending: counts those that wait.
     """
 
     def __init__(
-        self, write: Callable[[Sequence[T]], list[R]], executor: Executor, *, most: int = 256
+        self,
+        write: Callable[[Sequence[T]], list[R]],
+        executor: Executor,
+        *,
+        most: int = 256,
+        pending: PendingWrites | None = None,
     ) -> None:
         self._write = write
         self._executor = executor
         self._most = most
+        self._pending = pending or PendingWrites()
         self._waiting: deque[tuple[Sequence[T], asyncio.Future[list[R | Exception]]]] = deque()
         self._worker: asyncio.Task[None] | None = None
         self.groups = 0
@@ -110,7 +154,8 @@ class GroupCommit(Generic[T, R]):
         self._waiting.append((items, future))
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
-        return await future
+        with self._pending.waiting(len(items)):
+            return await future
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

@@ -29,7 +29,7 @@ from dpfda.collector.refusal import (
     no_ticket,
     not_stored,
 )
-from dpfda.collector.replies import Arrived, GroupCommit, Sent, store
+from dpfda.collector.replies import Arrived, GroupCommit, PendingWrites, Sent, store
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
@@ -78,15 +78,16 @@ class Collector:
         self.phases = Phases(self._opened)
         self.watcher = Watcher(self._due, self._conclude)
         self.pulse = Pulse(storage.probe)
-        self._forgetter = Forgetter(lambda: self._write(storage.forget))
+        self.pending = PendingWrites()
+        self._forgetter = Forgetter(lambda: self._in_writer(storage.forget))
         self.enrolments: GroupCommit[tuple[str, bytes, float | None], Enrolled] = GroupCommit(
-            self._enrol, self._writer, most=group
+            self._enrol, self._writer, most=group, pending=self.pending
         )
         self.tickets: GroupCommit[tuple[str, bytes, Lapse], Issued] = GroupCommit(
-            self._issue, self._writer, most=group
+            self._issue, self._writer, most=group, pending=self.pending
         )
         self.replies: GroupCommit[Arrived, Stored | Refused] = GroupCommit(
-            partial(store, storage), self._writer, most=group
+            partial(store, storage), self._writer, most=group, pending=self.pending
         )
 
     async def start(self) -> None:
@@ -372,7 +373,12 @@ class Collector:
         asking = [(study, token) for study, token, _ in people]
         return self.storage.issue(asking, now=time.time(), lapse=lapse)
 
-    def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+    async def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.pending.waiting():
+            return await self._in_writer(method, *args, **kwargs)
+
+    def _in_writer(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Run a method in the thread that writes, without counting it as somebody who waits."""
         call = partial(method, *args, **kwargs)
         return asyncio.get_running_loop().run_in_executor(self._writer, call)
 

@@ -1,8 +1,7 @@
-"""A database behind an SQLAlchemy engine: transactions, and what is forgotten in it.
+"""A database behind an SQLAlchemy engine: migrations, transactions, and deletion in steps.
 
-Brings a database up to date: the changes of its tables are in ``migrations/versions``.
-
-Why a database does not do what it should, in words that an operator can act on.
+Changes of the tables are in ``migrations/versions``. A failure of the database becomes
+`Unavailable`, with a reason in words that an operator can act on.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from dpfda.collector.storage import forgetting, tables
@@ -46,7 +45,8 @@ _REASONS = {
     "SQLITE_IOERR": "the disk cannot be read or written",
     "53100": FULL,
     "55P03": LOCKED,
-    "57014": LOCKED,
+    "57014": "the database took too long",
+    "25P03": "this process took too long inside a transaction",
     "25006": "the database cannot be written to",
 }
 """By the name of SQLite's error, or the state that PostgreSQL gives."""
@@ -67,7 +67,7 @@ def told() -> Iterator[None]:
     """Whatever is wrong with the database inside is `Unavailable`."""
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
+    except (OperationalError, InterfaceError, InternalError) as error:  # psycopg uses all three
         raise Unavailable(reason(error)) from error
     except NoConnection as error:
         raise Unavailable("every connection to the database is in use") from error
@@ -110,6 +110,9 @@ class Database(Storage):
 
     def _lock_schema(self, connection: Connection) -> None:
         """Let one process migrate at a time."""
+
+    def _allow_long(self, connection: Connection) -> None:
+        """Set no limit on the time of this transaction's statements."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -163,6 +166,7 @@ class Database(Storage):
             self._dirty = True
             self._forgotten += 1
             with self._write() as connection:
+                self._allow_long(connection)
                 return forgetting.step(connection, self._step or most)
         if self._dirty:
             self._dirty = not self._scrub()

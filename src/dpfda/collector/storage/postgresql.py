@@ -1,12 +1,19 @@
-"""Several collector processes on one PostgreSQL database, through psycopg 3."""
+"""Several collector processes on one PostgreSQL database, through psycopg 3.
+
+A process that freezes inside a transaction (a paused virtual machine, a lost network) keeps its row
+locks, and every other process waits for them. So the server ends a transaction in which nothing
+happens for `_IDLE` seconds, and keepalive packets find connections whose other end is gone.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import Connection, Engine, event, make_url
 
+from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.database import SMALL
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.storage.tables import metadata
@@ -14,6 +21,14 @@ from dpfda.collector.storage.tables import metadata
 _PERSONAL = ("person", "reply")
 _SIZE = sa.text("SELECT " + " + ".join(f"pg_total_relation_size('{table}')" for table in _PERSONAL))
 _MIGRATION_LOCK = 0x64706664  # any number, the same in every process
+_IDLE = 5.0  # seconds between two statements of a transaction; a working process needs milliseconds
+_STATEMENT = 60.0  # seconds of one statement; reading a million replies takes a tenth of it
+_KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}  # seconds
+_UNLIMITED = sa.text("SET LOCAL statement_timeout = 0")
+NOT_DURABLE = (
+    "synchronous_commit is off: the database would acknowledge replies that are not on its disk; "
+    "set it to on for this role or database"
+)
 
 
 class PostgresqlStorage(SqlStorage, name="postgresql"):
@@ -24,20 +39,35 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
 
     @classmethod
     def _connect(cls, url: str, *, patience: float) -> Engine:
-        limit = f"-c lock_timeout={round(1000 * patience)}"
-        return sa.create_engine(
+        limits = {
+            "lock_timeout": f"{patience:g}s",
+            "statement_timeout": f"{_STATEMENT:g}s",
+            "idle_in_transaction_session_timeout": f"{_IDLE:g}s",
+            **{f"tcp_{name}": number for name, number in _KEEPALIVES.items()},  # of the server
+        }
+        engine = sa.create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
-            connect_args={"connect_timeout": math.ceil(patience), "options": limit},
+            connect_args={
+                "connect_timeout": math.ceil(patience),
+                "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
+                **_KEEPALIVES,  # of this process
+            },
             pool_size=4,
             pool_pre_ping=True,
         )
+        event.listen(engine, "connect", _require_durable)
+        return engine
 
     def _require_room(self, connection: Connection) -> None:
         names = ", ".join(table.name for table in metadata.sorted_tables)
         connection.execute(sa.text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))  # as writers do
 
     def _lock_schema(self, connection: Connection) -> None:
+        connection.execute(_UNLIMITED)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+
+    def _allow_long(self, connection: Connection) -> None:
+        connection.execute(_UNLIMITED)
 
     def _scrub(self) -> bool:
         """Write the tables anew, as far as that is quick: a copy of their files holds old rows.
@@ -46,15 +76,31 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
         anew is to shut it for a moment.
         """
         with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(sa.text("SET statement_timeout = 0"))
             connection.execute(sa.text("VACUUM (SKIP_LOCKED) person, reply, model, study"))
-            if connection.execute(_SIZE).scalar_one() > SMALL:
-                return True
-            connection.execute(sa.text("SET lock_timeout = '50ms'"))
             try:
+                if connection.execute(_SIZE).scalar_one() > SMALL:
+                    return True
+                connection.execute(sa.text("SET lock_timeout = '50ms'"))
                 for table in _PERSONAL:
                     connection.execute(sa.text(f"VACUUM FULL {table}"))
             except sa.exc.OperationalError:  # somebody writes: the next time
                 return False
             finally:
                 connection.execute(sa.text("RESET lock_timeout"))
+                connection.execute(sa.text("RESET statement_timeout"))
         return True
+
+
+def _require_durable(connection: Any, _: Any) -> None:
+    """Refuse a server that acknowledges commits before they are on its disk.
+
+    The value that was found is set for the session, so that a later change of the server's
+    configuration does not reach this connection.
+    """
+    with connection.cursor() as cursor:
+        (found,) = cursor.execute("SHOW synchronous_commit").fetchone()
+        if found == "off":
+            raise Unavailable(NOT_DURABLE)
+        cursor.execute("SELECT set_config('synchronous_commit', %s, false)", (found,))
+    connection.commit()
