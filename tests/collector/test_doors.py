@@ -84,11 +84,16 @@ class TestRequests:
     @pytest.mark.parametrize("client", [SimpleNamespace(host="192.0.2.1"), None])
     def test_only_the_key_is_the_key(self, client: Any) -> None:
         state = SimpleNamespace(keyhole=AdminAuth(SETTINGS))
-        request: Any = SimpleNamespace(app=SimpleNamespace(state=state), client=client)
-        asyncio.run(api._admin(request, "Bearer " + "k" * 32))
-        for wrong in ("Bearer " + "k" * 31, "Bearer kk", "Bearer " + "k" * 33, None):
+        head: dict[str, str] = {}
+        request: Any = SimpleNamespace(
+            app=SimpleNamespace(state=state), client=client, headers=head
+        )
+        head["authorization"] = "Bearer " + "k" * 32
+        asyncio.run(api.require_key(request, None))
+        for wrong in ("Bearer " + "k" * 31, "Bearer kk", "Bearer " + "k" * 33, ""):
+            head["authorization"] = wrong
             with pytest.raises(Refused) as refused:
-                asyncio.run(api._admin(request, wrong))
+                asyncio.run(api.require_key(request, None))
             assert refused.value.status == 401
 
     def test_replies_come_one_a_line(self) -> None:
@@ -96,7 +101,7 @@ class TestRequests:
             return [(0, b"{}"), (3, b"[]")]
 
         stored: Any = SimpleNamespace(all_replies=all_replies)
-        answer = asyncio.run(api.list_replies.fn("0", 0, stored, None))
+        answer = asyncio.run(api.list_replies.fn("0", 0, stored))
         assert answer.content == b"{}\n[]\n"
 
     @pytest.mark.parametrize("own", [None, "ab"])
@@ -114,7 +119,7 @@ class TestRequests:
         asked = msgspec.structs.replace(TestPeers.asked(), own=own)
         stored: Any = SimpleNamespace(models=models)
         with pytest.raises(Refused):
-            asyncio.run(api.create_exchange.fn(asked, Sent(b"{}"), stored, None))
+            asyncio.run(api.create_exchange.fn(asked, Sent(b"{}"), stored))
         assert judged == [own and "last ab"]
 
 

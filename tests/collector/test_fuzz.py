@@ -14,6 +14,7 @@ import pytest
 from forked_collector import QuickCollector
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from litestar import Litestar
 
 from dpfda.collector.app import create_app
 from dpfda.collector.settings import Settings, StudySettings
@@ -39,8 +40,11 @@ class InProcess:
         assert self._ready.wait(60)
 
     async def _live(self) -> None:
-        async with self.application.application.application.lifespan():
-            self.collector = self.application.application.application.state.collector
+        framework: Any = self.application
+        while not isinstance(framework, Litestar):
+            framework = framework.application
+        async with framework.lifespan():
+            self.collector = framework.state.collector
             self._ready.set()
             await self._stop.wait()
 
@@ -144,7 +148,7 @@ def test_the_wire_format(inside: InProcess, study: tuple[str, str, str], make_pl
         requests = [
             ("POST", path + "/reply", body, token.encode()),
             ("POST", path + "/reply", body[:cut] + noise, token.encode()),
-            ("POST", path + "/replies", body[:cut] + noise, b""),
+            ("POST", path + "/replies", body[:cut] + noise, token.encode()),
             ("POST", path + "/tokens", body, KEY.encode()),
             ("POST", path + "/reply", noise, noise.replace(b"\n", b"").replace(b"\r", b"")),
             ("GET", path + "/task", b"", noise.replace(b"\n", b"").replace(b"\r", b"")),

@@ -87,5 +87,6 @@ class Crowd:
                 for i in people[first : first + _BATCH]
             ]
             body = msgspec.json.encode({"replies": brought})
-            requests.append(request_bytes("POST", self.path + "/replies", body))
+            first_token = self._tokens[people[first]]
+            requests.append(request_bytes("POST", self.path + "/replies", body, token=first_token))
         return requests

@@ -82,7 +82,12 @@ def _phase(collector: CollectorProcess, plan: StudyPlan, people: int) -> int:
         reply = ReplyMessage.saying(message.plan, message.phase, message.ticket, values)
         brought.append({"token": token, "reply": reply})
     requests = [
-        request_bytes("POST", path + "/replies", msgspec.json.encode({"replies": some}))
+        request_bytes(
+            "POST",
+            path + "/replies",
+            msgspec.json.encode({"replies": some}),
+            token=str(some[0]["token"]),
+        )
         for some in (brought[first : first + _BATCH] for first in range(0, people, _BATCH))
     ]
     found = load(collector.url, requests, connections=4, keep=True)

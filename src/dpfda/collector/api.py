@@ -7,8 +7,9 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 from litestar import Request, Response, Router, delete, get, post
+from litestar.connection import ASGIConnection
 from litestar.datastructures import State
-from litestar.di import NamedDependency, Provide
+from litestar.di import NamedDependency
 from litestar.exceptions import NotFoundException
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
@@ -48,6 +49,18 @@ PageSize = Annotated[int, QueryParameter(ge=1, le=200, description="studies on a
 
 _SMALL = 64 * 1024
 _LARGE = 1024 * 1024
+
+
+def host_of(request: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """The address that a request comes from, or that a trusted proxy says it comes from."""
+    return request.client.host if request.client else ""
+
+
+async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: Any) -> None:
+    """Let a request through if its head carries the key: its body is not read before."""
+    auth: AdminAuth = connection.app.state.keyhole
+    if not await auth.fits(bearer(connection.headers.get("authorization")), host_of(connection)):
+        raise Refused(401, "not_admin", "this needs the administrator's key")
 
 
 class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,12 +166,11 @@ class ModelEntry(msgspec.Struct, frozen=True):
     summary: msgspec.Raw
 
 
-@post("/studies", status_code=201, request_max_body_size=_LARGE, security=KEY)
+@post("/studies", status_code=201, request_max_body_size=_LARGE, security=KEY, guards=[require_key])
 async def create_study(
     data: JSONBody[NewStudy],
     request: Asked,
     collector: NamedDependency[Collector],
-    admin: NamedDependency[None],
 ) -> StudyStatus:
     """Create a study from its plan, or from public facts. Needs the key."""
     strict_json(await request.body())
@@ -166,12 +178,13 @@ async def create_study(
     return await _status(collector, record)
 
 
-@post("/exchanges", status_code=201, request_max_body_size=_LARGE, security=KEY)
+@post(
+    "/exchanges", status_code=201, request_max_body_size=_LARGE, security=KEY, guards=[require_key]
+)
 async def create_exchange(
     data: JSONBody[NewExchange],
     request: Asked,
     collector: NamedDependency[Collector],
-    admin: NamedDependency[None],
 ) -> StudyStatus:
     """Pull peers' models and begin a study in which people here judge them. Needs the key."""
     strict_json(await request.body())
@@ -206,12 +219,17 @@ async def show_study(study: StudyName, collector: NamedDependency[Collector]) ->
     return await _status(collector, await collector.study(study))
 
 
-@post("/studies/{study:str}/tokens", status_code=201, request_max_body_size=_SMALL, security=KEY)
+@post(
+    "/studies/{study:str}/tokens",
+    status_code=201,
+    request_max_body_size=_SMALL,
+    security=KEY,
+    guards=[require_key],
+)
 async def invite(
     study: StudyName,
     data: JSONBody[TokenRequest],
     collector: NamedDependency[Collector],
-    admin: NamedDependency[None],
 ) -> Tokens:
     """Invitations: tokens, each for one person, one task and one reply. Needs the key."""
     return Tokens(await collector.invite(study, data.count))
@@ -240,30 +258,38 @@ async def send_reply(
     raise NotFoundException
 
 
-@post("/studies/{study:str}/replies", status_code=200, request_max_body_size=_SMALL)
-async def send_replies(study: StudyName, data: JSONBody[Deliveries]) -> Verdicts:
-    """Replies of up to 1000 people, each with its token: each is judged as if it came alone."""
+@post("/studies/{study:str}/replies", status_code=200, request_max_body_size=_SMALL, security=TOKEN)
+async def send_replies(
+    study: StudyName, data: JSONBody[Deliveries], authorization: Credential = None
+) -> Verdicts:
+    """Replies of up to 1000 people, each with its token: each is judged as if it came alone.
+
+    The head carries the token of any of them.
+    """
     raise NotFoundException
 
 
-@post("/studies/{study:str}/phases/{phase:int}/close", status_code=202, security=KEY)
+@post(
+    "/studies/{study:str}/phases/{phase:int}/close",
+    status_code=202,
+    security=KEY,
+    guards=[require_key],
+)
 async def close_phase(
     study: StudyName,
     phase: PhaseNumber,
     collector: NamedDependency[Collector],
-    admin: NamedDependency[None],
 ) -> StudyStatus:
     """End a phase with the replies it has. Needs the key."""
     await collector.close_phase(study, phase)
     return await _status(collector, await collector.study(study))
 
 
-@get("/studies/{study:str}/phases/{phase:int}/replies", security=KEY)
+@get("/studies/{study:str}/phases/{phase:int}/replies", security=KEY, guards=[require_key])
 async def list_replies(
     study: StudyName,
     phase: PhaseNumber,
     collector: NamedDependency[Collector],
-    admin: NamedDependency[None],
 ) -> Response[bytes]:
     """The randomized replies of a phase, one JSON object a line. Needs the key."""
     rows = await collector.all_replies(study, phase)
@@ -279,17 +305,17 @@ async def check_receipt(
     return await collector.counted(study, receipt)
 
 
-@delete("/studies/{study:str}/replies", status_code=200, security=KEY)
+@delete("/studies/{study:str}/replies", status_code=200, security=KEY, guards=[require_key])
 async def purge_study(
-    study: StudyName, collector: NamedDependency[Collector], admin: NamedDependency[None]
+    study: StudyName, collector: NamedDependency[Collector]
 ) -> Response[Forgotten]:
     """Forget the replies of concluded phases; models and receipts stay. Needs the key."""
     return _forgotten(study, await collector.purge(study))
 
 
-@delete("/studies/{study:str}", status_code=200, security=KEY)
+@delete("/studies/{study:str}", status_code=200, security=KEY, guards=[require_key])
 async def delete_study(
-    study: StudyName, collector: NamedDependency[Collector], admin: NamedDependency[None]
+    study: StudyName, collector: NamedDependency[Collector]
 ) -> Response[Forgotten]:
     """End a study now, whatever it does, and forget all of it. Needs the key."""
     return _forgotten(study, await collector.delete(study))
@@ -372,18 +398,6 @@ def _collector(request: Asked) -> Collector:
     return found
 
 
-def host_of(request: Asked) -> str:
-    """The address that a request comes from, or that a trusted proxy says it comes from."""
-    return request.client.host if request.client else ""
-
-
-async def _admin(request: Asked, authorization: Credential = None) -> None:
-    """Let the request through if it carries the key."""
-    keyhole: AdminAuth = request.app.state.keyhole
-    if not await keyhole.fits(bearer(authorization), host_of(request)):
-        raise Refused(401, "not_admin", "this needs the administrator's key")
-
-
 def router(path: str) -> Router:
     """All of the above under `path`."""
     return Router(
@@ -393,5 +407,4 @@ def router(path: str) -> Router:
             send_reply, send_replies, close_phase, list_replies, check_receipt, purge_study,
             delete_study, get_model, get_verdict, list_models,
         ],
-        dependencies={"admin": Provide(_admin)},
     )  # fmt: skip

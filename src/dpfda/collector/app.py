@@ -23,7 +23,7 @@ from dpfda.collector import api
 from dpfda.collector.health import health, show_metrics
 from dpfda.collector.limits import AdminAuth, Places, RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
-from dpfda.collector.middleware import Observed, Origins
+from dpfda.collector.middleware import LargeBodies, Observed, Origins
 from dpfda.collector.openapi import SECURITY, WORDS, Described
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
@@ -89,7 +89,7 @@ def create_app(settings: Settings) -> Observed:
     people: Any = People(application, application.state, _HANDLERS)
     if settings.origins:
         people = Origins(people, settings.origins)
-    return Observed(people, metrics)
+    return Observed(LargeBodies(people), metrics)
 
 
 def from_environment() -> Observed:

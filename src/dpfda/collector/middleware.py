@@ -1,23 +1,29 @@
-"""Around every request: a clock, safe headers, and a log line if it failed here.
+"""What surrounds every request: times and headers, limits on large bodies, other sites' pages.
 
-Pages of other hosts that may talk to this collector in a person's browser.
-
-A browser asks before a page of one host talks to another one, and refuses without an answer. So it
-stays, unless the operator names an origin: somebody may then serve the page on which people take
-part from a host that they trust more than the collector. Only what people ask for is opened; the
-organizer's interface and the dashboard are not.
+* `Observed` measures a request, adds headers and logs failures.
+* `LargeBodies` bounds what large bodies of one address may cost.
+* `Origins` lets pages of named hosts talk to this collector in a person's browser. A browser asks
+  before a page of one host talks to another, and refuses without an answer. An operator may name an
+  origin, so that the page on which people take part is served by a host that they trust more than
+  the collector. Only requests of participants are opened, not those of organizers.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+import msgspec
+
 from dpfda.client.http import is_loopback
+from dpfda.collector.limits import RateLimit, origin
 from dpfda.collector.metrics import Metrics
+from dpfda.collector.refusal import Refused
 from dpfda.errors import InvalidParameter
 
 Scope = MutableMapping[str, Any]
@@ -73,6 +79,101 @@ class Observed:
             if status >= 500:
                 fields = {"method": scope["method"], "route": route, "status": status}
                 log.info("request", extra={"fields": {**fields, "ms": round(took * 1000, 2)}})
+
+
+LARGE = 64 * 1024
+"""Bytes; a body that is longer is large, and so is one whose head does not state its length."""
+MOST_AT_ONCE = 8
+"""Large bodies that are read at the same time from one address: each may hold megabytes."""
+_REFUSED = 10  # large bodies of one address that are refused at once
+_REFUSED_A_SECOND = 0.5  # and after that
+_PAUSE = 1.0  # seconds until an address that has sent more is answered
+
+
+class LargeBodies:
+    """Bounds what large bodies of one address may cost everybody else.
+
+    A large body that is refused was received for nothing. An address may send a few of them. After
+    that its large bodies are not read: each is refused after a pause, and its connection is closed,
+    so that the sender has to wait for every attempt. Large bodies that are accepted cost nothing.
+    """
+
+    def __init__(
+        self,
+        application: Any,
+        *,
+        limit: RateLimit | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.application = application
+        self._refused = limit or RateLimit(rate=_REFUSED_A_SECOND, burst=_REFUSED)
+        self._sleep = sleep
+        self._reading: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or not _is_large(scope):
+            await self.application(scope, receive, send)
+            return
+        place = origin(str(scope["client"][0]) if scope.get("client") else "")
+        if not self._refused.would_allow(place):
+            await self._sleep(_PAUSE)
+            await _refuse(send, "this address has sent too many large requests that were refused")
+            return
+        if self._reading[place] >= MOST_AT_ONCE:
+            await _refuse(send, "this address sends too many large requests at the same time")
+            return
+        reading, lost = True, False
+
+        def done() -> None:
+            nonlocal reading
+            if reading:
+                reading = False
+                self._reading[place] -= 1
+                if not self._reading[place]:
+                    del self._reading[place]
+
+        async def counted_receive() -> MutableMapping[str, Any]:
+            nonlocal lost
+            message = await receive()
+            lost = message["type"] == "http.disconnect"
+            if not message.get("more_body", False):
+                done()
+            return message
+
+        async def noted_send(message: MutableMapping[str, Any]) -> None:
+            refused = message["type"] == "http.response.start" and 400 <= message["status"] < 500
+            if refused and not lost:  # a connection that broke off is nobody's mistake
+                self._refused.allows(place)
+            await send(message)
+
+        self._reading[place] += 1
+        try:
+            await self.application(scope, counted_receive, noted_send)
+        finally:
+            done()
+
+
+def _is_large(scope: Scope) -> bool:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return not value.isdigit() or int(value[:20]) > LARGE
+        if name == b"transfer-encoding":
+            return True
+    return False
+
+
+async def _refuse(send: Send, told: str) -> None:
+    """429, and the connection is closed with what was not read of the body."""
+    body = msgspec.json.encode(Refused(429, "too_fast", told, retry_after=1).to_dict())
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"retry-after", b"1"),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 _ORIGIN = re.compile(r"(https?)://([a-z0-9][a-z0-9.-]*|\[[0-9a-f:]+\])(?::[0-9]{1,5})?")

@@ -6,15 +6,14 @@ served here. `api.py` declares them, for the description of the interface.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
-from dpfda.collector.limits import RateLimit, origin
+from dpfda.collector.limits import RateLimit
 from dpfda.collector.middleware import Receive, Scope, Send
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.replies import Sent
@@ -26,9 +25,10 @@ SMALL = 64 * 1024
 MOST_REPLIES = 1000
 """No gateway sends more at once,"""
 MOST_BYTES = 4 * 1024 * 1024
-"""nor more than this,"""
-MOST_AT_ONCE = 8
-"""nor, from one address, so many requests at the same time: each may hold that much memory."""
+"""nor more than this."""
+_BRACES = 2 * MOST_REPLIES + 1
+"""Opening braces of so many deliveries: of each, of its reply, and of the whole."""
+_AT_A_TIME = 50  # deliveries that are read before other requests have their turn
 
 _ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies)/*")
 _ABOUT_NONCE = ("`nonce`", "`$.nonce`")  # how the decoder's words end: missing, or of another form
@@ -49,10 +49,6 @@ class Deliveries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replies: list[Delivery]
 
 
-class _AnyDeliveries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    replies: list[msgspec.Raw]
-
-
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What became of one of them: a receipt, or what a single reply would be refused with."""
 
@@ -67,9 +63,7 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 _reply = msgspec.json.Decoder(ReplyMessage).decode
-_delivery = msgspec.json.Decoder(Delivery).decode
 _deliveries = msgspec.json.Decoder(Deliveries).decode
-_any_deliveries = msgspec.json.Decoder(_AnyDeliveries).decode
 
 
 class Told(Protocol):
@@ -96,7 +90,6 @@ class People:
         self.application = application
         self._state = state
         self._handlers = handlers
-        self._bringing: Counter[str] = Counter()  # gateways' requests by address
         self._served: dict[tuple[str, str], _Serve] = {
             ("GET", "task"): self._task,
             ("POST", "reply"): self._take_one,
@@ -135,28 +128,20 @@ class People:
         return _ENCODE(await self._collector.reply(study, sent))
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
-        with self._one_of_few(scope):
-            brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
+        hashed = self._token(_bearer(scope))
+        if not await self._collector.knows(study, hashed):  # before a large body is read
+            raise no_token()
+        brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
         limit: RateLimit = self._state.limit  # once, not for each of a thousand
-        judged = [_opened(one, limit) for one in brought]
+        judged: list[Sent | Exception] = []
+        for first in range(0, len(brought), _AT_A_TIME):
+            judged += [_opened(one, limit) for one in brought[first : first + _AT_A_TIME]]
+            await asyncio.sleep(0)
         sent = [one for one in judged if isinstance(one, Sent)]
         taken = iter(await self._collector.take(study, sent) if sent else [])
         return _ENCODE(
             Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
         )
-
-    @contextmanager
-    def _one_of_few(self, scope: Scope) -> Iterator[None]:
-        place = origin(str(scope["client"][0]) if scope.get("client") else "")
-        if self._bringing[place] >= MOST_AT_ONCE:
-            told = "this address brings too many at the same time"
-            raise Refused(429, "too_fast", told, retry_after=1)
-        self._bringing[place] += 1
-        try:
-            yield
-        finally:
-            self._bringing[place] -= 1
-            self._bringing += Counter()  # forget who brings nothing
 
     @property
     def _collector(self) -> Collector:
@@ -185,9 +170,7 @@ def _limited(token: str, limit: RateLimit) -> bytes:
     return found
 
 
-def _opened(brought: Delivery | Exception, limit: RateLimit) -> Sent | Exception:
-    if isinstance(brought, Exception):
-        return brought
+def _opened(brought: Delivery, limit: RateLimit) -> Sent | Exception:
     try:
         body = bytes(brought.reply)
         if len(body) > SMALL:
@@ -216,17 +199,18 @@ def bearer(authorization: str | None) -> str:
 
 async def _read(receive: Receive, *, most: int) -> bytes:
     """The body, as far as it is no longer than allowed."""
-    body, more = b"", True
+    parts: list[bytes] = []
+    length, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _malformed()
-        part = message.get("body", b"")
-        body = body + part if body else part
+        parts.append(message.get("body", b""))
+        length += len(parts[-1])
         more = message.get("more_body", False)
-        if len(body) > most:
+        if length > most:
             raise _too_large()
-    return body
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _read_reply(body: bytes) -> ReplyMessage:
@@ -240,31 +224,25 @@ def _read_reply(body: bytes) -> ReplyMessage:
         raise _malformed() from None
 
 
-def _read_deliveries(body: bytes) -> list[Delivery | Exception]:
-    """Each of them; where one is malformed, the others are read without it."""
+def _read_deliveries(body: bytes) -> list[Delivery]:
+    """Each of them, unread; they are counted first, as reading millions takes long.
+
+    What is no delivery is the gateway's mistake, and its whole request is refused; the reply inside
+    a delivery may be any JSON, and is judged alone.
+    """
+    if body.count(b"{") > _BRACES:
+        raise _too_many()
     try:
-        try:
-            found: list[Delivery | Exception] = [*_deliveries(body).replies]
-        except msgspec.ValidationError:
-            each = _any_deliveries(body).replies
-            _require_few(len(each))  # before any is read: there may be millions
-            found = [_read_delivery(one) for one in each]
+        found = _deliveries(body).replies
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _malformed() from None
-    _require_few(len(found))
+    if len(found) > MOST_REPLIES:
+        raise _too_many()
     return found
 
 
-def _require_few(replies: int) -> None:
-    if replies > MOST_REPLIES:
-        raise Refused(413, "too_many", f"at most {MOST_REPLIES} replies go in one request")
-
-
-def _read_delivery(one: msgspec.Raw) -> Delivery | Exception:
-    try:
-        return _delivery(one)
-    except msgspec.ValidationError:
-        return _malformed()
+def _too_many() -> Refused:
+    return Refused(413, "too_many", f"at most {MOST_REPLIES} replies go in one request")
 
 
 def _malformed() -> Refused:

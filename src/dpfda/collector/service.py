@@ -270,6 +270,11 @@ class Collector:
             raise Refused(410, "late", "the phase of this person's task is over")
         return phase.message(issued.number)
 
+    async def knows(self, study: str, token: bytes) -> bool:
+        """Whether somebody takes part in a study with this token."""
+        await self.phases.get(study)
+        return await self._read(self.storage.knows, study, token)
+
     async def reply(self, study: str, sent: Sent) -> Receipt:
         """Store a reply, and say so only when it is stored."""
         (verdict,) = await self.take(study, [sent])

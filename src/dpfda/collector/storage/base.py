@@ -314,6 +314,10 @@ class Storage(Registered, family="storage"):
         """Store replies of open phases, each ticket's once."""
 
     @abstractmethod
+    def knows(self, study: str, token: bytes) -> bool:
+        """Whether this is the token of somebody who takes, or took, part in the study."""
+
+    @abstractmethod
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
         """Those of these people who keep no ticket from others, now and ever.
 

@@ -193,6 +193,12 @@ class MemoryStorage(Storage, name="memory"):
         self._until[token] = LOST
         return number
 
+    def knows(self, study: str, token: bytes) -> bool:
+        """Among those of the present phase, and those of past ones."""
+        with self._lock:
+            held = self._people.get(token)
+            return (study, token) in self._past or (held is not None and held.study == study)
+
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
         """Remember replies."""
         with self._lock:

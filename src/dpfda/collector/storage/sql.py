@@ -154,6 +154,14 @@ class SqlStorage(Database):
             tables.add_answers(connection, self._slot, new)
         return verdicts
 
+    def knows(self, study: str, token: bytes) -> bool:
+        """Among those of the present phase, and those of past ones."""
+        with self._read() as connection:
+            person = issuing.tickets(connection, [token]).get(token)
+            if person is not None:
+                return person.study == study
+            return bool(forgetting.served(connection, [(study, token)]))
+
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
         """Those who are past, and those who lost their ticket or have answered."""
         with self._read() as connection:

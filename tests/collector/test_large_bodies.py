@@ -1,0 +1,167 @@
+"""Large bodies are refused before they are read, and cost others little."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked_collector import ForkedCollector
+
+from dpfda.collector import people
+from dpfda.collector.limits import RateLimit
+from dpfda.collector.middleware import LARGE, LargeBodies
+from dpfda.collector.refusal import Refused
+
+BOMB = b'{"replies":[' + b"1," * 2_000_000 + b"1]}"
+ELSEWHERE = "127.0.3.1"
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedCollector]:
+    with ForkedCollector(f"sqlite:///{tmp_path_factory.mktemp('large') / 'x.db'}") as found:
+        yield found
+
+
+def post(collector: ForkedCollector, path: str, body: bytes, token: str, place: str) -> int:
+    """The status, or 0 if the connection was closed first."""
+    wire = HTTPConnection("127.0.0.1", collector.port, timeout=30, source_address=(place, 0))
+    try:
+        wire.request("POST", path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        return wire.getresponse().status
+    except (BrokenPipeError, ConnectionResetError):
+        return 0
+    finally:
+        wire.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "token"),
+    [("replies", ""), ("replies", "made-up"), ("tokens", ""), ("tokens", "made-up")],
+)
+def test_nothing_is_read_of_a_stranger(
+    collector: ForkedCollector, make_plan: Any, path: str, token: str
+) -> None:
+    """The head says who it is: a body that never comes is not waited for."""
+    study = collector.create(make_plan(20, seed=len(path) + len(token)))["id"]
+    wire = HTTPConnection("127.0.0.1", collector.port, timeout=5)
+    wire.putrequest("POST", f"/api/studies/{study}/{path}")
+    wire.putheader("Content-Length", str(people.MOST_BYTES))
+    wire.putheader("Content-Type", "application/json")
+    if token:
+        wire.putheader("Authorization", f"Bearer {token}")
+    wire.endheaders()
+    assert wire.getresponse().status == 401
+    wire.close()
+
+
+@pytest.mark.parametrize(
+    "body", [BOMB, b'{"replies":[' + b'{"token":"","reply":1},' * 180_000 + b"1]}"]
+)
+def test_they_are_counted_before_they_are_read(body: bytes) -> None:
+    """Millions of deliveries are refused in the time that one look at the bytes takes."""
+    began = time.process_time()
+    for _ in range(5):
+        with pytest.raises(Refused):
+            people._read_deliveries(body)
+    took = time.process_time() - began
+    began = time.process_time()
+    for _ in range(5):
+        body.count(b"{"), body.count(b"[")
+    assert took < 20 * (time.process_time() - began) + 0.05  # 0.7 s before
+
+
+def test_an_address_that_was_refused_often_waits() -> None:
+    pauses: list[float] = []
+    clock = [0.0]
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        status = 401 if scope["path"] == "/bad" else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+
+    limit = RateLimit(rate=0.5, burst=2, clock=lambda: clock[0])
+    guarded = LargeBodies(application, limit=limit, sleep=sleep)
+
+    def ask(path: str, host: str = "192.0.2.1", length: int = LARGE + 1) -> int:
+        answers: list[Any] = []
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        async def receive() -> Any:
+            raise AssertionError("nobody has asked for the body")
+
+        head = [(b"content-length", b"%d" % length)]
+        scope = {"type": "http", "path": path, "headers": head, "client": (host, 1)}
+        asyncio.run(guarded(scope, receive, send))
+        found: int = answers[0]["status"]
+        assert (found == 429) == ((b"connection", b"close") in answers[0]["headers"])
+        return found
+
+    assert [ask("/good") for _ in range(9)] == [200] * 9, "what is accepted costs nothing"
+    assert [ask("/bad") for _ in range(3)] == [401, 401, 429]
+    assert pauses == [1.0]
+    assert ask("/good") == 429, "nothing is read to find out"
+    assert ask("/bad", length=LARGE) == 401
+    assert ask("/bad", host="192.0.2.2") == 401
+    clock[0] += 2.0
+    assert ask("/good") == 200
+
+
+@pytest.mark.timed
+def test_eight_strangers_hardly_cost_anything(collector: ForkedCollector, make_plan: Any) -> None:
+    """The processor time of the collector while strangers send, compared with honest requests."""
+    study = collector.create(make_plan(400, seed=99))["id"]
+    path = f"/api/studies/{study}/replies"
+    tokens = collector.invite(study, 300)
+    began = seconds_of(collector)
+    for token in tokens:
+        collector.read("GET", f"/api/studies/{study}/task", token=token)
+    honest = (seconds_of(collector) - began) / len(tokens)
+    over = threading.Event()
+
+    def attack() -> None:
+        while not over.is_set():
+            post(collector, path, BOMB, "", ELSEWHERE)
+
+    strangers = [threading.Thread(target=attack) for _ in range(8)]
+    for one in strangers:
+        one.start()
+    time.sleep(2)  # those that are refused at once
+    began, clock = seconds_of(collector), time.monotonic()
+    time.sleep(4)
+    share = (seconds_of(collector) - began) / (time.monotonic() - clock)
+    over.set()
+    for one in strangers:
+        one.join()
+    # An attack kept a processor busy. Eight strangers who wait a second for each refusal are as
+    # much work as some ten honest requests a second.
+    assert share < 0.1 + 100 * honest
+    assert share < 0.33, "the rest of a processor serves honest requests: 1.5 times as long"
+
+
+def seconds_of(collector: ForkedCollector) -> float:
+    """What a process has computed."""
+    spent = Path(f"/proc/{collector.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_batch_of_somebody_who_takes_part_is_read(
+    collector: ForkedCollector, make_plan: Any
+) -> None:
+    study = collector.create(make_plan(30, seed=100))["id"]
+    (token,) = collector.invite(study, 1)
+    body = json.dumps({"replies": []}).encode() + b" " * LARGE
+    path = f"/api/studies/{study}/replies"
+    assert post(collector, path, body, token, "127.0.3.9") == 200
+    assert post(collector, path, body, "made-up", "127.0.3.9") in (0, 401)
