@@ -12,9 +12,9 @@ from summed_cases import CASES, PRICE, N, cases
 import dpfda
 from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.queries import BallMean
-from dpfda.central.regression.location_query import NewtonQuery
-from dpfda.central.regression.methods.noisy_gradient import GradientQuery
+from dpfda.central.regression.noisy_gradient import GradientQuery
 from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.two_stage_queries import NewtonQuery
 from dpfda.curves import CurveEncoder
 from dpfda.curves.matrices import row_product
 from dpfda.privacy.cost import Cost
@@ -53,7 +53,7 @@ def test_chunks_are_the_same_as_one_table(case: Any, cuts: list[int], order: Any
     assert again.guarantee_ == model.guarantee_
 
 
-@pytest.mark.parametrize("mechanism", ["adassp", "gaussian_fm", "noisy_gradient", "relaxed_fm"])
+@pytest.mark.parametrize("mechanism", ["adassp", "gaussian_fm", "noisy_gradient"])
 def test_single_rows_are_the_same_as_one_table(mechanism: str) -> None:
     model, X, y = fitted(CASES["linear"], mechanism=mechanism)
     whole = model.fit(X[:60], y[:60]).coef_

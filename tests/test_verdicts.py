@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpfda
-from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.base import RegressionMechanism
 from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import DoubtfulResult
 from dpfda.report import Picture, documents

@@ -11,7 +11,7 @@ import pytest
 
 from dpfda.central import cell_queries
 from dpfda.central.cell_queries import CellCounts, NearestMean, cell_sensitivity
-from dpfda.central.kernel_machine_query import KernelMachine
+from dpfda.central.kernel_machine import KernelMachine
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda import PrivateFunctionOnScalar
-from dpfda.central import effects
+from dpfda.central import coefficient_functions as effects
 from dpfda.central import release as release_module
 from dpfda.central.function_on_scalar import FunctionOnScalarRelease
 from dpfda.central.functions import as_grid, spline_basis

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dpfda.central.functions import Matern, eigenpairs
-from dpfda.central.kernel_machine_query import KernelMachine, KernelMachineRelease, Space
-from dpfda.central.losses import Loss
+from dpfda.central.kernel_machine import KernelMachine, KernelMachineRelease, Loss, Space
 from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost

@@ -12,8 +12,7 @@ import pytest
 from scipy.special import expit
 
 from dpfda.central.functions import Matern
-from dpfda.central.kernel_machine_query import Space
-from dpfda.central.losses import Loss
+from dpfda.central.kernel_machine import Loss, Space
 
 VALUES: dict[str, Callable[[float, float], float]] = {
     "squared": lambda y, f: (y - f) ** 2,

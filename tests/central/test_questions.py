@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from courses import course
 
+from dpfda.central.ball_search import candidates, find_radius, left_outside
 from dpfda.central.covariance import CovarianceRelease
-from dpfda.central.effects import CovariateProducts, CrossProducts
+from dpfda.central.function_on_scalar import CovariateProducts, CrossProducts
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.kernel_density import Bernstein, BoxMean
 from dpfda.central.linear import PublishedShrunkMean, ShrunkMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.moments.joint_queries import Schedule
-from dpfda.central.queries import BallMean, CountedQuery
-from dpfda.central.radius import RadiusChoice, candidates, find_radius, left_outside
+from dpfda.central.moments.moments_release import Schedule
+from dpfda.central.queries import BallMean, CountedQuery, RadiusChoice
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
 from dpfda.noise import source_for

@@ -10,7 +10,7 @@ import pytest
 from dpfda.central.cell_queries import cell_sensitivity
 from dpfda.central.functions import Matern, as_grid
 from dpfda.central.kernel_density import KernelDensity
-from dpfda.central.kernel_machine_query import KernelMachine, Space
+from dpfda.central.kernel_machine import KernelMachine, Loss, Space
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
@@ -19,7 +19,6 @@ from dpfda.central.linear import (
     OptimalAllocation,
     QuadraticRegularization,
 )
-from dpfda.central.losses import Loss
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.queries import MOST_RECORDS, BallMean, integer_sums, mean_of, units
 from dpfda.central.records import clip_rows

@@ -47,7 +47,7 @@ def _sums(model: Any, rows: Any, values: Any) -> Any:
 @pytest.mark.filterwarnings("ignore:noise hides how these features vary")
 @pytest.mark.parametrize("seed", SEEDS[:2], ids=["int", "sequence"])
 def test_a_second_pass_draws_different_noise(seed: Any) -> None:
-    known = {"feature_ranges": (-1, 1), "target_range": (-1, 1), "mechanism": "relaxed_fm"}
+    known = {"feature_ranges": (-1, 1), "target_range": (-1, 1), "mechanism": "gaussian_fm"}
     model = PrivateLinearRegression(1.0, **known, random_state=seed)
     y = X[:, 1]
     other = y.copy()

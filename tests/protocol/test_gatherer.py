@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from site_studies import MOST, WHOLE, BoxSum
 
-from dpfda.central.regression.location_query import LocationQuery
-from dpfda.central.regression.methods import Regression, RegressionMechanism
+from dpfda.central.regression.base import Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.two_stage_queries import LocationQuery
 from dpfda.curate import gather
 from dpfda.errors import BudgetExceeded, InvalidData, ProtocolError
 from dpfda.noise import SimulationSource

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.histogram_density import HistogramDensity
+from dpfda.central.density import HistogramDensity
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.private_covariance import PrivateCovariance
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
@@ -18,12 +18,13 @@ from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.estimators.private_regressions import PrivateLinearRegression
 from dpfda_bench import random_tables
 from dpfda_bench.benchmarks._honesty_task import LEVEL, Judged, Kind, Task, held, lost
+from dpfda_bench.published_fm import FunctionalMechanism
 from dpfda_bench.random_curves import Shape, Slack, problem
 
 _BINS = 32  # of a density's public range
 _EXACT = 1e4  # ε of a histogram that shows what the noisy one estimates
 _SEEN = 500  # rows whose predictions are compared
-_OTHERS = ("output_perturbation", "fm")  # regressions that are pure
+_OTHERS = ("output_perturbation", FunctionalMechanism.name)  # regressions that are pure
 _OTHERS_WITH_DELTA = ("gaussian_fm", "adassp", "objective_perturbation", "noisy_gradient")
 
 

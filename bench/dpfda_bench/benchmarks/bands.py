@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.moments.joint_queries import BANDS_FROM
+from dpfda.central.moments.moments_release import BANDS_FROM
 from dpfda.estimators.private_mean import PrivateMean
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.noise.law import NoiseLaw

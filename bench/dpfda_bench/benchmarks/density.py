@@ -8,9 +8,8 @@ import numpy as np
 from scipy.stats import multivariate_normal, truncnorm
 
 from dpfda._validate import FloatArray
-from dpfda.central.density import DensityMechanism
+from dpfda.central.density import DensityMechanism, HistogramDensity
 from dpfda.central.functions import as_grid, trapezoid
-from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.estimators.private_density import PrivateDensity
 from dpfda.report.contents import Outcome

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.functions import as_grid, spline_basis
-from dpfda.central.moments.anova import chance
+from dpfda.central.moments.inference import chance
 from dpfda.estimators.private_group_comparison import PrivateGroupComparison
 from dpfda.noise.law import NoiseLaw
 from dpfda.planning.sweep import ALONE, Sweep

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpfda.central.regression.methods import Regression, RegressionMechanism
+from dpfda.central.regression.base import Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.mechanisms.gaussian import Gaussian

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.base import RegressionMechanism
 from dpfda.datasets.preparation import Prepared, folds, prepare
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.protocol.comparison import non_private_classifier

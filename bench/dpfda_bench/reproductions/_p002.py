@@ -15,13 +15,14 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.empirical_risk import CURVATURE, minimize_risk
+from dpfda.central.regression.perturbation import CURVATURE, minimize_risk
 from dpfda.datasets.preparation import Prepared, prepare
 from dpfda.privacy.calibration import gaussian_epsilon
+from dpfda_bench.published_fm import FunctionalMechanism, RelaxedFM
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_sensitivity
 
 DELTA = 1e-5
-FM_FAMILY = ("fm", "relaxed_fm", "gaussian_fm")
+FM_FAMILY = (FunctionalMechanism.name, RelaxedFM.name, "gaussian_fm")
 PUBLISHED = (*FM_FAMILY, "noisy_gradient", "objective_perturbation")
 LOW, LOW_TWITTER = 0.1, "twitter, y ≤ 0.1"
 """A public bound of the target, and the data with it."""

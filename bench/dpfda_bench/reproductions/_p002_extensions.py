@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.location_query import LocationQuery
-from dpfda.central.regression.methods.gaussian_fm import GaussianFM
 from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
+from dpfda.central.regression.single_release import GaussianFM
+from dpfda.central.regression.two_stage_queries import LocationQuery
 from dpfda.curves.matrices import floored
 from dpfda.datasets.preparation import Prepared
 from dpfda.noise import SimulationSource
@@ -24,6 +24,7 @@ from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines
 from dpfda_bench.measuring import gathered
+from dpfda_bench.published_fm import FunctionalMechanism
 from dpfda_bench.reproductions._p002 import DELTA, data_of
 from dpfda_bench.reproductions._p002_panels import among_sites, published_score
 from dpfda_bench.reproductions._p002_published import published_cape_epsilon
@@ -194,7 +195,10 @@ def one_split(data: Prepared, *, seed: int) -> Iterator[tuple[tuple[str, float |
     yield ("trivial", None), split.trivial()
     for epsilon in EPSILONS:
         yield ("exact Laplace", epsilon), split.private("moments", epsilon, delta=0.0)
-        yield ("functional mechanism", epsilon), split.private("fm", epsilon, delta=0.0)
+        yield (
+            ("functional mechanism", epsilon),
+            split.private(FunctionalMechanism.name, epsilon, delta=0.0),
+        )
         guess = matrix_laplace(split.X, split.y, split.unseen, epsilon=epsilon, seed=seed)
         yield ("matrix Laplace (simulation only)", epsilon), split.score(guess)
         yield ("for comparison: (ε, 1e-5)", epsilon), split.private("moments", epsilon)

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpfda.central.regression.methods.published_fm import published_l1
 from dpfda.central.regression.problem import Link, best_weight, joint_l2
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_sigma
 from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines
+from dpfda_bench.published_fm import published_l1
 from dpfda_bench.reproductions._p002 import DELTA, FM_FAMILY, noise_levels
 from dpfda_bench.reproductions._p002_published import published_sensitivity
 from dpfda_bench.verdict import Verdict, agrees_if

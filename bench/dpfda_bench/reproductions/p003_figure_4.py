@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from dpfda.central.density import DensityMechanism
+from dpfda.central.density import DensityMechanism, HistogramDensity
 from dpfda.central.functions import as_grid, trapezoid
-from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.density import plane_sample, plane_truth

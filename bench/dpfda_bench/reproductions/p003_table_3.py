@@ -10,9 +10,8 @@ from scipy.stats import spearmanr
 
 from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import cell_sensitivity
-from dpfda.central.density import DensityMechanism, DensityRelease
+from dpfda.central.density import DensityMechanism, DensityRelease, HistogramDensity
 from dpfda.central.functions import SquaredExponential, eigenpairs, trapezoid
-from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import Bernstein, KernelDensity
 from dpfda.datasets.catalogue import read
 from dpfda.mechanisms.budgeted import l1_noise

@@ -1,27 +1,199 @@
-"""The adaptive release of a mean: one query, or two with a radius about the first between them."""
+"""The adaptive release of a mean: one query, or two with a radius about the first between them.
+
+`Plan` chooses between them by the least expected error. Everything it reads is public: how many
+curves, what may be spent, how many coefficients there are. Its prior, in units of the public bound:
+the level of the curves is anywhere; curves turn once, a few times or often; they fill all of their
+range, a third of it or a tenth.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.stats import norm
 
 from dpfda._validate import FloatArray
+from dpfda.central.ball_search import BallSearch
 from dpfda.central.conversation import far_apart
 from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basis
-from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.plan import TILT, Plan
 from dpfda.central.queries import BallMean
 from dpfda.central.release import Release
-from dpfda.central.scouting import Scouting
-from dpfda.central.shrinkage import posterior
+from dpfda.central.shrinkage import Layout, clipped_away, posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
+
+_LEVEL = 0.18  # squared: of a level that is uniform over three quarters of the range
+_WAVES = 0.2  # squared: all waves of a mean curve that fills its range
+_TURNS = (1, 3, 10)  # how many waves are as strong as the first
+_FALL = 4.0  # the squares of the others fall like j^-4
+_FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range curves may fill
+_FILLED, _STRONG = np.array(list(product(_FILLINGS, _TURNS))).T[..., None]  # each with each
+_SCATTER = 0.35  # how far a curve that fills its range lies from the mean, along tilted axes
+_FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15)  # shares that are tried
+_NEARLY = 1.2  # of the least error: as good for all purposes
+TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
+_TOLD = 0.5  # of the bound: noise that hides how much is left out
+FOLDED = 8  # coefficients for each sum of further ones
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One query of the whole ball, or a first one, a radius about it and a second one.
+
+    Attributes:
+        cost: what may be spent: pure, or Gaussian.
+        size: coefficients that are released.
+        first: share of the first of two queries; 0 where there is one query.
+        search: share of the search for a radius.
+        coarse: coefficients of the first query.
+        error: expected squared error, in units of the squared bound.
+
+    Examples:
+        >>> few = Plan.of((Cost(epsilon=1.0),), n=20, most=60)
+        >>> many = Plan.of((Cost(epsilon=1.0),), n=2000, most=60)
+        >>> few.first, many.first > 0, few.size < many.size
+        (0.0, True, True)
+    """
+
+    cost: Cost
+    size: int
+    first: float = 0.0
+    search: float = 0.0
+    coarse: int = 0
+    error: float
+
+    @property
+    def folds(self) -> int:
+        """Sums of further coefficients that are asked for besides."""
+        return self.size // FOLDED if self.first else 0
+
+    def rest(self, n: int) -> bool:
+        """Whether the norm of all others is asked for: if it can be told from nothing."""
+        return bool(self.first) or _noise(self.cost, n, self.size + 1) < _TOLD**2
+
+    @classmethod
+    def of(cls, costs: tuple[Cost, ...], *, n: int, most: int, single: bool = True) -> Plan:
+        """The best for any of the costs.
+
+        Args:
+            costs: which may be spent, each by itself.
+            n: curves.
+            most: coefficients there are.
+            single: whether one query may be all; without a public bound it may not.
+        """
+        return _best(costs, n, most, single)
+
+    @classmethod
+    def of_rows(cls, costs: tuple[Cost, ...], *, n: int, most: int, rows: int) -> Plan:
+        """The best of one query about several functions together, such as a coefficient each.
+
+        Args:
+            costs: which may be spent, each by itself.
+            n: curves.
+            most: coefficients there are.
+            rows: functions.
+        """
+        tried = [plan for cost in costs for plan in _one_query(cost, n, most, rows)]
+        return _fewest(tried)
+
+
+@lru_cache(maxsize=256)
+def _best(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> Plan:
+    tried: list[Plan] = []
+    for cost in costs:
+        tried += _one_query(cost, n, most) if single else []
+        tried += _two_queries(cost, n, most)
+    return _fewest(tried)
+
+
+def _fewest(tried: list[Plan]) -> Plan:
+    """The fewest coefficients with which the expected error is nearly the least.
+
+    More of them would hardly lower the error and widen bands.
+    """
+    least = min(plan.error for plan in tried)
+    good = [plan for plan in tried if plan.error <= _NEARLY * least]
+    return min(good, key=lambda plan: (plan.size, plan.error))
+
+
+def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[Plan]:
+    prior, plans = _prior(most), []
+    for size in _sizes(most):
+        if rows > 1:  # covariates and a constant: a person moves √2 times as much
+            noise = 2 * _noise(cost, n, rows * size)
+        else:
+            noise = _noise(cost, n, size + (size < most))
+        error = _error(prior[:, :size], noise) + prior[:, size:].sum(axis=1)
+        plans.append(Plan(cost=cost, size=size, error=float(error.mean())))
+    return plans
+
+
+def _two_queries(cost: Cost, n: int, most: int) -> list[Plan]:
+    prior, index = _prior(most), np.arange(1, most + 1)
+    plans = []
+    for first, search, coarse in product(_FIRST, _SEARCH, _sizes(most)):
+        before = _noise(cost.part(first), n, coarse)
+        after = prior.copy()
+        after[:, :coarse] = 1 / (1 / prior[:, :coarse] + 1 / before)
+        lost = _lost(cost.part(search), n)
+        last = cost.part(1 - first - search)
+        for size in (size for size in _sizes(most) if size >= coarse):
+            radius2 = (_SCATTER * _FILLED) ** 2 + (after * index)[:, :size].sum(1, keepdims=True)
+            dimensions = size + (size // FOLDED + 1) * (size < most)
+            noise = radius2 * _noise(last, n, dimensions) / index[:size]
+            error = _error(after[:, :size], noise) + prior[:, size:].sum(axis=1)
+            error = (1 - lost) * error + lost * after.sum(axis=1)
+            plan = Plan(
+                cost=cost,
+                size=size,
+                first=first,
+                search=search,
+                coarse=coarse,
+                error=float(error.mean()),
+            )
+            plans.append(plan)
+    return plans
+
+
+def _prior(most: int) -> FloatArray:
+    """Squares of coefficients, (hypotheses, most)."""
+    shape = np.maximum(np.arange(1, most) / _STRONG, 1.0) ** -_FALL
+    waves = _WAVES * _FILLED**2 * shape / shape.sum(axis=1, keepdims=True)
+    return np.hstack([np.full((len(_FILLED), 1), _LEVEL), waves])
+
+
+def _sizes(most: int) -> list[int]:
+    """Numbers of coefficients that are tried."""
+    powers = (1 << k for k in range(most.bit_length()))
+    return sorted({1, most, *(size for size in powers if size < most)})
+
+
+def _noise(cost: Cost, n: int, size: int) -> float:
+    """Variance of the noise on each of so many coefficients, of vectors in a ball of radius 1."""
+    if cost.pure:
+        return (size + 1) * (2 / (n * cost.epsilon_spent)) ** 2
+    return (2 / (n * cost.mu)) ** 2
+
+
+def _lost(search: Cost, n: int) -> float:
+    """Probability that a search for a radius is misled, so that the first query is all there is."""
+    if search.pure:
+        return math.exp(-n * search.epsilon_spent / 15)
+    return float(min(1.0, 12 * norm.sf(0.5 * n * search.mu / math.sqrt(6))))
+
+
+def _error(prior: FloatArray, noise: FloatArray | float) -> FloatArray:
+    """Of coefficients that are shrunk, under each hypothesis."""
+    return np.asarray((prior * noise / (prior + noise)).sum(axis=1))
+
 
 DOUBTED = 0.3
 """A mean whose expected squared error is more than that part of the public center's is doubted."""
@@ -101,7 +273,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
 
     def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
         layout, plan = self.layout(mean), self.plan(mean)
-        scouting = Scouting(
+        scouting = BallSearch(
             axes=layout.axes(TILT),
             first=plan.first,
             search=plan.search,

@@ -9,11 +9,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.ball_search import BallSearch
 from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.functions import FunctionBasis, as_grid, norm_bound, spline_basis
 from dpfda.central.queries import BallMean, BallProducts
 from dpfda.central.release import Release
-from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.matrices import floored
 from dpfda.protocol.conversation import Questions
@@ -58,7 +58,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         """Center and radius, for few curves how far the mean still is from the center; products."""
         axes = self.axes
         few = self.strength < _FEW
-        scouting = Scouting(
+        scouting = BallSearch(
             axes=axes,
             first=0.25 if few else 0.2,
             search=0.15,

@@ -1,24 +1,34 @@
-"""A probability density under differential privacy: mechanisms, their questions, an estimator."""
+"""A probability density: its conversation, and the default mechanism, a noisy histogram.
+
+The method is described in docs/methods/densities.md.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from functools import reduce
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda._registry import Registered
+from dpfda._validate import FloatArray
+from dpfda.central.cell_queries import Box, CellCounts
 from dpfda.central.conversation import BoxConversation, too_small
+from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
+from dpfda.central.shrinkage import monotone_shrinkage, stands_out
+from dpfda.curves.bases import CosineBasis
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import Declared
+from dpfda.protocol.fields import Declared, whole
 from dpfda.protocol.query import Records
 
 _RIM = 50  # a fiftieth of the range at either end
-_PILED = 0.2  # of all points there: more than a density has
-_CLEAR = 0.5  # noise above which nothing can be told
+_PILED = 0.2  # of all points at an end of the range: more than a density has
+_BLURRED = 0.5  # noise of a density above which no warning is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +84,7 @@ class DensityRelease(BoxConversation, name="density"):
         for axis in range(mass.ndim):
             along = np.moveaxis(mass, axis, 0).reshape(len(mass), -1).sum(axis=1)
             rim = max(1, len(along) // _RIM)
-            if noise < _CLEAR and max(along[:rim].sum(), along[-rim:].sum()) > _PILED:
+            if noise < _BLURRED and max(along[:rim].sum(), along[-rim:].sum()) > _PILED:
                 return (too_small("the ends of feature_ranges", "points"),)
         return ()
 
@@ -103,3 +113,122 @@ class DensityRelease(BoxConversation, name="density"):
             for member in DensityMechanism.members().values()
             for mechanism in member.examples()
         ]
+
+
+_CLEAR = 2.0  # deviations above what noise makes
+_ONE_CELL = 0.8  # of all points in one cell
+_AT_AN_END = (
+    "many points lie in the cell at an end of feature_ranges: points beyond an end are moved "
+    "there, so if there are any, the range is too small and the density is wrong"
+)
+_IN_ONE_CELL = (
+    "most points lie in one of {size} cells along a variable, and how they lie inside is not "
+    "known: allow a larger epsilon, ask more people or give narrower feature_ranges"
+)
+_FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramDensity(DensityMechanism, name="histogram"):
+    """Noisy counts on a public grid, turned into cosine coefficients and shrunk.
+
+    Privacy:
+        ε-DP: replacing a point moves one count down and one up, so the ℓ1 sensitivity is exactly 2
+        (√2 in ℓ2, for Gaussian noise where a δ is allowed that makes it the smaller one).
+        Everything after the counts is free.
+
+    Attributes:
+        size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
+            √(nε/8): there noise and sampling error of a coefficient are alike.
+
+    Examples:
+        >>> HistogramDensity().cells_along(2000.0, 1)
+        32
+    """
+
+    size: int | None = whole(least=2, optional=True, default=None)
+
+    def cells_along(self, strength: float, variables: int) -> int:
+        """The size, given or by the rule, for nε = `strength`."""
+        if self.size is not None:
+            return self.size
+        wanted = 0.7 * math.sqrt(strength) if variables == 1 else math.sqrt(strength / 8)
+        most = 10 if variables == 1 else 6
+        return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
+
+    def budget(self, cost: Cost) -> Cost:
+        """The noise of smaller variance: 2 (2/ε)² of pure ε, (√2/μ)² of Gaussian noise."""
+        if cost.pure or math.sqrt(2) / cost.mu < 2 * math.sqrt(2) / cost.epsilon_spent:
+            return cost
+        return replace(cost, delta=0.0)
+
+    def questions(self, density: DensityRelease) -> Questions[Release]:
+        """Noisy counts, cosine transform, shrinkage."""
+        n, box = density.n, density.box
+        size = self.cells_along(density.strength, len(box))
+        look = CellCounts(**density.asked, along=size)
+        answer = yield look
+        basis, mixing = _cosines(box, size)
+        noise = replace(answer.noise, mixing=mixing / n)
+        coefficients = answer.values @ mixing / n
+        # The first coefficient says that all n points are somewhere in the box: it is public.
+        known = coefficients.copy()
+        known[0] = basis.project(np.full(basis.weights.size, 1 / basis.weights.sum()))[0]
+        shrunk = known.copy()
+        variance = noise.variance[1:] + 1 / (n * basis.weights.sum())
+        factors = monotone_shrinkage(known[1:], variance)
+        shrunk[1:] *= factors if stands_out(known[1:], variance) else 0.0
+        noise_of_cell = math.sqrt(float(answer.noise.variance.max()))
+        release = density.conclude(
+            basis,
+            coefficients,
+            noise,
+            shrunk=shrunk,
+            sensitivity=look.sensitivity,
+            mechanism=self.name,
+            cells=size,
+        )
+        told = release.warnings or _unresolved(answer.values / n, noise_of_cell / n, size)
+        return replace(release, warnings=told)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Few cells."""
+        return [cls(size=4)]
+
+
+def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:
+    """Warnings about points that crowd in one cell, where nobody knows how they lie inside.
+
+    Args:
+        shares: noisy shares of points in cells.
+        noise: its standard deviation.
+        size: cells along each variable.
+    """
+    table = shares.reshape((size,) * max(1, round(math.log(len(shares), size))))
+    doubt = _CLEAR * noise * math.sqrt(len(shares) / size)  # of a sum across other variables
+    for axis in range(table.ndim):
+        along = np.moveaxis(table, axis, 0).reshape(size, -1).sum(axis=1)
+        for end, beside in ((along[0], along[1]), (along[-1], along[-2])):
+            # The noise of end - 2 beside is √5 times that of one.
+            if end - doubt > _PILED and end - 2 * beside > math.sqrt(5) * doubt:
+                return (_AT_AN_END,)
+        if along.max() - doubt > _ONE_CELL:
+            return (_IN_ONE_CELL.format(size=size),)
+    return ()
+
+
+def _cosines(box: Box, size: int) -> tuple[FunctionBasis, FloatArray]:
+    """Cosines on a fine grid, slow ones first, and their values at the cells' midpoints."""
+    fine = tuple(np.linspace(*side, _FINE[len(box)]) for side in box)
+    share = (np.arange(size) + 0.5) / size  # of the way along a side: middles of cells
+    middles = [low + (high - low) * share for low, high in box]
+    waves = [CosineBasis(n_basis=size, domain_range=side) for side in box]
+    speeds = np.meshgrid(*[np.arange(size)] * len(box), indexing="ij")
+    order = np.argsort(sum(speed.ravel() ** 2 for speed in speeds), kind="stable")
+    tables: list[list[Any]] = [
+        [wave.evaluate(t).T for wave, t in zip(waves, places, strict=True)]
+        for places in (fine, middles)
+    ]
+    functions, mixing = (reduce(np.kron, table)[order] for table in tables)
+    return FunctionBasis(fine, functions, np.ones(len(order))), mixing.T

@@ -1,4 +1,4 @@
-"""What a curator of curves is asked: means and products of coefficients in a public ball.
+"""Queries to a curator of curves: means, products and counts of coefficients in a public ball.
 
 All are sums of integers: a sum of floats depends on every record's rounding errors, a sum of
 integers changes by one record's difference alone (C20).
@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from dpfda.curves.matrices import Triangle
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.budgeted import l1_noise, l2_noise
+from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.fields import number, part, vector, whole
+from dpfda.protocol.fields import array, number, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records
 
 MOST_RECORDS = 1 << 27
@@ -240,3 +241,91 @@ def integer_sums(rows: FloatArray, bound: float, per_bound: int) -> IntArray:
 def mean_of(totals: IntArray, bound: float, n: int) -> FloatArray:
     """The mean of n rows whose integer sums these are."""
     return np.asarray(totals * (bound / (units(n) * n)))
+
+
+class Place(TypedDict):
+    """Where curves are looked at: whose, how many, about which center, along which axes."""
+
+    unit: str
+    n: int
+    center: FloatArray
+    axes: FloatArray
+
+
+_PLACE: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.ones(2)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RadiusChoice(BallQuery, name="radius_choice"):
+    """Which of some public radii leaves about `target` records inside: an exponential mechanism.
+
+    Privacy:
+        A record moves each count, and so each score |count - target|, by at most 1.
+    """
+
+    linear: ClassVar[bool] = False
+    sensitivity = 1.0
+
+    radii: FloatArray = vector("radii", least=1e-100)
+    target: int = whole(least=0)
+    prior: IntArray = array("whole", "radii", least=1)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """A choice with prior odds."""
+        return Exponential(epsilon=self.cost.epsilon_spent, prior=tuple(map(int, self.prior)))
+
+    @property
+    def size(self) -> int:
+        """One count a radius."""
+        return len(self.radii)
+
+    @property
+    def largest(self) -> int:
+        """A record counts once."""
+        return 1
+
+    def block(self, records: Records) -> IntArray:
+        """How many records lie within each radius; the largest holds those beyond it too.
+
+        All of them are clipped to it: where it held nobody, all radii would be as good.
+        """
+        ordered = np.sort(np.minimum(self.distances(records[0]), self.radii.max()))
+        return np.asarray(np.searchsorted(ordered, self.radii, side="right"))
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """Scores, low is good."""
+        return np.abs(totals - self.target).astype(np.float64)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Four radii, a steep prior."""
+        radii, prior = np.array([4.0, 2.0, 1.0, 0.5]), np.array([1, 2, 4, 8])
+        return [cls(cost=Cost(epsilon=1.0), **_PLACE, target=4, radii=radii, prior=prior)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RadiusCount(BallQuery, name="radius_count"):
+    """How many records lie within a public radius.
+
+    Privacy:
+        A neighbor moves the count by 1.
+    """
+
+    sensitivity, size, largest = 1.0, 1, 1
+
+    radius: float = number(least=1e-100)
+
+    def block(self, records: Records) -> IntArray:
+        """The count."""
+        return np.array([np.sum(self.distances(records[0]) <= self.radius)])
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """As a float."""
+        return totals.astype(np.float64)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure, and a hundredth of a Gaussian budget."""
+        shares = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.01)
+        return [cls(cost=cost, **_PLACE, radius=1.0) for cost in shares]

@@ -12,8 +12,8 @@ import numpy as np
 from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
+from dpfda.central.coefficient_functions import NoiseBody, Numbers, Solved, SolvedBody
 from dpfda.central.functions import FunctionBasis, as_grid, as_places
-from dpfda.central.solved import NoiseBody, Numbers, Solved, SolvedBody
 from dpfda.curves.band import Of, whose
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
@@ -200,12 +200,12 @@ class Release(Documented):
         )
 
     def _judged(self) -> Verdict:
-        from dpfda.central.judged import judged  # which stands on this file
+        from dpfda.central.release_report import judged  # which stands on this file
 
         return judged(self)
 
     def _contents(self) -> Contents:
-        from dpfda.central.shown import contents  # which stands on this file
+        from dpfda.central.release_report import contents  # which stands on this file
 
         return contents(self)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.methods.perturbation import TiltedQuery
+from dpfda.central.regression.perturbation import TiltedQuery
 from dpfda.checks import expect
 from dpfda.checks.neighbors import distance, exact_answer, losses, search
 from dpfda.checks.queries import Counting

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from dpfda.central.moments.curve_moments import CurveMoments
+from dpfda.central.moments.curve_moments import CurveMoments, SyntheticCurves
 from dpfda.central.moments.moments_report import means
-from dpfda.central.moments.synthetic import SyntheticCurves
 from dpfda.central.regression.model import RegressionModel
 from dpfda.central.regression.model_report import table as regression_table
 from dpfda.central.release import Release
-from dpfda.central.shown import table
+from dpfda.central.release_report import table
 from dpfda.protocol.model import StudyModel, about, contents
 from dpfda.report import Verdict
 from dpfda.report.contents import show

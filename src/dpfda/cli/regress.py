@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpfda import _validate
-from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.base import RegressionMechanism
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
     are_several,

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.ball_search import SEARCH_FROM
 from dpfda.central.conversation import CentralConversation, Kept
 from dpfda.central.functions import Grid, norm_bound
 from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
-from dpfda.central.scouting import SEARCH_FROM
 from dpfda.curate import curate
 from dpfda.curves.observations import read_channels
 from dpfda.curves.ranges import middle

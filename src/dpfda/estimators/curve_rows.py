@@ -10,11 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.ball_search import SEARCH_FROM
 from dpfda.central.channels import ChannelQuery
-from dpfda.central.moments.ranged_regression import RangedRegression, in_features
-from dpfda.central.regression.methods import Fitted
+from dpfda.central.regression.base import Fitted, RangedRegression, in_features
 from dpfda.central.regression.recipe import ANY_VALUE, Recipe, public_encoder
-from dpfda.central.scouting import SEARCH_FROM
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import public_domain
 from dpfda.errors import InvalidData, InvalidParameter

@@ -10,8 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda.central.moments.discriminant import Discriminant
-from dpfda.central.moments.ranged_regression import in_features
-from dpfda.central.regression.methods import Fitted
+from dpfda.central.regression.base import Fitted, in_features
 from dpfda.estimators.curve_rows import CurveRows
 from dpfda.estimators.private_regressions import PrivateLogisticRegression
 from dpfda.privacy.guarantee import Guarantee

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpfda.central.regression.methods import RegressionMechanism
-from dpfda.central.regression.methods.moments import TwoStageMoments
+from dpfda.central.regression.base import RegressionMechanism
+from dpfda.central.regression.two_stage import TwoStageMoments
 from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.curve_rows import CurveRows

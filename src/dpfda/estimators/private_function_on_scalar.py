@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.adaptive import Plan
 from dpfda.central.function_on_scalar import FunctionOnScalarRelease
 from dpfda.central.functions import norm_bound, spline_basis
-from dpfda.central.plan import Plan
 from dpfda.central.records import read_records
 from dpfda.central.release import Release
 from dpfda.curves.observations import own_grids, with_own_grids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpfda.central.moments import anova, bands, differences
+from dpfda.central.moments import inference, moments_report
 from dpfda.curves.band import Band
 from dpfda.estimators.private_moments import Emphasis, PrivateMoments
 from dpfda.protocol.plan import Label
@@ -52,18 +52,18 @@ t = 18.
     @property
     def pvalue_(self) -> float:
         """Of the hypothesis that all groups have one mean curve; free, from the release."""
-        return anova.pvalue(self.moments_)
+        return inference.pvalue(self.moments_)
 
     def difference(
         self, one: Label, other: Label, level: float = 0.95, *, simultaneous: bool = True
     ) -> Band:
         """Mean curve of group `one` minus that of group `other`, with a band."""
-        return bands.difference(self.moments_, one, other, level, simultaneous=simultaneous)
+        return inference.difference(self.moments_, one, other, level, simultaneous=simultaneous)
 
     def in_words(self, level: float = 0.95) -> str:
         """What was found, in a sentence or two; also when it is nothing."""
-        return differences.differences_in_words(self.moments_, level)
+        return moments_report.differences_in_words(self.moments_, level)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw every difference with its band; returns the axes."""
-        return differences.plot_differences(self.moments_, ax, level=level)
+        return moments_report.plot_differences(self.moments_, ax, level=level)

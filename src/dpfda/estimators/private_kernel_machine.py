@@ -12,8 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.functions import Kernel, Matern
-from dpfda.central.kernel_machine_query import KernelMachineRelease
-from dpfda.central.losses import Loss
+from dpfda.central.kernel_machine import KernelMachineRelease, Loss
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter

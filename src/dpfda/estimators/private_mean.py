@@ -15,11 +15,11 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.moments.inferred_mean import MeanWithInference
+from dpfda.central.moments.moments_release import MeanWithInference
 from dpfda.central.moments.sparse_mean import DENSE, Sparse, declared_density
 from dpfda.central.records import as_function, read_points
 from dpfda.central.release import Release
-from dpfda.central.sparse import sparse_rows
+from dpfda.central.sparse_queries import sparse_rows
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
 from dpfda.protocol.query import Records

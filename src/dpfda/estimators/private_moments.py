@@ -11,12 +11,16 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.functions import norm_bound, spline_basis
-from dpfda.central.moments import bands, synthetic
-from dpfda.central.moments.anova import about_small
-from dpfda.central.moments.curve_moments import CurveMoments
-from dpfda.central.moments.joint_queries import FOR_CLASSES, FOR_MOMENTS, FOR_TESTS, too_few
-from dpfda.central.moments.release import MomentsRelease
-from dpfda.central.moments.synthetic import SyntheticCurves
+from dpfda.central.moments import inference
+from dpfda.central.moments.curve_moments import CurveMoments, SyntheticCurves
+from dpfda.central.moments.inference import about_small
+from dpfda.central.moments.moments_release import (
+    FOR_CLASSES,
+    FOR_MOMENTS,
+    FOR_TESTS,
+    MomentsRelease,
+    too_few,
+)
 from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
@@ -168,7 +172,9 @@ class PrivateMoments(CuratedCurveEstimator):
                 privacy noise and sampling error; ``sample``, of those who were: noise alone.
             simultaneous: for the whole curve at once; otherwise at each point by itself.
         """
-        return bands.interval(self.moments_, level, group=group, of=of, simultaneous=simultaneous)
+        return inference.interval(
+            self.moments_, level, group=group, of=of, simultaneous=simultaneous
+        )
 
     def sample(
         self, size: int, *, group: Label | None = None, seed: int | None = None
@@ -180,4 +186,4 @@ class PrivateMoments(CuratedCurveEstimator):
             group: of one group only; otherwise of all, in the proportion of their sizes.
             seed: of the drawing, which protects nobody.
         """
-        return synthetic.sample(self.moments_, size, group=group, seed=seed)
+        return self.moments_.sample(size, group=group, seed=seed)

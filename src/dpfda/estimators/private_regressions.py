@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda.central.regression.methods import Regression
+from dpfda.central.regression.base import Regression
 from dpfda.central.regression.problem import Link
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
@@ -157,7 +157,7 @@ class PrivateLinearRegression(CuratedRegression):
         data, and what lies outside is moved to the nearest end. People outside their ranges are
         counted, for 1 % to 5 % of the budget, by mechanisms that add up over rows; a warning says
         if they are more than a few. Each mechanism states its own proof
-        (`dpfda.central.regression.methods`).
+        (`dpfda.central.regression`).
 
     Args:
         epsilon, delta: the budget of the whole fit.
@@ -167,8 +167,8 @@ class PrivateLinearRegression(CuratedRegression):
             difference from the first.
         target_range: public range (low, high) of y.
         mechanism: how the budget is spent: ``moments`` (default), ``gaussian_fm``, ``adassp``,
-            ``fm``, ``relaxed_fm``, ``objective_perturbation``, ``noisy_gradient``,
-            ``output_perturbation``, or a `RegressionMechanism`.
+            ``objective_perturbation``, ``noisy_gradient``, ``output_perturbation``, or a
+            `RegressionMechanism`.
         fit_intercept: allow a constant term.
         feature_norm_bound, feature_center: instead of ranges, for experts: public bound on
             |x - feature_center|₂, the center one number (0) or one for each feature.
@@ -184,8 +184,8 @@ class PrivateLinearRegression(CuratedRegression):
             the public ranges only) where coefficients are the question.
         model_: the same as a public `RegressionModel` that can be saved. ``model_.interval()``
             holds the coefficients of these rows that least squares without noise finds; for
-            ``gaussian_fm``, ``adassp``, ``fm`` and ``relaxed_fm``, and for ``moments`` where it
-            shortens no row. ``model_.warnings`` names features that noise hides.
+            ``gaussian_fm`` and ``adassp``, and for ``moments`` where it shortens no row.
+            ``model_.warnings`` names features that noise hides.
         guarantee_: what the fit promises.
 
     Examples:

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.central.regression.doubts import doubts
-from dpfda.central.regression.methods import Fitted, Regression, RegressionMechanism
+from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.model import RegressionModel
+from dpfda.central.regression.model_report import doubts
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.central.regression.queries import OUTSIDE, OutsideCount
 from dpfda.central.regression.recipe import Recipe

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpfda._validate import FloatArray
-from dpfda.central.moments.anova import chance
+from dpfda.central.moments.inference import chance
 
 COEFFICIENTS, DRAWS = 5, 400
 SPREAD = np.arange(1, COEFFICIENTS + 1) ** -1.0

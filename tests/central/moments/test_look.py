@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpfda.central.ball_search import candidates
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.moments.discriminant import Discriminant
-from dpfda.central.moments.joint_queries import FOR_BANDS, FOR_MOMENTS, FOR_TESTS
 from dpfda.central.moments.moment_query import WEIGHTS, JointMoments
-from dpfda.central.moments.release import MomentsRelease
+from dpfda.central.moments.moments_release import FOR_BANDS, FOR_MOMENTS, FOR_TESTS, MomentsRelease
 from dpfda.central.queries import BallMean
-from dpfda.central.radius import candidates
 from dpfda.checks.conversations import Rehearsal
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.private_group_comparison import PrivateGroupComparison

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpfda import PrivateGroupComparison, PrivateMean
-from dpfda.central.moments.joint_queries import FOR_BANDS
-from dpfda.central.radius import candidates
+from dpfda.central.ball_search import candidates
+from dpfda.central.moments.moments_release import FOR_BANDS
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 

@@ -11,8 +11,8 @@ import pytest
 
 import dpfda
 from dpfda import PrivateGroupComparison, PrivateMoments
-from dpfda.central.moments.bands import errors, moved
 from dpfda.central.moments.curve_moments import CurveMoments
+from dpfda.central.moments.inference import errors, moved
 from dpfda.errors import InvalidData, InvalidParameter
 
 T = np.linspace(0, 1, 30)
@@ -216,7 +216,7 @@ def test_what_is_missing_is_named() -> None:
     with pytest.raises(InvalidParameter, match="of must be"):
         found.interval(group="a", of="people")
     with pytest.raises(InvalidParameter, match="groups must be two at least"):
-        dpfda.central.moments.anova.pvalue(fitted().moments_)
+        dpfda.central.moments.inference.pvalue(fitted().moments_)
 
 
 def test_with_real_noise_no_label_is_refused() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from dpfda import Ledger, PrivateCurveClassifier, PrivateCurveRegression, load
 from dpfda.central.channels import ChannelQuery
-from dpfda.central.moments.ranged_regression import RangedRegression, in_features
-from dpfda.central.regression.methods import Fitted
+from dpfda.central.regression.base import Fitted, RangedRegression, in_features
 from dpfda.central.regression.model import RegressionModel
 from dpfda.central.regression.released import Released
 from dpfda.checks.conversations import Rehearsal

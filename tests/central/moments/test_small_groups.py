@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpfda import PrivateGroupComparison, PrivateMoments
-from dpfda.central.moments.anova import large
+from dpfda.central.moments.inference import large
 
 T = np.linspace(0, 1, 20)
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda import PrivateMean, rehearse
-from dpfda.central.sparse import SparseMean, sparse_rows
+from dpfda.central.sparse_queries import SparseMean, sparse_rows
 from dpfda.cli._group import dpfda as main
 from dpfda.errors import InvalidParameter
 

@@ -49,7 +49,6 @@ def fitted(n: int, epsilon: float, seed: int, **given: Any) -> PrivateLinearRegr
         ("gaussian_fm", 20_000, 8.0, 1e-5),
         ("gaussian_fm", 500, 2.0, 1e-5),
         ("adassp", 20_000, 4.0, 1e-5),
-        ("fm", 20_000, 4.0, 0.0),
     ],
 )
 def test_intervals_hold_the_coefficients_of_the_sample(

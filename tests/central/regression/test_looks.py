@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dpfda.central.regression.empirical_risk import Risk
-from dpfda.central.regression.location_query import (
-    LocationQuery,
-    NewtonQuery,
-    radius_factor,
-    shrink_to_mean,
-)
-from dpfda.central.regression.methods.adassp import EigenvalueQuery
-from dpfda.central.regression.methods.noisy_gradient import GradientQuery
-from dpfda.central.regression.methods.perturbation import MinimizerQuery
+from dpfda.central.regression.noisy_gradient import GradientQuery
+from dpfda.central.regression.perturbation import MinimizerQuery, Risk
 from dpfda.central.regression.problem import (
     Bounds,
     Problem,
@@ -25,6 +17,13 @@ from dpfda.central.regression.problem import (
     with_constant,
 )
 from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, OutsideCount
+from dpfda.central.regression.single_release import EigenvalueQuery
+from dpfda.central.regression.two_stage_queries import (
+    LocationQuery,
+    NewtonQuery,
+    radius_factor,
+    shrink_to_mean,
+)
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.noise.law import NoiseLaw, level

@@ -9,7 +9,7 @@ import pytest
 
 import dpfda.estimators.private_regressions as curated
 from dpfda import PrivateCurveClassifier, PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.central.regression.methods import RegressionMechanism
+from dpfda.central.regression.base import RegressionMechanism
 from dpfda.central.regression.queries import OutsideCount, RowSums
 from dpfda.curves.ranges import PublicColumns
 from dpfda.noise import SimulationSource

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpfda.central.regression.empirical_risk import (
+from dpfda.central.regression.perturbation import (
     CURVATURE,
     TOLERANCE,
+    MinimizerQuery,
     Risk,
+    TiltedQuery,
     minimize_risk,
     most_steps,
 )
-from dpfda.central.regression.methods.perturbation import MinimizerQuery, TiltedQuery
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.noise import SimulationSource
 from dpfda.privacy.calibration import gaussian_delta

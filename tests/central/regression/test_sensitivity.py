@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpfda.central.regression.location_query import LocationQuery
-from dpfda.central.regression.methods.published_fm import published_l1
 from dpfda.central.regression.problem import Bounds, Problem, joint_l1, joint_l2
+from dpfda.central.regression.two_stage_queries import LocationQuery
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.privacy.cost import Cost
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_mu
@@ -93,12 +92,6 @@ def test_squared_norm_would_not_ride_free_with_more_weight():
     radius = np.linspace(0, 1, 1001)
     assert ((1 + radius) * np.sqrt(1 + 1.6**2 * (1 - radius) ** 2)).max() <= 2
     assert ((1 + radius) * np.sqrt(1 + 1.8**2 * (1 - radius) ** 2)).max() > 2
-
-
-def test_functional_mechanism_bounds_of_the_paper():
-    # 002, Table A1 and its form for |x|₂ ≤ 1 (docs/methods/functional-mechanism.md)
-    assert published_l1("linear", 9) == pytest.approx(2 * (1 + 3) ** 2)
-    assert published_l1("logistic", 16) == pytest.approx(4 + 4)
 
 
 def test_as_published_gaussian_fm_costs_more_than_it_claims():

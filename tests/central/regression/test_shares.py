@@ -9,11 +9,8 @@ import pytest
 from courses import course
 from scipy.stats import norm
 
-from dpfda.central.regression.empirical_risk import Risk
-from dpfda.central.regression.location_query import LocationQuery, NewtonQuery
-from dpfda.central.regression.methods import RegressionMechanism
-from dpfda.central.regression.methods.base import Regression
-from dpfda.central.regression.methods.perturbation import TiltedQuery, tilt_sigma, tilted
+from dpfda.central.regression.base import Regression, RegressionMechanism
+from dpfda.central.regression.perturbation import Risk, TiltedQuery, tilt_sigma, tilted
 from dpfda.central.regression.problem import (
     Bounds,
     Problem,
@@ -24,6 +21,7 @@ from dpfda.central.regression.problem import (
     location_l1,
 )
 from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
+from dpfda.central.regression.two_stage_queries import LocationQuery, NewtonQuery
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.privacy.calibration import gaussian_mu

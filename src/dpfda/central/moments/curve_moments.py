@@ -1,7 +1,6 @@
-"""What the joint release hands back: means, sizes and covariances of groups of curves.
+"""The result of the joint release: means, sizes and covariances of groups, and synthetic curves.
 
-Everything here is computed from the noisy answer and the public look: it may be asked any number of
-times, and costs nothing.
+Everything here is post-processing of the noisy answer and the public query.
 """
 
 from __future__ import annotations
@@ -13,20 +12,81 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dpfda import _validate
 from dpfda._registry import plain
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.functions import FunctionBasis, as_grid, norm_bound
-from dpfda.central.judged import public_span
-from dpfda.central.moments.belief import Belief, believed
-from dpfda.central.moments.joint import BELIEVED, JointAnswer
+from dpfda.central.moments.joint_answer import BELIEVED, Belief, JointAnswer, believed
 from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.release import DOMAIN
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.central.release_report import public_span
+from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+
+_BELIEVED = 4.0  # noise deviations: with fewer, curves are drawn that a classifier mistakes
+_DRAWN = 40  # curves of a picture
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SyntheticCurves:
+    """Curves that nobody has, to hand around.
+
+    Attributes:
+        curves: on the grid, (n, T).
+        groups: the name of each one's group; empty where there is one.
+        grid_points: where the curves are known.
+    """
+
+    curves: FloatArray
+    groups: AnyArray
+    grid_points: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    def __repr__(self) -> str:
+        return f"SyntheticCurves({len(self)} curves at {len(self.grid_points)} points)"
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a curve, a column a point; ``group`` first, if there are."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtra("pandas", "files") from None
+        frame = pd.DataFrame(self.curves, columns=[f"{t:.10g}" for t in self.grid_points])
+        if len(self.groups):
+            frame.insert(0, "group", self.groups)
+        return frame
+
+    def to_skfda(self) -> Any:
+        """A scikit-fda ``FDataGrid``, without groups."""
+        try:
+            from skfda import FDataGrid
+        except ImportError:
+            raise MissingExtra("scikit-fda", "fda") from None
+        return FDataGrid(self.curves, grid_points=[self.grid_points])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the first few, a color a group; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        names = list(dict.fromkeys(self.groups.tolist()))
+        for number, row in enumerate(self.curves[:_DRAWN]):
+            color = names.index(self.groups[number]) if names else 0
+            ax.plot(self.grid_points, row, color=f"C{color}", alpha=0.4, linewidth=0.8)
+        for number, name in enumerate(names):
+            ax.plot([], [], color=f"C{number}", label=str(name))
+        if names:
+            ax.legend()
+        ax.set_xlabel("t")
+        ax.set_title(f"{min(_DRAWN, len(self))} synthetic curves", fontsize="small")
+        return ax
 
 
 class MomentsBody(Body):
@@ -121,15 +181,39 @@ class CurveMoments(JointAnswer, Documented):
             raise InvalidParameter("group", f"one of {self.groups}", group)
         return self.groups.index(group)
 
-    def sample(self, size: int, *, group: Label | None = None, seed: int | None = None) -> Any:
-        """Synthetic curves, `SyntheticCurves`, of one group or of all: they cost nothing."""
-        from dpfda.central.moments.synthetic import sample  # which stands on this file
+    def sample(
+        self, size: int, *, group: Label | None = None, seed: int | None = None
+    ) -> SyntheticCurves:
+        """Synthetic curves.
 
-        return sample(self, size, group=group, seed=seed)
+        They reveal no more than the release did: draw as many as you like. They are normal about
+        the groups' means; what means and covariances do not hold is not in them.
+
+        Args:
+            size: how many.
+            group: of one group only; otherwise of all, in the proportion of their sizes.
+            seed: of the drawing, which protects nobody.
+        """
+        size = _validate.whole("size", size)
+        generator = np.random.default_rng(seed)
+        share = self.sizes / self.sizes.sum()
+        if group is not None:
+            share = np.eye(len(share))[self.number_of(group)]
+        numbers = generator.choice(len(share), size, p=share)
+        rows = self.shrunk[numbers]
+        for number, name in enumerate(self.groups or (None,)):
+            members = np.flatnonzero(numbers == number)
+            law = NoiseLaw.normal(self.covariance(name, floor=_BELIEVED))
+            rows[members] += law.draw(len(members), generator)
+        return SyntheticCurves(
+            curves=np.asarray(rows @ self.basis.functions + self.center),
+            groups=np.array(self.groups)[numbers] if self.groups else np.array([]),
+            grid_points=self.grid_points,
+        )
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the mean of every group with its band; returns the axes."""
-        from dpfda.central.moments.differences import plot_means  # which stands on this file
+        from dpfda.central.moments.moments_report import plot_means  # which stands on this file
 
         return plot_means(self, ax, level=level)
 

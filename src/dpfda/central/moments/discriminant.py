@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, whole
-from dpfda.central.moments.joint import JointAnswer
-from dpfda.central.moments.joint_queries import ClippingSchedule
-from dpfda.central.moments.release import JointRelease
-from dpfda.central.regression.methods import Fitted
+from dpfda.central.moments.joint_answer import JointAnswer
+from dpfda.central.moments.moments_release import ClippingSchedule, JointRelease
+from dpfda.central.regression.base import Fitted
 from dpfda.curves.matrices import floored
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.conversation import Questions

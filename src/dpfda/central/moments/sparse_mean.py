@@ -11,16 +11,15 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpfda._validate import FloatArray
+from dpfda.central.ball_search import find_radius, left_outside
 from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basis, trapezoid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.moments.inferred_mean import UNSURE
-from dpfda.central.moments.joint import JointAnswer
-from dpfda.central.moments.joint_queries import too_few
+from dpfda.central.moments.joint_answer import JointAnswer
 from dpfda.central.moments.moment_query import JointMoments
-from dpfda.central.radius import find_radius, left_outside
+from dpfda.central.moments.moments_release import UNSURE, too_few
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.central.sparse import (
+from dpfda.central.sparse_queries import (
     SparseMean,
     SparsePlace,
     SparseRadiusChoice,

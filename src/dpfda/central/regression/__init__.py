@@ -1,11 +1,11 @@
 """Private linear and logistic regression, of whoever holds rows and can add them up.
 
-A method (`methods/`; users choose it as `mechanism`) is a short conversation: it asks for a sum
-over all rows (a query), is told the sum with noise, and may ask again. Who answers, a curator,
-chunks, a cluster or sites under a secure sum, is decided in `estimators/sum_estimator.py`. How
-rows, tables and curves become features is public (`recipe.py`).
+A method (users choose it as `mechanism`) is a short conversation: it asks for a sum over all rows,
+receives the sum with noise, and may ask again. Who answers, a curator, chunks, a cluster or sites
+under a secure sum, is decided in `estimators/sum_estimator.py`. How rows, tables and curves become
+features is public (`recipe.py`).
 """
 
-from dpfda.central.regression import methods
+from dpfda._registry import discover
 
-__all__ = ["methods"]
+discover(__name__, list(__path__))  # methods and their queries register by name

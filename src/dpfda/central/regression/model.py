@@ -14,7 +14,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.central.regression.methods import Fitted, RegressionMechanism
+from dpfda.central.regression.base import Fitted, RegressionMechanism
 from dpfda.central.regression.recipe import Recipe
 from dpfda.central.regression.released import (
     WIDEST,

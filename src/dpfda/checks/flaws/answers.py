@@ -122,7 +122,7 @@ plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
     lambda: _property(
-        "central.regression.location_query.NewtonQuery", "l2", lambda look: math.sqrt(4.25)
+        "central.regression.two_stage_queries.NewtonQuery", "l2", lambda look: math.sqrt(4.25)
     ),
     asked(queries.check_sensitivity, "regression_newton"),
 )
@@ -130,7 +130,7 @@ plant(
     "heavy_targets_for_nothing",
     "that targets may weigh more than rows is forgotten in the sensitivity of where both are",
     lambda: _property(
-        "central.regression.location_query.LocationQuery", "l2", lambda look: math.sqrt(5.0)
+        "central.regression.two_stage_queries.LocationQuery", "l2", lambda look: math.sqrt(5.0)
     ),
     asked(queries.check_sensitivity, "regression_location"),
 )
@@ -139,7 +139,7 @@ for _module, _names in (
     ("central.queries", ("joint_moments",)),
     ("central.queries", ("sparse_mean",)),
     ("central.linear", ("shrunk_mean",)),
-    ("central.effects", ("covariate_products", "cross_products")),
+    ("central.function_on_scalar", ("covariate_products", "cross_products")),
 ):
     plant(
         f"no_clipping: {_names[0]}",

@@ -61,13 +61,13 @@ for _name in ("mean", "covariance", "moments"):
     plant(
         f"search_for_nothing: {_name}",
         f"what a search for the range of {_name} cost is not taken off",
-        lambda: [patch("dpfda.central.scouting._left", lambda budget, search: budget)],
+        lambda: [patch("dpfda.central.ball_search._left", lambda budget, search: budget)],
         _held(conversations.check_price, _name),
     )
 for _name, _owner in (
     ("mean", "central.adaptive.Adaptive"),
-    ("density", "central.histogram_density.HistogramDensity"),
-    ("regression", "central.regression.methods.moments.TwoStageMoments"),
+    ("density", "central.density.HistogramDensity"),
+    ("regression", "central.regression.two_stage.TwoStageMoments"),
 ):
     plant(
         f"pure_noise_doubled: {_name}",

@@ -1,4 +1,4 @@
-"""Where curves lie: a center and a radius about it, found before the look that counts.
+"""The search for a center of the curves and a radius about it, before the main query.
 
 A public bound says where to begin. Where nothing is known, or where the bound turns out to be far
 wider than the curves, location and scale are found by noisy halvings: a bound that is 100 times too
@@ -14,17 +14,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpfda._validate import FloatArray
-from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
-from dpfda.central.outside import more_than_a_few, price_of_a_count
-from dpfda.central.queries import BallMean
-from dpfda.central.radius import Place, RadiusCount, find_radius, halved, left_outside, steps
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.conversation import (
+    BEYOND,
+    OUTSIDE,
+    CurveConversation,
+    more_than_a_few,
+    price_of_a_count,
+    too_small,
+)
+from dpfda.central.queries import BallMean, Place, RadiusChoice, RadiusCount
 from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Answer
 
+_FINEST = 2.0**-6.25  # of a bound: the smallest radius that is tried
+_LARGEST_WEIGHT = 61.0  # of a prior, as a power of two
+_STEEPEST = 4.0  # p of the prior R^-p over radii, where evidence allows it
 MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
 """Norms that are tried where nothing is known: public and fixed, whatever the data."""
 SEARCH_FROM = {False: 500, True: 1000}
@@ -53,7 +61,7 @@ class Region(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class Scouted(NamedTuple):
+class FoundBall(NamedTuple):
     """What was found.
 
     Attributes:
@@ -80,7 +88,7 @@ class Scouted(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scouting:
+class BallSearch:
     """How a center and a radius are looked for: public numbers.
 
     Attributes:
@@ -101,7 +109,7 @@ class Scouting:
     doubt: float = 1.0
     some: bool = True
 
-    def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
+    def questions(self, asked: CurveConversation[Any]) -> Questions[FoundBall]:
         """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
         known = math.isfinite(asked.bound)
         region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
@@ -114,7 +122,7 @@ class Scouting:
         region = yield from located(asked, region)
         return (yield from self._round(asked, region))
 
-    def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[Scouted]:
+    def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[FoundBall]:
         """A mean of what the bound allows, shrunk into a center; a radius about it."""
         budget, size = region.budget, len(self.axes)
         first, search = budget.part(self.first), budget.part(self.search)
@@ -126,7 +134,7 @@ class Scouting:
         wanted: Any = {"bound": region.bound, "certain": self.certain, "some": self.some}
         radius = yield from find_radius(search, place, **wanted)
         noise = believed.variance / self.axes[: self.coarse] ** 2
-        return Scouted(
+        return FoundBall(
             place=place,
             radius=radius,
             coarse=(region.center[: self.coarse] + look.values, look.noise),
@@ -228,3 +236,115 @@ def _outside(known: bool) -> str:
     if not known:
         return too_small(f"{MAGNITUDES[-1]:.1g}, the largest norm that is looked for")
     return OUTSIDE
+
+
+def candidates(bound: float, axes: FloatArray) -> FloatArray:
+    """Public radii, largest first, each a fourth of an octave below the last.
+
+    Curves within the bound lie within twice of it in L², and so within 2τ/min a along axes a,
+    however fast they vary; a factor √2 is for curves that do not keep to their bound.
+    """
+    octaves = np.log2(2 * 2**0.5 / (_FINEST * axes.min()))
+    steps = np.arange(int(np.ceil(4 * octaves - 1e-9)) + 1)
+    return np.asarray(2 * 2**0.5 * bound / axes.min() * 2.0 ** (-steps / 4))
+
+
+def find_radius(
+    cost: Cost,
+    place: Place,
+    *,
+    bound: float,
+    certain: float,
+    some: bool = True,
+    choice: type[RadiusChoice] = RadiusChoice,
+    count: type[RadiusCount] = RadiusCount,
+) -> Questions[float]:
+    """A radius that holds most curves: one choice, or with a δ a few noisy halvings.
+
+    The prior of the choice prefers small radii: those are cheap, and without it a radius that holds
+    every curve wins once in a hundred releases. It may weigh half as much as the evidence: a
+    steeper one would choose the smallest radius whatever the curves when n is small.
+
+    Args:
+        cost: for the whole search.
+        place: where curves are looked at.
+        bound: τ of the curves.
+        certain: deviations of noise that curves outside are worth: many of them are left outside
+            where a count says little.
+        some: whether a few are left outside also where counts could tell them.
+        choice: the query of a choice, where records are not rows of coefficients.
+        count: the query of a count.
+    """
+    radii = candidates(bound, place["axes"])
+    outside = left_outside(cost, place, bound=bound, certain=certain, some=some)
+    wanted = (1 - outside) * place["n"]
+    if not cost.pure:
+        further = np.arange(len(radii), 1 << steps(radii))  # so that all halvings are asked for
+        radii = np.append(radii, radii[0] * 2.0 ** (-further / 4))
+        return (yield from halved(cost, place, radii[::-1], wanted=wanted, count=count))
+    evidence = wanted * cost.epsilon_spent / 2  # of a good radius against a tiny one
+    steepness = min(_STEEPEST, 0.5 * evidence / np.log(radii[0] / radii[-1]))
+    octaves = np.arange(len(radii)) / 4
+    chosen = yield choice(
+        cost=cost,
+        **place,
+        radii=radii,
+        target=round(wanted),
+        prior=_prior(steepness * octaves),
+    )
+    return float(radii[int(chosen.values[0])])
+
+
+def left_outside(
+    cost: Cost, place: Place, *, bound: float, certain: float, some: bool = True
+) -> float:
+    """Share of the curves that a radius should leave outside; arguments as in `find_radius`.
+
+    So many as noisy counts can tell from none. Where `some` are to be outside, one in a hundred at
+    least (two with a δ): noise on second moments grows with the square of the radius. Of a mean
+    that would be most of the error of many curves, because it does not fall with n and ε.
+    """
+    if cost.pure:
+        return min(0.5, max(0.01 * some, 10 / (cost.epsilon_spent * place["n"])))
+    told = certain * math.sqrt(steps(candidates(bound, place["axes"]))) / (cost.mu * place["n"])
+    return min(0.5, max(0.02 * some, told))
+
+
+def _prior(octaves: FloatArray) -> IntArray:
+    """Whole weights 1024·2^octaves; where the largest would be no int64, all are smaller."""
+    room = min(0.0, _LARGEST_WEIGHT - 10 - float(octaves[-1]))
+    return np.asarray(np.maximum(np.rint(2.0**room * 1024 * 2**octaves), 1), dtype=np.int64)
+
+
+def halved(
+    cost: Cost,
+    place: Place,
+    rising: FloatArray,
+    *,
+    wanted: float,
+    count: type[RadiusCount] = RadiusCount,
+) -> Questions[float]:
+    """The smallest of some rising radii that holds as many records as wanted, by noisy halvings.
+
+    Args:
+        cost: for all counts, which share it equally.
+        place: where curves are looked at.
+        rising: public radii, a power of two of them.
+        wanted: how many records it should hold.
+        count: the query.
+    """
+    each = cost.part(Fraction(1, steps(rising)))
+    low, high = 0, len(rising) - 1
+    while low < high:
+        middle = (low + high) // 2
+        inside = yield count(cost=each, **place, radius=float(rising[middle]))
+        if inside.values[0] >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return float(rising[high])
+
+
+def steps(rising: FloatArray) -> int:
+    """How many halvings find one of them."""
+    return (len(rising) - 1).bit_length()

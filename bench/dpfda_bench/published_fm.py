@@ -1,4 +1,7 @@
-"""The functional mechanism and its relaxation as published, kept for comparison."""
+"""The functional mechanism and its relaxation as published: methods for comparison.
+
+Importing this file registers `fm` and `relaxed_fm` as mechanisms of private regressions.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.regression.methods.base import Regression
-from dpfda.central.regression.methods.gaussian_fm import COEFFICIENTS, ObjectiveMethod, about_all
+from dpfda.central.regression.base import Regression
 from dpfda.central.regression.problem import Bounds, Link
 from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
+from dpfda.central.regression.single_release import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import choice
 

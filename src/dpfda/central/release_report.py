@@ -1,8 +1,9 @@
-"""Whether a released function shows more than noise: the judge of means, densities and effects.
+"""What readers see of a release: its verdict, table and picture.
 
-A result is compared with what everybody knew before: the public center of curves, an even density,
-a constant, no effect. The law of the privacy noise is known, so the released numbers say how far
-the truth is from that, and how large the error of the release is. All this is post-processing.
+The verdict says whether a released function shows more than noise. It compares the release with
+what was public before: the center of the curves, an even density, a constant, no effect. The law of
+the privacy noise is known, so the released numbers say how far the truth is from that, and how
+large the error of the release is. All of this is post-processing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import DOUBTED
 from dpfda.central.release import Release
-from dpfda.report import Verdict, worst_of
+from dpfda.report import Contents, Picture, Table, Verdict, worst_of
 from dpfda.report.contents import Kind
 
 _THIRD = 1 / 3
@@ -217,3 +218,69 @@ def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "n
     told = _told("its shape", instead, hidden=found.hidden)
     kind = kind if found.hidden else "noise"
     return Verdict(kind=kind, sentences=(f"{release.summary}: {told}. {remedy(release.warnings)}",))
+
+
+_ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface
+
+
+def contents(release: Release) -> Contents:
+    """Some points with their bands, a picture, and in words whether noise hides everything."""
+    curve = len(release.basis.grid) == 1
+    caption = f"The released {release.summary}"
+    if curve:
+        caption += f", with a 95 % band {release.covered} for the whole curve"
+    return Contents(
+        verdict=release.verdict.findings,
+        doubts=release.verdict.added_to(release.warnings),
+        tables=(table(release),),
+        pictures=(Picture.of(release.plot, f"{caption}."),),
+        settings=release.parameters,
+        notes=(_about_bands(release),) if curve else (),
+    )
+
+
+def table(release: Release) -> Table:
+    """The function at some points."""
+    return _curve(release) if len(release.basis.grid) == 1 else _surface(release)
+
+
+def _about_bands(release: Release) -> str:
+    about = (
+        f"Bands of the table hold at each point by itself, with 95 %; they speak {release.covered}"
+    )
+    if release.sampling:
+        return f"{about}: they hold {release.target}."
+    return (
+        f"{about} alone, and hold {release.target}: not of who else might have been asked, nor of "
+        "values that were clipped."
+    )
+
+
+def _curve(release: Release) -> Table:
+    t = np.linspace(release.basis.grid[0][0], release.basis.grid[0][-1], _ROWS)
+    low, high = (np.atleast_2d(side) for side in release.interval(0.95, grid_points=t))
+    values = np.atleast_2d(release.values(t))
+    headings = ["t"]
+    for number in range(len(values)):
+        headings.append(release.name_of(number + 1) if len(values) > 1 else "value")
+        headings.append(f"95 % band {release.covered}")
+    rows = []
+    for place, point in enumerate(t):
+        cells = [f"{point:.4g}"]
+        for row in range(len(values)):
+            cells.append(f"{values[row, place]:.4g}")
+            cells.append(f"{low[row, place]:.4g} … {high[row, place]:.4g}")
+        rows.append(tuple(cells))
+    title = f"{release.summary} (ten points of the domain)"
+    return Table(headings=tuple(headings), rows=tuple(rows), title=title)
+
+
+def _surface(release: Release) -> Table:
+    s, t = (np.linspace(axis[0], axis[-1], _SURFACE_ROWS) for axis in release.basis.grid)
+    rows: list[tuple[Any, ...]] = [
+        (f"{point:.4g}", *(f"{value:.4g}" for value in row))
+        for point, row in zip(s, release.values((s, t)), strict=True)
+    ]
+    headings = ("s", *(f"t = {point:.4g}" for point in t))
+    title = f"{release.summary} (rows s, columns t)"
+    return Table(headings=headings, rows=tuple(rows), title=title)

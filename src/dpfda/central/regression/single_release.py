@@ -1,23 +1,30 @@
-"""Gaussian functional mechanism of 002, in its sound form."""
+"""One release of the moments about the public balls: the functional mechanism of 002, and AdaSSP.
+
+The functional mechanism is here in its sound form. AdaSSP (Wang 2018) chooses its ridge from a
+noisy smallest eigenvalue.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpfda._validate import FloatArray
-from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
-from dpfda.central.regression.problem import Problem, best_weight
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
+from dpfda.central.regression.problem import SQUARE, Bounds, Problem, best_weight, eigenvalue_l2
 from dpfda.central.regression.queries import MomentQuery, Moments
 from dpfda.central.regression.released import Released
-from dpfda.curves.matrices import floored
+from dpfda.curves.matrices import floored, unfold
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number
+from dpfda.protocol.query import Answer, Records
 
 COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
 """(κ1, κ2) of Λ1 = κ1 mean(signed x), Λ2 = κ2 mean(xxᵀ)."""
@@ -143,3 +150,87 @@ def of_public_balls(problem: Problem, moments: Moments, *, rows: int) -> Release
 def _shrunk(problem: Problem) -> float:
     """Rows with a constant feature are (x, 1)/√2."""
     return math.sqrt(2.0) if problem.fit_intercept else 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EigenvalueQuery(MomentQuery, name="regression_eigenvalue"):
+    """(λ_min(Σxxᵀ), w1 Σxy, w2 svec Σxxᵀ).
+
+    Privacy:
+        `eigenvalue_l2(w1, w2)`: λ_min moves by no more than the largest eigenvalue of xxᵀ - x'x'ᵀ,
+        which is short where the moments move far.
+    """
+
+    linear: ClassVar[bool] = False
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """One place in front, for the eigenvalue."""
+        return np.concatenate([[SQUARE], self.moment_weights])
+
+    @property
+    def l2(self) -> float:
+        """`eigenvalue_l2`."""
+        return eigenvalue_l2(self.linear_weight, self.quadratic_weight)
+
+    def block(self, records: Records) -> FloatArray:
+        """The moments; the eigenvalue comes with `statistic`."""
+        return np.concatenate([[0.0], super().block(records)])
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """Weighted moments with their smallest eigenvalue in front."""
+        size = self.coefficients
+        values = super().statistic(totals)
+        matrix = unfold(np.asarray(totals[1 + size :] * SQUARE), size)
+        values[0] = np.linalg.eigvalsh(matrix)[0]
+        return values
+
+    def read(self, answer: Answer) -> Moments:
+        """The moments behind the eigenvalue."""
+        return super().read(replace(answer, values=answer.values[1:]))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """AdaSSP's weights, and others."""
+        cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
+        return [
+            cls(cost=cost, bounds=bounds, linear_weight=linear, quadratic_weight=quadratic)
+            for linear, quadratic in ((0.5, math.sqrt(0.5)), (1.0, 0.3))
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaSSP(RegressionMechanism, name="adassp"):
+    """Noisy XᵀX and Xᵀy with an adaptive ridge; a logistic link regresses the label ±1.
+
+    Privacy:
+        The three statistics are one Gaussian release of joint sensitivity √2.53 = 1.59 (three
+        separate ones: √3); exact calibration.
+
+    Attributes:
+        failure: probability that the ridge is too small.
+
+    Examples:
+        >>> AdaSSP().failure
+        0.05
+    """
+
+    failure: float = number(least=1e-6, most=0.999999, default=0.05)
+
+    def questions(self, regression: Regression) -> Questions[Fitted]:
+        """One question, one answer."""
+        problem = regression.problem
+        look = EigenvalueQuery(
+            **about_all(regression), linear_weight=0.5, quadratic_weight=math.sqrt(0.5)
+        )
+        answer = yield look
+        size = problem.size
+        tail = math.sqrt(2 * math.log(6 / self.failure)) * answer.sigma
+        smallest = max(0.0, float(answer.values[0]) - tail)
+        moments = look.read(answer)
+        spread = math.sqrt(size * math.log(2 * size**2 / self.failure))
+        ridge = max(0.0, spread * moments.quadratic_sigma * answer.n - smallest) / answer.n
+        inverse = np.linalg.pinv(moments.quadratic + ridge * np.eye(size), hermitian=True)
+        # A logistic link: the line predicts ±1; around it, log-odds are about twice the line.
+        fitted = in_units(problem, inverse @ moments.linear, logit=2.0)
+        return replace(fitted, released=of_public_balls(problem, moments, rows=answer.n))

@@ -20,8 +20,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.functions import as_grid, spline_basis
-from dpfda.central.queries import BallMean, BallQuery
-from dpfda.central.radius import Place, RadiusChoice, RadiusCount
+from dpfda.central.queries import BallMean, BallQuery, Place, RadiusChoice, RadiusCount
 from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost

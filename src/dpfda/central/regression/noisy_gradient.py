@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
-from dpfda.central.regression.methods.gaussian_fm import in_units
+from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import ONE, SQUARE, Bounds, Problem
 from dpfda.central.regression.queries import ProblemQuery, RowSums
+from dpfda.central.regression.single_release import in_units
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions

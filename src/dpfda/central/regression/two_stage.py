@@ -13,13 +13,20 @@ from scipy.special import logsumexp
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.regression.location_query import Location, LocationQuery, NewtonQuery, Slope
-from dpfda.central.regression.methods.base import Fitted, Regression, RegressionMechanism
-from dpfda.central.regression.methods.gaussian_fm import GaussianFM
-from dpfda.central.regression.plan import NEARLY, TARGET_WEIGHT, Plan
+from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds
 from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, Moments
 from dpfda.central.regression.released import Released
+from dpfda.central.regression.single_release import GaussianFM
+from dpfda.central.regression.two_stage_queries import (
+    NEARLY,
+    TARGET_WEIGHT,
+    Location,
+    LocationQuery,
+    NewtonQuery,
+    Plan,
+    Slope,
+)
 from dpfda.curves.matrices import floored
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.price import exact

@@ -1,28 +1,32 @@
-"""Coefficient functions under one belief: what noisy moments say of T1 β = T2, and no more.
-
-What a curator of pairs (x, Y) is asked: products of covariates, and of covariates and curves.
-"""
+"""Coefficient functions β from noisy moments T1 β = T2: posterior means, and bands about them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from scipy.special import logsumexp
 
-from dpfda._validate import FloatArray, IntArray
-from dpfda.central.queries import Body, MeanQuery
-from dpfda.central.radius import RadiusCount
-from dpfda.central.records import clip_rows
+from dpfda._registry import plain
+from dpfda._validate import FloatArray
+from dpfda.curves.band import PATHS, between
 from dpfda.curves.matrices import Triangle, floored
-from dpfda.noise.law import LEVEL_ODDS, LEVELS
-from dpfda.privacy.cost import Cost
-from dpfda.protocol.fields import flag, number, whole
-from dpfda.protocol.query import Records
+from dpfda.noise.law import (
+    LEVEL_ODDS,
+    LEVELS,
+    NoiseLaw,
+    belief,
+    drawn_systems,
+    hidden_columns,
+    least_variances,
+    plausible_solutions,
+    possible_systems,
+    variances,
+)
 
 _SCALES = 4.0 ** -np.arange(0.5, 7)  # of the bound: of the first wave of the intercept
 _EVEN = np.full(len(_SCALES), 1 / len(_SCALES))
@@ -174,134 +178,150 @@ def _mixed(parts: _Part, odds: FloatArray, matrix: FloatArray) -> _Part:
     return _Part(mean, weights @ (parts.error + apart), log)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PairQuery(MeanQuery):
-    """Vectors x and coefficients of a curve, each clipped to a public ball.
+_MOST_DRAWN = 1 << 23  # of all functions that are drawn: 64 MB, held a few times
+_FEWEST = 200  # draws of a band
 
-    Attributes:
-        covariates: numbers in a vector x.
-        coefficients: of a curve.
-        covariate_bound: B; x/B is used, clipped to the unit ball.
-        bound: τ of the coefficients.
-        intercept: whether a constant 1 is appended to x/B.
-    """
+Numbers = list[float | list[float]]
 
-    block_rows: ClassVar[int] = 1 << 12  # products of a record are held at once
 
-    covariates: int = whole(most=1 << 12)
-    coefficients: int = whole(most=1 << 12)
-    covariate_bound: float = number(least=1e-40, most=1e40)
-    bound: float = number(least=1e-40, most=1e40)
-    intercept: bool = flag(default=True)
+class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The law of noise in a document."""
 
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Vectors and coefficients."""
-        return self.covariates, self.coefficients
-
-    @property
-    def width(self) -> int:
-        """Numbers in x, the constant counted."""
-        return self.covariates + self.intercept
-
-    @property
-    def radius(self) -> float:
-        """Bound on the norm of x/B, the constant counted."""
-        return math.sqrt(2) if self.intercept else 1.0
-
-    def scaled(self, x: FloatArray) -> FloatArray:
-        """x/B inside the unit ball, and the constant."""
-        reach = self.covariate_bound
-        inside = clip_rows(x[:, : self.covariates], reach) / reach
-        return np.hstack([inside, np.ones((len(x), int(self.intercept)))])
+    law: Literal["laplace", "gaussian", "spherical"]
+    scales: Numbers
+    blocks: tuple[tuple[int, int], ...]
+    mixing: list[list[float]] | None
 
     @classmethod
-    def examples(cls) -> list[Self]:
-        """With a constant and without, pure and Gaussian."""
-        return [
-            cls(
-                cost=cost,
-                n=5,
-                covariates=2,
-                coefficients=2,
-                covariate_bound=1.5,
-                bound=2.0,
-                intercept=intercept,
-            )
-            for cost in (Cost(epsilon=1.0).part(0.3), Cost(epsilon=1.0, delta=0.05).part(0.7))
-            for intercept in (True, False)
-        ]
+    def of(cls, law: NoiseLaw) -> dict[str, Any]:
+        """A law as it is written."""
+        return {part.name: plain(getattr(law, part.name)) for part in fields(law)}
+
+    def read(self) -> NoiseLaw:
+        """The law."""
+        return NoiseLaw(
+            law=self.law,
+            scales=np.array(self.scales),
+            blocks=self.blocks,
+            mixing=None if self.mixing is None else np.array(self.mixing),
+        )
+
+
+class SolvedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `Solved` in a document."""
+
+    matrix: list[list[float]]
+    vectors: list[list[float]]
+    combinations: list[list[float]]
+    matrix_noise: NoiseBody
+    vector_noise: NoiseBody
+    bound: float
+    limit: float | None
+    steepest: list[float]
+    constant: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CovariateProducts(PairQuery, name="covariate_products"):
-    """T1: mean of x xᵀ, the triangle j ≤ k as a vector.
-
-    Privacy:
-        ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; with a constant, r² = 2, attained by x' = -x.
-    """
-
-    @cached_property
-    def triangle(self) -> Triangle:
-        """The order of the entries."""
-        return Triangle(np.ones(self.width))
-
-    @property
-    def body(self) -> Body:
-        """√2 r² wide."""
-        width = math.sqrt(2) * self.radius**2
-        return Body(width, width, self.triangle.axes)
-
-    def vectors(self, records: Records) -> FloatArray:
-        """Products."""
-        return self.triangle.squares(self.scaled(records[0]))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CrossProducts(PairQuery, name="cross_products"):
-    """T2: mean of x Yᵀ, row by row.
-
-    Privacy:
-        ‖x Yᵀ‖_F ≤ rτ: two differ by at most 2rτ, attained by Y' = -Y.
-    """
-
-    @property
-    def body(self) -> Body:
-        """A ball of radius rτ."""
-        reach = self.radius * self.bound
-        return Body(reach, 2 * reach, np.ones(self.width * self.coefficients))
-
-    def vectors(self, records: Records) -> FloatArray:
-        """Products."""
-        x = self.scaled(records[0])
-        y = clip_rows(records[1][:, : self.coefficients], self.bound)
-        return np.asarray((x[:, :, None] * y[:, None, :]).reshape(len(x), -1))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PairRadiusCount(RadiusCount, name="pair_radius_count"):
-    """How many curves lie within a public radius, whatever their covariates.
-
-    Privacy:
-        That of `RadiusCount`.
+class Solved:
+    """Coefficients C T1⁻¹ T2 of functions, from moments T1 and T2 with known noise.
 
     Attributes:
-        covariates: numbers in a vector x, which are not looked at.
+        matrix: the released T1, (p, p), symmetric.
+        vectors: the released T2, (p, J).
+        combinations: C, (rows, p): from solutions to the coefficients that are told.
+        matrix_noise: law of the noise on T1, its triangle as a vector (`Triangle`).
+        vector_noise: law of the noise on T2, row by row.
+        bound: on the norm of the curves; a public bound on how far the functions reach.
+        limit: public bound on the values of curves about their center, where there is one.
+        steepest: how large the values of each told function are at most, over those of curves, if
+            lines stay within the public range of curves for all covariates in theirs.
+        constant: whether the last row of T1 is of a constant, whose square is known to be 1.
     """
 
-    covariates: int = whole(most=1 << 12)
+    matrix: FloatArray
+    vectors: FloatArray
+    combinations: FloatArray
+    matrix_noise: NoiseLaw
+    vector_noise: NoiseLaw
+    bound: float
+    limit: float | None
+    steepest: FloatArray
+    constant: bool
+
+    def interval(
+        self, level: float, functions: FloatArray, *, simultaneous: bool, size: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends (rows, points) of a band about the functions (J, points): see `noise.plausible`.
+
+        Where noise hides how covariates vary, the band ends at what is believed to be possible:
+        lines that stay within the public range of curves for all covariates in theirs.
+
+        Args:
+            level: probability of the band.
+            functions: the basis at the points.
+            simultaneous: for all points and rows at once; otherwise for each by itself.
+            size: how many times noise is drawn again, at most; fewer times for many functions of
+                many points, all of which are held at once.
+        """
+        held = len(self.combinations) * max(functions.shape)
+        size = min(size, PATHS, max(_FEWEST, _MOST_DRAWN // held))
+        generator = np.random.default_rng(0)
+        errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
+        if self.constant:
+            errors[:, -1, -1] = 0.0
+        most = 1.0 + self.constant  # covariates are in the unit ball
+        systems = drawn_systems(self.matrix, errors, most=most)
+        varies = variances(systems, most=most, constant=self.constant)
+        least = least_variances(self._variance, most=most)
+        noise = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
+        found = plausible_solutions(
+            possible_systems(systems, most=most),
+            self.vectors,
+            vector_errors=noise,
+            vector_covariance=np.diag(
+                self.vector_noise.variance.reshape(self.vectors.shape).mean(axis=1)
+            ),
+            prior=belief(np.maximum(varies, least), self.bound**2),
+            generator=generator,
+        )
+        paths = self.combinations @ found @ functions
+        band = between(paths, level=level, simultaneous=simultaneous)
+        # Of a function in the span with that norm; and of one with these values.
+        highest = self.bound * np.sqrt((functions**2).sum(axis=0))
+        if self.limit is not None:
+            highest = np.minimum(highest, self.limit)
+        most_of_all = np.outer(self.steepest, highest)
+        return np.maximum(band.low, -most_of_all), np.minimum(band.high, most_of_all)
+
+    def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Columns whose variation noise hides."""
+        return hidden_columns(self.matrix, self._variance, names)
 
     @property
-    def columns(self) -> tuple[int, ...]:
-        """Vectors and coefficients."""
-        return self.covariates, len(self.center)
+    def _variance(self) -> FloatArray:
+        found = self._triangle.variance(self.matrix_noise.variance)
+        if self.constant:
+            found[-1, -1] = 0.0
+        return found
 
-    def block(self, records: Records) -> IntArray:
-        """The count."""
-        return super().block(records[1:])
+    @property
+    def _triangle(self) -> Triangle:
+        return Triangle(np.ones(len(self.matrix)))
+
+    def document(self) -> dict[str, Any]:
+        """As it is written."""
+        laws = {name: NoiseBody.of(getattr(self, name)) for name in _LAWS}
+        named = (*_ARRAYS, "bound", "limit", "constant")
+        return {name: plain(getattr(self, name)) for name in named} | laws
 
     @classmethod
-    def examples(cls) -> list[Self]:
-        """Two covariates, pure."""
-        cost, center = Cost(epsilon=1.0), np.zeros(2)
-        return [cls(cost=cost, n=5, center=center, axes=np.ones(2), radius=1.0, covariates=2)]
+    def read(cls, body: SolvedBody) -> Solved:
+        """From a document."""
+        arrays: dict[str, Any] = {name: np.array(getattr(body, name)) for name in _ARRAYS}
+        laws = {name: getattr(body, name).read() for name in _LAWS}
+        known = {name: getattr(body, name) for name in ("bound", "limit", "constant")}
+        return cls(**arrays, **laws, **known)
+
+
+_ARRAYS = ("matrix", "vectors", "combinations", "steepest")
+_LAWS = ("matrix_noise", "vector_noise")

@@ -14,12 +14,12 @@ from scipy.stats import norm
 
 from dpfda import PrivateCovariance, PrivateMean, PrivateMoments
 from dpfda.central.adaptive import Adaptive
+from dpfda.central.ball_search import MAGNITUDES, BallSearch, Region, candidates, located
 from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.moments.release import MomentsRelease
-from dpfda.central.radius import RadiusCount, candidates
-from dpfda.central.scouting import MAGNITUDES, Region, Scouting, located
+from dpfda.central.moments.moments_release import MomentsRelease
+from dpfda.central.queries import RadiusCount
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.protocol.query import Answer
@@ -178,7 +178,7 @@ def test_noise_that_makes_the_radius_is_seen() -> None:
     pure = asked(bound=1.0, delta=0.0, n=4000)
     first, search, coarse = 0.2, 0.09, 9
     axes = np.arange(1, 13) ** -0.5
-    scout = Scouting(axes=axes, first=first, search=search, coarse=coarse)
+    scout = BallSearch(axes=axes, first=first, search=search, coarse=coarse)
     reply = 5.0  # much longer than noise: nothing is shrunk
     (_, look, *_), _ = course(scout.questions(pure), [1e9, reply, 0], n=4000)
     noise = look.noise.law.variance / axes[:coarse] ** 2
