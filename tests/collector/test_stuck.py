@@ -18,7 +18,8 @@ from dpfda.collector import health
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.conclude import Worker
 from dpfda.collector.health import LONG
-from dpfda.collector.metrics import Metrics, WorkFailed, failure
+from dpfda.collector.log import WorkFailed, failure
+from dpfda.collector.metrics import Metrics
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector, StudySettings
 from dpfda.collector.storage.memory import MemoryStorage

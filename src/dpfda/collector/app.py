@@ -22,7 +22,8 @@ from dpfda._version import __version__
 from dpfda.collector import api
 from dpfda.collector.health import health, show_metrics
 from dpfda.collector.limits import AdminAuth, Places, RateLimit
-from dpfda.collector.metrics import Metrics, log_to_stderr
+from dpfda.collector.log import log_to_stderr
+from dpfda.collector.metrics import Metrics
 from dpfda.collector.middleware import LargeBodies, Observed, Origins
 from dpfda.collector.openapi import SECURITY, WORDS, Described
 from dpfda.collector.pages import routes

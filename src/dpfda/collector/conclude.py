@@ -25,7 +25,7 @@ import numpy as np
 
 import dpfda.local.mrma.study  # noqa: F401 (now, so that the first request does not wait for them)
 from dpfda._validate import FloatArray, IntArray
-from dpfda.collector.metrics import WorkFailed, failure
+from dpfda.collector.log import WorkFailed, failure
 from dpfda.collector.plans import check_shape, check_sizes, odd_part, rehearse
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import ModelRecord, Storage, StudyRecord

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -22,6 +23,7 @@ import msgspec
 
 from dpfda.client.http import is_loopback
 from dpfda.collector.limits import RateLimit, origin
+from dpfda.collector.log import request_id
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.refusal import Refused
 from dpfda.errors import InvalidParameter
@@ -47,8 +49,9 @@ _HEADERS = [
 class Observed:
     """The application with a clock and security headers around it.
 
-    Requests are counted, not logged: tickets are numbered in the order of requests, so a line with
-    a time for each request would tell when each ticket was taken. Only failures (5xx) are logged.
+    All requests are counted. A request is logged if it failed in the collector (5xx), or if it
+    changed something and was not a participant's (`log.py`). The answer to a request that failed
+    names it, as its line in the log does.
     """
 
     def __init__(self, application: Any, metrics: Metrics) -> None:
@@ -62,12 +65,16 @@ class Observed:
             return
         started = time.perf_counter()
         status = 500
+        name = secrets.token_hex(4)
+        request_id.set(name)
 
         async def observed_send(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], *_HEADERS]
+                if status >= 500:
+                    message["headers"].append((b"x-request-id", name.encode()))
             await send(message)
 
         try:
@@ -76,9 +83,27 @@ class Observed:
             took = time.perf_counter() - started
             route = str(scope.get("path_template") or "unknown")
             self.metrics.note(route, status, took)
-            if status >= 500:
+            failed = status >= 500
+            if failed or _is_logged(scope["method"], route, status):
                 fields = {"method": scope["method"], "route": route, "status": status}
-                log.info("request", extra={"fields": {**fields, "ms": round(took * 1000, 2)}})
+                if study := _STUDY_ID.search(scope["path"]):
+                    fields["study"] = study[1]
+                level, event = (logging.ERROR, "failed") if failed else (logging.INFO, "request")
+                log.log(level, event, extra={"fields": {**fields, "ms": round(took * 1000, 2)}})
+
+
+_STUDY_ID = re.compile(r"/(?:studies|study)/([0-9a-f]{1,64})(?:/|$)")
+_OF_PEOPLE = re.compile(r"/api/studies/[^/]+/(?:enrol|task|reply|replies|receipts)")
+
+
+def _is_logged(method: str, route: str, status: int) -> bool:
+    """Whether a request that succeeded changed something, and was not a participant's.
+
+    Removing the replies of a study is the administrator's.
+    """
+    if status >= 400 or method not in ("POST", "PUT", "PATCH", "DELETE"):
+        return False
+    return method == "DELETE" or not _OF_PEOPLE.match(route)
 
 
 LARGE = 64 * 1024

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from dpfda.collector.conclude import read_plan, resume
-from dpfda.collector.metrics import failure
+from dpfda.collector.log import failure
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import Lapse, StudyRecord

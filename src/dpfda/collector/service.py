@@ -19,7 +19,7 @@ import msgspec
 
 from dpfda.collector.conclude import Conclusion, Worker, begin, conclude, conclude_stored
 from dpfda.collector.limits import Places
-from dpfda.collector.metrics import WorkFailed
+from dpfda.collector.log import WorkFailed
 from dpfda.collector.phases import OpenPhase, Phases, opened
 from dpfda.collector.refusal import (
     Refused,

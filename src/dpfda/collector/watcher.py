@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dpfda.collector.metrics import failure
+from dpfda.collector.log import failure
 from dpfda.collector.storage.base import StudyRecord, Unavailable
 
 _FIRST_PAUSE = 1.0  # seconds; doubled with every failure

@@ -20,7 +20,7 @@ from litestar.response import Template
 
 from dpfda.collector.api import After, StudyName, host_of, page_of
 from dpfda.collector.limits import AdminAuth
-from dpfda.collector.metrics import failure
+from dpfda.collector.log import failure
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.form import (
     PRESETS,
