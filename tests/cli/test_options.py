@@ -22,10 +22,10 @@ COMMANDS = ("release", "classify", "predict", "plan", "regress", "submit")
 WITHOUT = {
     "release": {"label"},
     "classify": set(),
-    "predict": {"groups"},
+    "predict": {"groups", "drop_empty"},
     "plan": {"groups"},
     "regress": {"label", "grid"},
-    "submit": {"id", "groups", "grid", "fill"},
+    "submit": {"id", "groups", "grid", "fill", "drop_empty"},
 }
 SEPARATORS = {"german.csv": ";", "tabs.tsv": "tab", "units.csv": ";", "ragged.csv": ";",
               "gaps.csv": "|", "one.txt": " "}  # fmt: skip
@@ -67,7 +67,8 @@ def given(option: str, command: str, file: str) -> list[str]:
         "groups": "@1",
         "grid": "0:2",
     }
-    return [f"--{option}"] if option in ("fill", "header") else [f"--{option}", value[option]]
+    flag = f"--{option.replace('_', '-')}"
+    return [flag] if option in ("fill", "drop_empty", "header") else [flag, value[option]]
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -91,13 +92,14 @@ def test_every_option_of_every_command_on_the_messiest_files(
             errors = [line for line in lines if line.startswith("Error: ")]
             assert len(errors) == (done.exit_code == 2)
             assert "No such option" not in done.stderr
-            refused = f"Error: --{option} must be left out: "
+            flag = f"--{option.replace('_', '-')}"
+            refused = f"Error: {flag} must be left out: "
             if option in WITHOUT[command]:
                 assert errors[0].startswith(refused), errors
             else:
                 assert refused not in done.stderr
                 if (option, command) != ("label", "submit"):
-                    assert f"--{option}" in _help(command)
+                    assert flag in _help(command)
             read += any(line.startswith("read ") for line in lines)
     assert (read > 0) == (option not in WITHOUT[command])
 
@@ -115,7 +117,7 @@ def test_no_command_that_reads_a_table_was_forgotten() -> None:
         options = {option for part in command.params for option in part.opts}
         if "--sep" in options:
             found.add(name)
-            assert {f"--{option}" for option in OPTIONS} <= options, name
+            assert {f"--{option.replace('_', '-')}" for option in OPTIONS} <= options, name
     assert found == set(COMMANDS)
 
 

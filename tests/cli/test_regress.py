@@ -106,8 +106,8 @@ def test_refusals_are_one_line_and_show_no_value(patients, options, reason):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"age": [18, 100', "a JSON file like"),
-        ("[1, 2]", "a JSON file like"),
+        ('{"age": [18, 100', "JSON like"),
+        ("[1, 2, 3]", "JSON like"),
         ('{"age": [18, 100]}', "a range for the feature 'weight'"),
         ('{"age": [100, 18], "weight": [30, 150]}', "--feature-ranges['age']"),
         ('{"age": 5, "weight": [30, 150]}', "--feature-ranges['age']"),
@@ -328,7 +328,7 @@ def test_one_file_and_two_are_read_alike(tmp_path):
     assert (whole.exit_code, several.exit_code) == (0, 0), several.output
     assert json.loads(whole.stdout)["coefficients"] == json.loads(several.stdout)["coefficients"]
     empty = run(tmp_path / "whole.csv", *(part for part in asked if part != "--fill"))
-    assert "row 4, column 'a' must be given (or pass --fill)" in empty.output
+    assert "row 4, column 'a' must be given (pass --fill, or --drop-empty" in empty.output
     for name, first in (("one", 1), ("two", 500)):
         numbered = [f"{first + place},{line}" for place, line in enumerate(lines[4:150])]
         (tmp_path / f"{name}.csv").write_text("\n".join(["n,a,b,y", *numbered]) + "\n")

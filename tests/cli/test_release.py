@@ -99,7 +99,7 @@ def test_other_summaries(csv: Path, tmp_path: Path) -> None:
 BAD = {
     "ragged": ("1,3,2\n7654,5\n", "equally many cells"),
     "text": ("a,b\n1,2\n7654,x7654\n", "must be a number"),
-    "missing": ("1,2\n7654,\n", "an empty cell"),
+    "missing": ("1,2\n7654,\n", "row 2, column 2 must be given (pass --fill"),
     "empty": ("", "at least two rows"),
     "header only": ("a,b\n", "at least two rows"),
     "one row": ("7654,2\n", "at least two rows"),

@@ -108,11 +108,14 @@ def test_options_of_other_summaries_are_refused(hourly: Path) -> None:
     message = refused("mean", hourly, *MEAN, "--loss", "logistic")
     assert "--loss must be left out: it is for kernel-machine" in message
     assert "--bound" in refused("density", hourly, *MEAN, "--feature-ranges", "0:1")
-    assert "--fill" in refused("kernel-machine", hourly, "--epsilon", 1, "--fill")
+    assert "--center" in refused("kernel-machine", hourly, "--epsilon", 1, "--center", 0)
 
 
 HOLES = {
-    "missing": ("a,b\n1,2\n7654,\n", "row 2, column 'b' must be given (or pass --fill)"),
+    "missing": (
+        "a,b\n1,2\n7654,\n",
+        "row 2, column 'b' must be given (pass --fill, or --drop-empty",
+    ),
     "infinite": ("1,2\n3,4\ninf,7654\n", "row 3, column 1 must be finite"),
     "text": ("a,b\n1,2\n7654,x7654\n", "row 2, column 'b' must be a number"),
     "ragged": ("a;b\n1;2\n7654;1;2\n", "3 cells in row 2, where there are 2 columns"),

@@ -6,17 +6,21 @@ One file, or several that are one table: read here, or by the workers of a clust
 from __future__ import annotations
 
 import json
+import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from dpfda.curves.basis import within
 from dpfda.curves.files import OPTIONS, Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.privacy.guarantee import EMPTY_RECORDS_ARE_PUBLIC, assuming
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,13 +46,17 @@ def reading_options(
                 how = {"help": text}
             if name == "header":
                 command = click.option("--header/--no-header", default=None, **how)(command)
-            elif name == "fill":
-                command = click.option("--fill", is_flag=True, **how)(command)
+            elif name in ("fill", "drop_empty"):
+                command = click.option(_option(name), is_flag=True, **how)(command)
             else:
-                command = click.option(f"--{name}", metavar=name.upper(), **how)(command)
+                command = click.option(_option(name), metavar=name.upper(), **how)(command)
         return command
 
     return add
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _refusing(reason: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -61,13 +69,11 @@ def _refusing(reason: str) -> Callable[[click.Context, click.Parameter, Any], No
 
 def reading_from(options: dict[str, Any]) -> Reading:
     """The options that say how to read, taken out of the others."""
-    return Reading(
-        **{part.name: options.pop(part.name) for part in fields(Reading) if part.name in options}
-    )
+    return Reading(**{name: options.pop(name) for name in OPTIONS if name in options})
 
 
 def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | None:
-    """Public ranges of columns: 0:1 for all, 0:1,5:9 in order, age=18:99,..., or a JSON file.
+    """Public ranges of columns: 0:1 for all, 0:1,5:9 in order, by name, or as JSON or TOML.
 
     Examples:
         >>> feature_ranges("age=18:99,weight=30:150", ["weight", "age"])
@@ -92,30 +98,50 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
 
 
 def read_ranges(text: str, *, option: str = "--feature-ranges") -> Any:
-    """What the option says: a list of ranges, or a mapping from names to them."""
-    return _json(Path(text), option) if text.endswith(".json") else _inline(text, option)
+    """What the option says: a list of ranges, or a mapping from names to them.
 
-
-def _json(path: Path, option: str) -> dict[str, Any]:
+    Examples:
+        >>> read_ranges('{"age": [18, 99], "sex": ["f", "m"]}')
+        {'age': [18, 99], 'sex': ['f', 'm']}
+    """
+    kind = Path(text).suffix.lower()
+    if text.lstrip()[:1] in ("{", "["):
+        return _parsed(text, text, json.loads, option)
+    if kind not in _RANGE_FILES:
+        return _inline(text, option)
     try:
-        given = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        rule = f"a JSON file that can be read ({error.strerror})"
-        raise InvalidParameter(option, rule, path.name) from None
+        content = Path(text).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not text"
+        raise InvalidParameter(option, f"a file that can be read ({why})", text) from None
+    return _parsed(content, text, _RANGE_FILES[kind], option)
+
+
+_RANGE_FILES = {".json": json.loads, ".toml": tomllib.loads}
+
+
+def _parsed(content: str, given: str, parse: Callable[[str], Any], option: str) -> Any:
+    """Ranges by name, or in the order of the columns."""
+    try:
+        found = parse(content)
     except ValueError:
-        given = None
-    if not isinstance(given, dict):
-        rule = 'a JSON file like {"age": [18, 100], "sex": ["f", "m"]}'
-        raise InvalidParameter(option, rule, path.name)
-    return given
+        found = None
+    if isinstance(found, list) and not any(isinstance(one, list) for one in found):
+        found = [found] if len(found) == 2 else None  # one range for all columns
+    if not isinstance(found, dict | list) or not found:
+        rule = 'JSON like {"age": [18, 100], "sex": ["f", "m"]}, or the same as TOML'
+        raise InvalidParameter(option, rule, given)
+    return found
 
 
 def _inline(text: str, option: str) -> Any:
     parts = [part.rpartition("=") for part in text.split(",")]
     try:
-        pairs = [tuple(map(float, pair.split(":"))) for _, _, pair in parts]
+        ends = [pair.split(":") for _, _, pair in parts]
+        pairs = [(float(low), float(high)) for low, high in ends]
     except ValueError:
-        rule = "like 0:1, age=18:99,weight=30:150, or a .json file"
+        rule = 'like 0:1 or age=18:99,weight=30:150; with categories {"age": [18, 99], "sex": '
+        rule += '["f", "m"]}, here or in a .json or .toml file'
         raise InvalidParameter(option, rule, text) from None
     named = [name.strip() for name, equals, _ in parts if equals]
     return dict(zip(named, pairs, strict=True)) if len(named) == len(pairs) else pairs
@@ -123,6 +149,10 @@ def _inline(text: str, option: str) -> Any:
 
 def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float, float] | None:
     """The domain, which must be given where curves have points of their own: those are private."""
+    grid = rows.grid_points
+    if domain is not None and grid is not None and not within(grid, domain).all():
+        rule = f"a range with all grid points of the file, {grid.min():g} to {grid.max():g}"
+        raise InvalidParameter("--domain-range", rule, "{:g} {:g}".format(*domain))
     if domain is None and isinstance(rows.X, list):
         rule = "given: the curves have points of their own, which are private"
         raise InvalidParameter("--domain-range", rule, None)
@@ -172,6 +202,30 @@ def fit_files(
     count = f"{len(blocks)} file{'s' * (len(blocks) > 1)}"
     where = "" if scheduler is None else f" by workers of {scheduler}"
     click.echo(f"reading {count}{where}" + (f": {said}" if said else ""), err=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # printed with the result
-        model.fit_stream(blocks, grid_points=points, scheduler=scheduler)
+    model.fit_stream(blocks, grid_points=points, scheduler=scheduler)
+
+
+@contextmanager
+def releasing(reading: Reading) -> Iterator[None]:
+    """Fit inside: doubts are printed with the result, and rows left out are an assumption."""
+    left_out = (EMPTY_RECORDS_ARE_PUBLIC,) * reading.drop_empty
+    with warnings.catch_warnings(), assuming(*left_out):
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def filled_by(
+    reading: Reading, options: Mapping[str, Any], ranges: Mapping[str, Any] | None = None
+) -> Reading:
+    """The reading with the public facts that --fill and --domain-range need."""
+    span, target = options.get("value_range"), options.get("target")
+    center = options.get("center") or 0.0 if options.get("bound") is not None else None
+    centers = {} if ranges is None else PublicColumns.of(ranges).column_centers
+    if target is not None and options.get("target_range") is not None:
+        centers = centers | {target: sum(options["target_range"]) / 2}
+    return replace(
+        reading,
+        center=center if span is None else sum(span) / 2,
+        centers=tuple(centers.items()),
+        domain_range=options.get("domain_range"),
+    )

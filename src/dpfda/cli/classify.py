@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
     are_several,
     files_argument,
+    filled_by,
     fit_files,
     public_domain,
     public_labels,
     reading_from,
     reading_options,
+    releasing,
 )
 from dpfda.cli._record import (
     check_record,
@@ -66,7 +67,8 @@ def command(
     check_outputs(out, plot)
     told = check_record(options, out)
     reading = reading_from(options)
-    if reading.label is None:
+    label = reading.label
+    if label is None:
         raise InvalidParameter("--label", "given: the column of classes", None)
     classes = options["classes"]
     if classes is not None or options["seed"] is None:
@@ -74,12 +76,12 @@ def command(
     _validate.positive("--epsilon", options["epsilon"])
     if options["value_range"] is not None:
         _validate.interval("--range", options["value_range"])
-    scheduler = options["scheduler"]
+    reading, scheduler = filled_by(reading, options), options["scheduler"]
     several = are_several(files, scheduler, reading)
     rows = reading.head(files[0]) if several else reading.rows(files[0])
-    labels = rows.text(reading.label)
+    labels = rows.text(label)
     if classes is not None:
-        check_labels(labels, classes, reading.label, row=rows.row)
+        check_labels(labels, classes, label, row=rows.row)
     classifier = PrivateCurveClassifier(
         epsilon=options["epsilon"],
         value_range=options["value_range"],
@@ -92,15 +94,15 @@ def command(
     )
     if several:
         names = public_labels(options["classes"])
-        known: Any = {"grid": grid_of(rows), "label": reading.label, "names": names}
+        known: Any = {"grid": grid_of(rows), "label": label, "names": names}
         blocks = [RowsBlock(path, reading, **known) for path in files]
         points = rows.grid_points
-        fit_files(classifier, blocks, scheduler=scheduler, said=rows.said, points=points)
+        with releasing(reading):
+            fit_files(classifier, blocks, scheduler=scheduler, said=rows.said, points=points)
     else:
         click.echo(rows.said, err=True)
         persons = None if reading.groups is None else rows.text(reading.groups)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # printed with the result
+        with releasing(reading):
             classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
     publish(classifier.model_, out, as_json, print_regression)
     write_record(classifier.model_, told, ledger=classifier.ledger)

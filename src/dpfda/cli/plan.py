@@ -40,7 +40,8 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--domain-range", type=(float, float), metavar="START END", default=(0, 1),
     show_default=True, help="Public domain of the curves.")  # fmt: skip
 @click.option("--feature-ranges", metavar="RANGES",
-    help="For a table: 0:1,5:9 in order, age=18:99,weight=30:150, or a JSON file.")  # fmt: skip
+    help="For a table: 0:1,5:9 in order, age=18:99,weight=30:150, or, with categories, JSON or a "
+    ".json or .toml file.")  # fmt: skip
 @click.option("--protects", type=click.Choice(["both", "features", "labels"]), default="both",
     show_default=True, help="What is not public anyway.")  # fmt: skip
 @click.option("--evaluation-share", type=float,

@@ -27,7 +27,10 @@ from dpfda.report.terminal import to_json
 @click.command(name="predict")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@reading_options(without={"groups": "every row is predicted (--id to tell them apart)"})
+@reading_options(without={
+    "groups": "every row is predicted (--id to tell them apart)",
+    "drop_empty": "every row is predicted (--fill for empty cells)",
+})  # fmt: skip
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the predictions here (CSV) instead of printing them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,13 @@ from dpfda.cli._reading import (
     are_several,
     feature_ranges,
     files_argument,
+    filled_by,
     fit_files,
     public_domain,
     read_ranges,
     reading_from,
     reading_options,
+    releasing,
     two_classes,
 )
 from dpfda.cli._record import (
@@ -51,8 +52,9 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
 @click.option("--feature-ranges", metavar="RANGES",
-    help="Public ranges: 0:1 for all, or age=18:99,weight=30:150 or a .json file, which may list "
-    "categories of words, for the columns that they name.")  # fmt: skip
+    help="Public ranges: 0:1 for all, or for the columns that they name age=18:99,weight=30:150, "
+    "or, with categories, JSON or a .json or .toml file: "
+    '{"age": [18, 99], "sex": ["f", "m"]}.')  # fmt: skip
 @click.option("--feature-norm-bound", type=float,
     help="Instead of --feature-ranges: public bound on a row's length.")  # fmt: skip
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
@@ -107,7 +109,7 @@ def command(
 def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
     """A number from curves."""
     target, scheduler = options["target"], options["scheduler"]
-    aside = {target: "--target"}
+    aside, reading = {target: "--target"}, filled_by(reading, options)
     several = are_several(files, scheduler, reading)
     rows = (reading.head if several else reading.rows)(files[0], aside=aside)
     given = ("epsilon", "delta", "unit", "mechanism", "value_range", "target_range")
@@ -121,12 +123,12 @@ def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
         known: Any = {"reading": reading, "aside": aside, "grid": grid_of(rows), "target": target}
         blocks = [RowsBlock(path, **known) for path in files]
         points = rows.grid_points
-        fit_files(estimator, blocks, scheduler=scheduler, said=rows.said, points=points)
+        with releasing(reading):
+            fit_files(estimator, blocks, scheduler=scheduler, said=rows.said, points=points)
         return estimator.model_, estimator.ledger
     click.echo(rows.said, err=True)
     persons = None if reading.groups is None else rows.text(reading.groups)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # printed with the result
+    with releasing(reading):
         y = rows.numbers([target])[:, 0]
         estimator.fit(rows.X, y, grid_points=rows.grid_points, groups=persons)
     return estimator.model_, estimator.ledger
@@ -143,16 +145,17 @@ def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
     if (ranges is None) == (options["feature_norm_bound"] is None):
         rule = "given, one of them: bounds are public"
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
-    options["feature_ranges"] = ranges
+    options["feature_ranges"], reading = ranges, filled_by(reading, options)
     estimator, scheduler = _estimator(options), options["scheduler"]
     public = None if ranges is None else PublicColumns.of(ranges)
     names = options["classes"] if options["link"] == "logistic" else None
     known: Any = (options["target"], public, names, reading, tuple(features))
     blocks = [FileBlock(path, *known) for path in files]
-    if are_several(files, scheduler, reading):
-        fit_files(estimator, blocks, scheduler=scheduler, said=", ".join(opened.said))
-    else:
-        _fit(estimator, blocks[0], options["mechanism"])
+    with releasing(reading):
+        if are_several(files, scheduler, reading):
+            fit_files(estimator, blocks, scheduler=scheduler, said=", ".join(opened.said))
+        else:
+            _fit(estimator, blocks[0], options["mechanism"])
     named = estimator.model_ if ranges is not None else estimator.model_.named(features)
     return named, estimator.ledger
 
@@ -175,15 +178,13 @@ def _fit(estimator: Any, block: FileBlock, mechanism: str) -> None:
             said.append(reading.said(opened, count))
             click.echo(said[0], err=True)  # before anything is spent
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # printed with the result
-        if streamed:
-            estimator.fit_stream(one_pass)
-            return
-        table = opened.table()
-        click.echo(reading.said(opened, len(table)), err=True)
-        persons = None if reading.groups is None else table.text(reading.groups)
-        estimator.fit(*block.chunk(opened, table), groups=persons)
+    if streamed:
+        estimator.fit_stream(one_pass)
+        return
+    table = block.kept(opened, opened.table())
+    click.echo(reading.said(opened, len(table)), err=True)
+    persons = None if reading.groups is None else table.text(reading.groups)
+    estimator.fit(*block.chunk(opened, table), groups=persons)
 
 
 def _check(options: dict[str, Any]) -> None:

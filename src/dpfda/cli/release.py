@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from dpfda.cli._reading import (
     are_several,
     feature_ranges,
     files_argument,
+    filled_by,
     fit_files,
     public_domain,
     public_labels,
+    read_ranges,
     reading_from,
     reading_options,
+    releasing,
     two_classes,
 )
 from dpfda.cli._record import (
@@ -31,7 +34,7 @@ from dpfda.cli._record import (
     record_options,
     write_record,
 )
-from dpfda.curves.files import Rows
+from dpfda.curves.files import Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.file_block import RowsBlock, check_labels, frame, grid_of
@@ -64,7 +67,8 @@ _MODELS = {
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves.")  # fmt: skip
 @click.option("--feature-ranges", metavar="RANGES",
-    help="Public ranges of points or covariates: 0:1, dose=0:9,age=18:99, or JSON.")  # fmt: skip
+    help="Public ranges of points or covariates: 0:1, dose=0:9,age=18:99, or JSON or a .json or "
+    '.toml file, with categories of covariates: {"age": [18, 99], "sex": ["f", "m"]}.')  # fmt: skip
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
 @click.option("--inference", is_flag=True,
     help="Let the band of a mean hold the mean of the population.")  # fmt: skip
@@ -142,13 +146,17 @@ def command(
     for option, column in (("--target", options["target"]), ("--label", label)):
         if column is not None:
             aside[column] = option
+    reading, ranges = _with_ranges(files[0], reading, covariates, aside, options, curves=curves)
+    if options["design"] == "sparse":  # a curve without a point has no values at its center either
+        reading = replace(reading, center=None)
     scheduler = options.pop("scheduler")
     several = are_several(files, scheduler, reading)
     read = reading.head if several else reading.rows
     rows = read(files[0], aside=aside, curves=curves)
     if not several:  # before anything is spent, and on stderr, so that stdout stays one document
         click.echo(rows.said, err=True)
-    model, *data = _asked(summary, estimator, rows, covariates, options | {"label": label})
+    options |= {"label": label, "fill": reading.fill, "feature_ranges": ranges}
+    model, *data = _asked(summary, estimator, rows, covariates, options)
     persons = None if reading.groups is None else rows.text(reading.groups)
     points = rows.grid_points if curves else None
     view = _view(summary)  # loaded before anything is spent
@@ -156,10 +164,10 @@ def command(
         block = partial(RowsBlock, reading=reading, aside=aside, curves=curves, grid=grid_of(rows))
         block = partial(block, **_beside(summary, label, model, options))
         known = {"said": rows.said, "points": points, "scheduler": scheduler}
-        fit_files(model, [block(path) for path in files], **known)
+        with releasing(reading):
+            fit_files(model, [block(path) for path in files], **known)
     else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # printed with the release
+        with releasing(reading):
             model.fit(*data, grid_points=points, groups=persons)
     release: Any = model.moments_ if summary in _GROUPED else model.release_
     shown: Any = model if summary in ("groups", "fpca") else release
@@ -174,6 +182,33 @@ def command(
         click.echo(f"{len(drawn)} synthetic curves written to {options['csv']}", err=True)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(shown, plot)
+
+
+def _with_ranges(
+    file: Path,
+    reading: Reading,
+    covariates: list[str],
+    aside: dict[str, str],
+    options: dict[str, Any],
+    *,
+    curves: bool,
+) -> tuple[Reading, dict[str, Any] | None]:
+    """The public ranges of points or covariates by name, and how to read a file by them."""
+    text = options["feature_ranges"]
+    given = None if text is None else read_ranges(text)
+    if not curves and isinstance(given, dict) and reading.columns is None:
+        reading = reading.choosing(list(given), by="--feature-ranges")
+    names = covariates
+    if given is not None and not curves:
+        names = reading.chosen(reading.open(file, aside=aside), aside=aside)
+    ranges = feature_ranges(text, names)
+    if ranges is None or curves:
+        return filled_by(reading, options), ranges
+    words = [one.key for one in PublicColumns.of(ranges).columns if one.categories]
+    if words:
+        rule = "ranges of numbers: densities and kernel machines do not take categories"
+        raise InvalidParameter("--feature-ranges", rule, words)
+    return filled_by(reading, options, ranges), ranges
 
 
 def _beside(summary: str, label: str | None, model: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +234,7 @@ def _view(summary: str) -> Callable[[Any, Any, Any], None]:
 
 
 _GROUPED = ("moments", "groups", "synthetic")
-_CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
+_CURVES = {"bound", "center", "value_range", "domain_range", "grid", "id"}
 _OWN = {
     "mean": _CURVES | {"mechanism", "inference", "design", "times"},
     "covariance": _CURVES,
@@ -236,7 +271,7 @@ def _asked(
     if "feature_ranges" in _OWN[summary]:
         if summary == "function-on-scalar" and not covariates:
             raise InvalidParameter("--covariates", "given: names of columns", None)
-        ranges = feature_ranges(options["feature_ranges"], covariates or rows.names)
+        ranges = options["feature_ranges"]
         if ranges is None:
             rule = "given: public ranges of points or covariates"
             raise InvalidParameter("--feature-ranges", rule, None)
@@ -247,7 +282,7 @@ def _asked(
     if "value_range" in _OWN[summary]:
         _check_ball(rows, options)
     if summary == "function-on-scalar":
-        return model(**shared), frame(rows, PublicColumns.of(ranges), gaps=False), rows.X
+        return model(**shared), frame(rows, PublicColumns.of(ranges), gaps=options["fill"]), rows.X
     if summary in _GROUPED and (options["label"] is not None or summary == "groups"):
         if options["label"] is None:
             raise InvalidParameter("--label", "given: the name of the column of groups", None)

@@ -95,6 +95,7 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
     "groups": "FILE holds your curve and nobody else's",
     "grid": "t is a column of its own, beside x(t)",
     "fill": "a row is a point, and those without a value are left out",
+    "drop_empty": "a row is a point, and those without a value are left out",
 })  # fmt: skip
 @click.option("--show", is_flag=True,
     help="Ask before ε is spent; then show what would be sent and what it hides, and ask again. "

@@ -133,6 +133,11 @@ class PublicColumns(Portable):
         return np.asarray(self.low / 2 + self.high / 2)
 
     @property
+    def column_centers(self) -> dict[Any, float]:
+        """The middle of the range of each column of numbers."""
+        return {one.key: one.low / 2 + one.high / 2 for one in self.columns if not one.categories}
+
+    @property
     def half(self) -> FloatArray:
         """Half of the width of each range."""
         return np.asarray(self.high / 2 - self.low / 2)

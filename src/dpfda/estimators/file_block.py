@@ -33,17 +33,17 @@ class Frame(dict[str, Any]):
 
 
 def frame(table: Table | Rows, public: PublicColumns, *, gaps: bool) -> Frame:
-    """The columns that public ranges speak of; gaps are filled by the middle of a range."""
+    """The columns that public ranges name; gaps become the middle of a range, or no category."""
     found = Frame()
     for column in public.columns:
         if column.categories:
             known = {label(str(one)): one for one in column.categories}
-            words = [known.get(word, word) for word in table.text(column.key)]
+            words = [known.get(word, word) for word in table.text(column.key, gaps=gaps)]
             found[column.key] = np.array(words, dtype=object)
         else:
             numbers = table.numbers([column.key], gaps=gaps)[:, 0]
-            middle = column.low / 2 + column.high / 2
-            found[column.key] = np.where(np.isnan(numbers), middle, numbers)
+            center = public.column_centers[column.key]
+            found[column.key] = np.where(np.isnan(numbers), center, numbers)
     return found
 
 
@@ -97,12 +97,18 @@ class FileBlock:
 
     def chunk(self, opened: Opened, table: Table) -> tuple[Any, Any]:
         """Rows of a part of it."""
+        table = self.kept(opened, table)
         features = self.features or self._reading.chosen(opened, aside=self._aside)
         if self.features and table.first == 1:  # what a column looks like, the first rows say
             public = () if self.public is None else self.public.columns
             words = {one.key for one in public if one.categories}
             self.reading.refuse_others(table, [name for name in features if name not in words])
         return self._rows(table, features), self._target(table)
+
+    def kept(self, opened: Opened, table: Table) -> Table:
+        """Its rows without those that are left out because they hold no data."""
+        features = self.features or self._reading.chosen(opened, aside=self._aside)
+        return self.reading.prepared(table, features, beside=self._aside)
 
     @property
     def _aside(self) -> dict[str, str]:
@@ -129,7 +135,7 @@ class FileBlock:
         known = {label(str(one)): one for one in self.names}
         words = table.text(self.target)
         if self.features:  # its holder reads the complaint, before anything is asked
-            check_labels(words, list(known), self.target, row=lambda place: table.first + place)
+            check_labels(words, list(known), self.target, row=table.row_number)
         found = [known.get(word, word) for word in words]
         # What is none of the labels is left to the estimator, whose rule is that of arrays.
         return np.array(found, dtype=None if set(words) <= set(known) else object)
@@ -166,7 +172,7 @@ class RowsBlock:
         if grid_of(rows) != self.grid or isinstance(rows.X, list):
             raise InvalidData(self.path.name, "a file with the grid points of the first one")
         if self.covariates is not None:
-            return [(frame(rows, self.covariates, gaps=False), rows.X)]
+            return [(frame(rows, self.covariates, gaps=self.reading.fill), rows.X)]
         if self.label is not None:
             words = rows.text(self.label)
             check_labels(words, list(self.names or ()), self.label, row=rows.row)

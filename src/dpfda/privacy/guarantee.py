@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -13,6 +16,7 @@ from dpfda.noise.source import Sampler
 Model = Literal["local", "central", "decentralized"]
 
 NUMBER_IS_PUBLIC = "the number of records is public"
+EMPTY_RECORDS_ARE_PUBLIC = "which records have no data is public"
 CLASSES_ARE_PUBLIC = "the set of labels is public"
 LABELS_ARE_PUBLIC = "labels are public"
 CURVES_ARE_PUBLIC = "curves are public"
@@ -22,6 +26,27 @@ ONE_PROCESS_SEES_ALL = "whoever ran this rehearsal may see every site's rows"
 ROWS_ARE_PUBLIC = "the largest and the mean number of rows of an owner are public"
 USER_IS_NOT_PROTECTED = "the data user's own rows are not protected"
 """Assumptions in the words that holders accept or refuse."""
+
+_further: ContextVar[tuple[str, ...]] = ContextVar("further assumptions", default=())
+
+
+@contextmanager
+def assuming(*assumptions: str) -> Iterator[None]:
+    """Everything that a curator releases inside rests on these assumptions as well.
+
+    They are a property of how the records were read, such as rows that were left out. Guarantees
+    and ledger entries name them.
+    """
+    token = _further.set((*_further.get(), *assumptions))
+    try:
+        yield
+    finally:
+        _further.reset(token)
+
+
+def further_assumptions() -> tuple[str, ...]:
+    """The assumptions of all `assuming` blocks around the caller."""
+    return _further.get()
 
 
 _SAMPLERS = {

@@ -12,7 +12,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.events import Event
-from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
+from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee, further_assumptions
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price
 from dpfda.protocol.holder import Agreed
@@ -99,7 +99,7 @@ class Conversation(
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the promise rests on; more than this is refused of its queries."""
-        return (NUMBER_IS_PUBLIC,)
+        return (NUMBER_IS_PUBLIC, *further_assumptions())
 
     @property
     def guarantee(self) -> Guarantee:

@@ -132,7 +132,11 @@ def test_columns_are_named_as_what_they_look_like(tmp_path: Path, text: str, mes
 
 
 CELLS = {
-    "empty": ("a,b\n1,2\n7654,\n", {}, "row 2, column 'b' must be given (or pass --fill)"),
+    "empty": (
+        "a,b\n1,2\n7654,\n",
+        {},
+        "row 2, column 'b' must be given (pass --fill, or --drop-empty",
+    ),
     "infinite": ("1,2\n3,4\ninf,7654\n", {}, "row 3, column 1 must be finite"),
     "a word": ("a,b\n1,2\n3,4\n7654,x7654\n", {}, "row 3, column 'b' must be a number"),
     "a point among commas": ("a;b\n1,5;2\n2,5;3\n1.76;4\n", {"decimal": ","}, "row 3, column 'a'"),
@@ -234,8 +238,10 @@ def test_long_form(tmp_path: Path) -> None:
 
 
 def test_gaps_are_read_where_asked_for(tmp_path: Path) -> None:
-    rows = read(tmp_path, "1,NA\n.,n/a\n3,4\n", fill=True)
-    np.testing.assert_array_equal(rows.X, [[1, np.nan], [np.nan, np.nan], [3, 4]])
+    rows = read(tmp_path, "1,NA\n.,n/a\n3,4\n", fill=True, center=2.5)
+    np.testing.assert_array_equal(rows.X, [[1, np.nan], [2.5, 2.5], [3, 4]])
+    with pytest.raises(InvalidData, match="row 2 must be a curve with a value"):
+        read(tmp_path, "1,NA\n.,n/a\n3,4\n", fill=True)
 
 
 def test_workbooks(tmp_path: Path) -> None:

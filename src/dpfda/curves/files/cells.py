@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
@@ -18,9 +18,12 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
+
+BoolArray = npt.NDArray[np.bool_]
 
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", ".", "-", "?"}
 _DATE = re.compile(r"(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)", re.ASCII)
@@ -200,6 +203,7 @@ class Table:
         columns: cells as text, or numbers where the file itself holds numbers.
         decimal: what stands in the middle of numbers.
         first: number of the first row, counted below the header.
+        centers: of columns, the public number that stands for an empty cell.
 
     Examples:
         >>> table = Table(("sex", "0", "1"), (["f", "m"], ["1", "2"], ["3", ""]))
@@ -211,6 +215,7 @@ class Table:
     columns: tuple[Any, ...]
     decimal: str = "."
     first: int = 1
+    centers: Mapping[str, float] = field(default_factory=dict)
     _known: dict[int, tuple[FloatArray, int | None]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -230,15 +235,16 @@ class Table:
     def read_ahead(self, places: Sequence[int]) -> None:
         """Read several columns as numbers at once, where that is faster."""
 
-    def text(self, name: str) -> Any:
-        """A column of labels or ids, none of them empty."""
+    def text(self, name: str, *, gaps: bool = False) -> Any:
+        """A column of labels or ids; an empty cell is refused, or "" where there may be `gaps`."""
         place = place_of(name, self.names)
         column = self.column(place)
         known = {cell: label(str(cell)) for cell in set(column)}
         empty = {cell for cell, word in known.items() if is_missing(word)}
-        if empty:
+        if empty and not gaps:
             row = next(row for row, cell in enumerate(column) if cell in empty)
-            raise InvalidData(self._cell(row, place), "given")
+            raise InvalidData(self._cell(row, place), "given (--drop-empty leaves out such rows)")
+        known |= dict.fromkeys(empty, "")
         return np.array([known[cell] for cell in column], dtype=object)
 
     def hours(self, name: str) -> FloatArray | None:
@@ -273,12 +279,71 @@ class Table:
             where = self._cell(int(np.argmax(np.isinf(values))), place)
             raise InvalidData(where, "finite", "an infinity")
         if not gaps and np.isnan(values).any():
+            center = self.centers.get(self.names[place])
+            if center is not None:
+                return np.where(np.isnan(values), center, values)
             where = self._cell(int(np.argmax(np.isnan(values))), place)
-            raise InvalidData(where, "given (or pass --fill)", "an empty cell")
+            raise InvalidData(where, "given (pass --fill, or --drop-empty for rows without data)")
         return values
 
+    def is_empty(self, names: Sequence[str]) -> BoolArray:
+        """Which cells of some columns hold nothing, (n, k)."""
+        places = [place_of(name, self.names) for name in names]
+        self.read_ahead(places)
+        found = [self._is_empty(place) for place in places]
+        return np.column_stack(found) if found else np.empty((len(self), 0), dtype=bool)
+
+    def _is_empty(self, place: int) -> BoolArray:
+        values, wrong = self._parsed(place)
+        if wrong is None:
+            return np.isnan(values)
+        return np.array([is_missing(str(cell)) for cell in self.column(place)], dtype=bool)
+
+    def only(self, kept: BoolArray) -> Table:
+        """The rows that are kept, which remember where they stood."""
+        if kept.all():
+            return self
+        return _Selection(
+            self.names,
+            (),
+            self.decimal,
+            self.first,
+            self.centers,
+            whole=self,
+            kept=np.flatnonzero(kept),
+        )
+
+    def row_number(self, row: int) -> int:
+        """The row of the file, counted below its header."""
+        return self.first + row
+
     def _cell(self, row: int, place: int) -> str:
-        return f"row {self.first + row}, {shown(place, self.names)}"
+        return f"row {self.row_number(row)}, {shown(place, self.names)}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Selection(Table):
+    """Some of the rows of another table."""
+
+    whole: Table = field(default=Table((), ()), repr=False)
+    kept: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def column(self, place: int) -> Any:
+        cells = self.whole.column(place)
+        return cells[self.kept] if isinstance(cells, np.ndarray) else [cells[k] for k in self.kept]
+
+    def read_ahead(self, places: Sequence[int]) -> None:
+        self.whole.read_ahead(places)
+        for place in places:
+            values, wrong = self.whole._parsed(place)
+            if wrong is None:
+                self._known[place] = values[self.kept], None
+
+    def row_number(self, row: int) -> int:
+        return self.whole.row_number(int(self.kept[row]))
 
 
 def shown(place: int, names: Sequence[str]) -> str:

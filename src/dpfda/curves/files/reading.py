@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ from dpfda.curves.files.opening import Opened, open_file
 from dpfda.errors import InvalidData, InvalidParameter
 
 _LONG = 3  # columns of a long table: id, t, x
+_NEAR = 0.01  # of the domain: a point this far outside is a visit a little early or late
 
 #: The options that say how to read a file, for everybody who lets them be given.
 OPTIONS = {
@@ -28,7 +29,10 @@ OPTIONS = {
     "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
     "numbers, or else evenly on 0:1.",
     "header": "Whether the first row of a text file holds names (numbers: grid points).",
-    "fill": "Allow empty cells: filled along a curve, or by the middle of a range.",
+    "fill": "Fill empty cells: along a curve, otherwise by the middle of the public range. A "
+    "missing category is none of those listed.",
+    "drop_empty": "Leave out curves without any value, and rows whose target, label or (without "
+    "--fill) feature is empty. Which rows these are becomes public; the guarantee says so.",
 }
 
 
@@ -51,9 +55,9 @@ class Rows:
     _long: tuple[IntArray, IntArray] | None = field(default=None, repr=False)
     """In long form: the first row of each curve, and whose each row is."""
 
-    def text(self, name: str) -> Any:
-        """A column of labels, ids or persons."""
-        return self._of_curves(self._table.text(name), name)
+    def text(self, name: str, *, gaps: bool = False) -> Any:
+        """A column of labels, ids or persons; with `gaps`, "" where a cell is empty."""
+        return self._of_curves(self._table.text(name, gaps=gaps), name)
 
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
         """Columns of numbers beside the curves, (n, k); with `gaps`, NaN where a cell is empty."""
@@ -62,7 +66,7 @@ class Rows:
 
     def row(self, place: int) -> int:
         """The row of the file, counted below the header, in which a curve stands or begins."""
-        return 1 + (place if self._long is None else int(self._long[0][place]))
+        return self._table.row_number(place if self._long is None else int(self._long[0][place]))
 
     def _of_curves(self, column: Any, name: str) -> Any:
         if self._long is None:
@@ -70,7 +74,8 @@ class Rows:
         first, whose = self._long
         differs = (column != column[first][whose]).reshape(len(column), -1).any(axis=1)
         if differs.any():
-            where = f"row {int(np.argmax(differs)) + 1}, column {name!r}"
+            row = self._table.row_number(int(np.argmax(differs)))
+            where = f"row {row}, column {name!r}"
             raise InvalidData(where, "the same in all rows of one id", "another entry")
         return column[first]
 
@@ -87,8 +92,12 @@ class Reading:
         label: column of classes.
         groups: column of persons.
         fill: allow empty cells.
+        drop_empty: leave out rows without data, which makes public which rows these are.
         grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
         asked_by: what `columns` came from, for refusals.
+        centers: with `fill`, the public number that stands for an empty cell of a column.
+        center: with `fill`, the public value of a curve without any value; None: refused.
+        domain_range: public range of t; in long form, points near its ends are moved to them.
 
     Examples:
         >>> from dpfda.curves.files import Handed
@@ -108,8 +117,12 @@ class Reading:
     label: str | None = None
     groups: str | None = None
     fill: bool = False
+    drop_empty: bool = False
     grid: str | None = None
     asked_by: str = field(default="--columns", repr=False)
+    centers: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    center: float | None = field(default=None, repr=False)
+    domain_range: tuple[float, float] | None = field(default=None, repr=False)
 
     def choosing(self, names: Sequence[str], *, by: str = "--columns") -> Reading:
         """The same, for these columns; `by` names what asks for them, should one be missing."""
@@ -162,12 +175,18 @@ class Reading:
         `aside` are columns with a role of their own, and the option that gave it to them.
         """
         opened = self.open(path, aside=aside or ())
-        names, table = self.chosen(opened, aside=aside), opened.table(least=least)
-        self.refuse_others(table, names)
-        said = self.said(opened, len(table))
-        if curves and self.id is not None and len(names) == _LONG - 1:
+        names, whole = self.chosen(opened, aside=aside), opened.table(least=least)
+        self.refuse_others(whole, names)
+        long = curves and self.id is not None and len(names) == _LONG - 1
+        table = self.prepared(whole, names, beside=aside or (), curves=curves and not long)
+        said = self.said(opened, len(whole))
+        if len(table) < len(whole):
+            said += f"; {len(whole) - len(table)} rows without data were left out"
+        if len(table) < least:
+            raise InvalidData(path.name, f"a table with at least {least} rows that hold data")
+        if long:
             order: dict[str, int] = {}  # ids by appearance
-            found = [order.setdefault(who, len(order)) for who in table.text(self.id)]
+            found = [order.setdefault(who, len(order)) for who in table.text(str(self.id))]
             if len(order) < len(table):
                 return self._long(table, names, np.array(found), said)
         if curves and self.columns is None and _seems_long(table, names):
@@ -175,7 +194,9 @@ class Reading:
             raise InvalidData("FILE", rule)
         if curves:
             self._refuse_strays(opened, names)
-        X = table.numbers(names, gaps=self.fill)
+        X = table.numbers(names, gaps=self.fill and curves)
+        if curves:
+            self._fill_empty_curves(X, table.row_number)
         grid = self._grid(opened, names) if curves else None
         if grid is not None:
             said += f"; {grid.size} grid points from {grid[0]:.6g} to {grid[-1]:.6g}"
@@ -183,6 +204,36 @@ class Reading:
             ends = [shown(place_of(name, table.names), table.names) for name in names]
             said += f"; curves of {len(names)} points, {ends[0]} to {ends[-1]}"
         return Rows(X, tuple(names), grid, said, table)
+
+    def prepared(
+        self,
+        table: Table,
+        names: Sequence[str],
+        *,
+        beside: Iterable[str] = (),
+        curves: bool = False,
+    ) -> Table:
+        """Rows with public numbers for empty cells, and without those that hold no data."""
+        if self.fill and self.centers:
+            table = replace(table, centers=dict(self.centers))
+        if not self.drop_empty:
+            return table
+        needed = {*beside, *filter(None, (self.label,))}
+        gaps = table.is_empty(names)
+        lacks = gaps.all(axis=1) if curves or self.fill else gaps.any(axis=1)
+        lacks = np.logical_or(lacks, table.is_empty(sorted(needed)).any(axis=1))
+        return table.only(np.logical_not(lacks))
+
+    def _fill_empty_curves(self, X: FloatArray, row: Callable[[int], int]) -> None:
+        """The public center for curves without any value; where there is none, name the first."""
+        empty = np.isnan(X).all(axis=1)
+        if not empty.any():
+            return
+        if self.center is None:
+            rule = "a curve with a value at one point at least (--drop-empty leaves out such rows; "
+            rule += "--fill with --range answers the middle of the range)"
+            raise InvalidData(f"row {row(int(np.argmax(empty)))}", rule)
+        X[empty] = self.center
 
     def head(
         self, path: File, *, aside: Mapping[str, str] | None = None, curves: bool = True
@@ -247,6 +298,18 @@ class Reading:
             raise InvalidParameter("--grid", f"{len(names)} points, one a column", points.size)
         return points
 
+    def _in_domain(self, t: FloatArray, table: Table) -> FloatArray:
+        """Points inside the domain, where it is known; those just outside are moved to its end."""
+        if self.domain_range is None:
+            return t
+        low, high = self.domain_range
+        near = _NEAR * (high - low)
+        outside = (t < low - near) | (t > high + near)
+        if outside.any():
+            where = f"row {table.row_number(int(np.argmax(outside)))}"
+            raise InvalidData(where, f"a point inside --domain-range {low:g} {high:g}")
+        return np.clip(t, low, high)
+
     def _long(self, table: Table, names: list[str], whose: IntArray, said: str) -> Rows:
         """Rows (id, t, x) as curves in the order in which their ids appear."""
         t, x = table.numbers(names, gaps=self.fill).T
@@ -254,8 +317,12 @@ class Reading:
         order = np.lexsort((t, whose))
         again = (np.diff(t[order]) == 0) & (np.diff(whose[order]) == 0)
         if again.any():
-            row = int(order[1:][again].min()) + 1
+            row = table.row_number(int(order[1:][again].min()))
             raise InvalidData(f"row {row}", "the only one of its id and t", "a second one")
+        t = self._in_domain(t, table)
+        seen = np.where(np.bincount(whose, weights=~np.isnan(x)) > 0, 0.0, np.nan)[:, None]
+        self._fill_empty_curves(seen, lambda place: table.row_number(int(first[place])))
+        x = np.where(seen[whose, 0] == 0, x, self.center or 0.0)
         ends = np.cumsum(np.bincount(whose))[:-1]
         parts = list(zip(np.split(t[order], ends), np.split(x[order], ends), strict=True))
         shared = all(np.array_equal(points, parts[0][0]) for points, _ in parts)
