@@ -10,7 +10,7 @@ import pytest
 
 from dpfda.checks.fuzz import check_fuzz
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.additive_laplace import AdditiveLaplace
+from dpfda.mechanisms.additive import AdditiveLaplace
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, number
 from dpfda.protocol.query import Answer, Query, Records

@@ -16,9 +16,8 @@ from dpfda.central.queries import BallMean
 from dpfda.checks import load_all
 from dpfda.checks.magnitudes import real_fields
 from dpfda.errors import DpfdaError, InvalidParameter, ProtocolError
-from dpfda.mechanisms.additive_laplace import AdditiveLaplace
+from dpfda.mechanisms.additive import AdditiveLaplace, Gaussian
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace
-from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.ledger import Ledger

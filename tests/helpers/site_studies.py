@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpfda.mechanisms.budgeted import l1_noise, l2_noise
+from dpfda.mechanisms.ellipsoid_laplace import l1_noise, l2_noise
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost, limit
 from dpfda.protocol.account import Account, StoredAccount

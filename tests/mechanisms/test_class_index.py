@@ -13,9 +13,8 @@ from planted import Words
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.cap_index import CapIndex
-from dpfda.mechanisms.cap_sums import limit_gain
 from dpfda.mechanisms.class_index import ClassIndex, best_buckets, places
-from dpfda.mechanisms.codebook import Codebook, codebook_size
+from dpfda.mechanisms.codebook import Codebook, codebook_size, limit_gain
 from dpfda.noise import SimulationSource
 
 HALF_WIDTH = 1 << 20

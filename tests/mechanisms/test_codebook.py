@@ -11,8 +11,7 @@ from scipy import integrate, special, stats
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms import codebook
-from dpfda.mechanisms.cap_sums import cap_sums, limit_gain
-from dpfda.mechanisms.codebook import Codebook, codebook_size, in_ball, polar
+from dpfda.mechanisms.codebook import Codebook, cap_sums, codebook_size, in_ball, limit_gain, polar
 
 HALF_WIDTH = 1 << 20
 

@@ -10,8 +10,7 @@ import pytest
 from codewords import CODEBOOKS, GOLDEN, WORD, by_hand, matrices, mixed, on_sphere
 
 from dpfda.mechanisms import codebook_pool as shelves
-from dpfda.mechanisms.cap_sums import cap_sums
-from dpfda.mechanisms.codebook import Codebook
+from dpfda.mechanisms.codebook import Codebook, cap_sums
 from dpfda.mechanisms.codebook_pool import CodebookPool, normals, shelf
 
 

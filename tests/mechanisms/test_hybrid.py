@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.mechanisms.duchi import DuchiScalar
-from dpfda.mechanisms.hybrid import Hybrid
+from dpfda.mechanisms.piecewise import Hybrid
 from dpfda.noise import SimulationSource
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.categorical_response import CategoricalResponse
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
-from dpfda.mechanisms.randomized_response import RandomizedResponse
+from dpfda.mechanisms.randomized_response import CategoricalResponse, RandomizedResponse
 from dpfda.noise import SecureSource, SimulationSource
 
 EPSILON = st.floats(1e-3, 20)

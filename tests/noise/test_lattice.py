@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise.lattice import LARGEST_STEPS, fine_step, whole_steps
+from dpfda.noise.discrete import LARGEST_STEPS, fine_step, whole_steps
 
 
 @given(scale=st.floats(min_value=1e-9, max_value=1e9), bits=st.integers(0, 40))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.mechanisms.additive import Gaussian
 from dpfda.privacy.calibration import (
     LATTICE_RESERVE,
     gaussian_delta,

@@ -15,7 +15,7 @@ from dpfda import Ledger
 from dpfda.curves import read_encoder
 from dpfda.errors import ProtocolError
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.joined import Joined
+from dpfda.mechanisms.composed import Joined
 from dpfda.protocol.person import Person, encode_people, one_curve
 from dpfda.protocol.plan import StudyPlan, canonical, number_text
 from dpfda.protocol.task import Task

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpfda.central.regression.base import Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import SimulationSource
 from dpfda.protocol.consortium import convene
 from dpfda.report.contents import Outcome

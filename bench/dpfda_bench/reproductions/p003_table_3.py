@@ -14,7 +14,7 @@ from dpfda.central.density import DensityMechanism, DensityRelease, HistogramDen
 from dpfda.central.functions import SquaredExponential, eigenpairs, trapezoid
 from dpfda.central.kernel_density import Bernstein, KernelDensity
 from dpfda.datasets.catalogue import read
-from dpfda.mechanisms.budgeted import l1_noise
+from dpfda.mechanisms.ellipsoid_laplace import l1_noise
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.report.contents import Outcome

@@ -28,7 +28,7 @@ from dpfda.central.functions import FunctionBasis, Kernel, Matern, eigenpairs
 from dpfda.central.queries import units
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.budgeted import l2_noise
+from dpfda.mechanisms.ellipsoid_laplace import l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number, part

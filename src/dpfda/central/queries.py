@@ -19,7 +19,7 @@ from dpfda.central.records import clip_rows
 from dpfda.curves.matrices import Triangle
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l1_noise, l2_noise
+from dpfda.mechanisms.ellipsoid_laplace import l1_noise, l2_noise
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import array, number, part, vector, whole

@@ -27,7 +27,7 @@ from dpfda.checks import expect
 from dpfda.checks.fuzz import check_reach, hostile_records, made_from
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import LEAST_STEP, MOST_STEP, ROUNDING_STEPS, Additive
-from dpfda.noise.lattice import LARGEST_STEPS
+from dpfda.noise.discrete import LARGEST_STEPS
 from dpfda.protocol.fields import Array, Declared, Number, declared
 from dpfda.protocol.query import LARGEST_SUM, AdditiveQuery, Query
 

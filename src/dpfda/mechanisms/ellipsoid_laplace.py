@@ -1,4 +1,4 @@
-"""Pure-ε noise for vectors whose neighbors differ inside an ellipsoid."""
+"""Noise with the shape of an ellipsoid, and the noise that a share of a budget pays for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive
+from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive, AdditiveLaplace, Gaussian
 from dpfda.noise import Source
 from dpfda.noise.law import NoiseLaw
 from dpfda.noise.spherical import spherical_laplace
+from dpfda.privacy.cost import Cost
 
 _MOST_IN_BLOCK = 12
 
@@ -130,3 +131,23 @@ def best_blocks(axes: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
         blocks.append((start, stop))
         stop = start
     return tuple(reversed(blocks))
+
+
+def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
+    """For neighbors with ‖h/a‖₂ ≤ S: spherical Laplace, or Gaussian where δ > 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> l2_noise(Cost(epsilon=1.0).part(0.5), sensitivity=2.0, axes=np.ones(3)).epsilon
+        0.5
+    """
+    shape = tuple(axes.tolist())
+    if cost.pure:
+        return EllipsoidLaplace(epsilon=cost.epsilon_spent, sensitivity=sensitivity, axes=shape)
+    return Gaussian(mu=cost.mu, delta=cost.delta, sensitivity=sensitivity, axes=shape)
+
+
+def l1_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> AdditiveLaplace:
+    """For neighbors with Σ|h_j|/a_j ≤ S: independent Laplace noise, pure ε only."""
+    shape = tuple(axes.tolist())
+    return AdditiveLaplace(epsilon=cost.epsilon_spent, sensitivity=sensitivity, axes=shape)

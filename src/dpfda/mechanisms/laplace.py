@@ -15,7 +15,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source, discrete_laplace
-from dpfda.noise.lattice import fine_step, whole_steps
+from dpfda.noise.discrete import fine_step, whole_steps
 from dpfda.privacy.events import Event, LaplaceEvent, PureEvent
 
 _MOST_EPSILON = float(1 << 30)  # for each coordinate: beyond, ±1 is too far out on the lattice

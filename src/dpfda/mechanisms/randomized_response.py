@@ -1,4 +1,4 @@
-"""Randomized response on one bit."""
+"""Randomized response on one bit, or on one of K categories."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.uniform import below, odds
@@ -75,3 +76,96 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
     def examples(cls) -> list[Self]:
         """Small, medium and large ε."""
         return [cls(epsilon=0.1), cls(epsilon=1.0), cls(epsilon=5.0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoricalResponse(Mechanism, name="categorical_response"):
+    """Send the true category with probability e^ε / (e^ε + K - 1), each other one equally often.
+
+    Privacy:
+        ε-LDP for one category in {0, ..., K-1}. Exact integer draw, odds rounded down.
+
+    Attributes:
+        categories: K.
+
+    Examples:
+        >>> import math
+        >>> round(CategoricalResponse(epsilon=math.log(3), categories=4).keep_probability, 6)
+        0.5
+    """
+
+    categories: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("categories", self.categories, least=2, most=1 << 20)
+
+    @cached_property
+    def _keep(self) -> int:
+        return odds(self.epsilon, denominator=_DENOMINATOR)
+
+    @cached_property
+    def _total(self) -> int:
+        return self._keep + (self.categories - 1) * _DENOMINATOR
+
+    @property
+    def keep_probability(self) -> float:
+        """Probability of sending the truth."""
+        return self._keep / self._total
+
+    @property
+    def other_probability(self) -> float:
+        """Probability of sending one given other category."""
+        return _DENOMINATOR / self._total
+
+    @property
+    def event(self) -> Event:
+        """Priced exactly."""
+        return RandomizedResponseEvent(epsilon=self.epsilon, categories=self.categories)
+
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+        """Noisy categories, shape (n,)."""
+        truth = _validate.vector("values", values)
+        if not np.all((truth == np.rint(truth)) & (truth >= 0) & (truth < self.categories)):
+            raise InvalidData("values", f"categories 0 to {self.categories - 1}")
+        coins = below(self._total, truth.size, source)
+        # 0: the truth; 1 ... K-1: that many categories further round the circle.
+        lied = coins >= np.uint64(self._keep)
+        offset = np.where(lied, (coins - np.uint64(self._keep)) // np.uint64(_DENOMINATOR) + 1, 0)
+        return np.asarray((truth + offset) % self.categories)
+
+    def target(self, values: Any) -> FloatArray:
+        """Indicators of the K categories, shape (n, K)."""
+        return np.asarray(
+            np.asarray(values)[:, None] == np.arange(self.categories), dtype=np.float64
+        )
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """Unbiased indicators of the K categories, shape (n, K)."""
+        indicators = np.asarray(reports)[:, None] == np.arange(self.categories)
+        p, other = self.keep_probability, self.other_probability
+        return np.asarray((indicators - other) / (p - other))
+
+    def variance(self, values: Any) -> FloatArray:
+        """Variance of each debiased indicator, shape (n, K)."""
+        p, other = self.keep_probability, self.other_probability
+        own = np.asarray(values)[:, None] == np.arange(self.categories)
+        return np.where(own, p * (1 - p), other * (1 - other)) / (p - other) ** 2
+
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Log-probability of each category."""
+        kept = reports == np.asarray(values)
+        return np.where(kept, math.log(self.keep_probability), math.log(self.other_probability))
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Two categories (all pairs are alike)."""
+        return [(np.array([0.0]), np.array([1.0]))]
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two, three and ten categories."""
+        return [
+            cls(epsilon=1.0, categories=2),
+            cls(epsilon=0.5, categories=3),
+            cls(epsilon=4.0, categories=10),
+        ]

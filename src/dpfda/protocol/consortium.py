@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
-from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy import tally
 from dpfda.privacy.guarantee import (

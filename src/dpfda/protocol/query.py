@@ -33,7 +33,7 @@ from dpfda.errors import DpfdaError, InvalidData, ProtocolError
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
-from dpfda.noise.lattice import LARGEST_STEPS
+from dpfda.noise.discrete import LARGEST_STEPS
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.events import Event
 from dpfda.protocol.fields import LARGEST, Declared, choice

@@ -19,7 +19,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda._version import __version__
 from dpfda.errors import ChangedStudy, ProtocolError
-from dpfda.mechanisms.joined import Joined
+from dpfda.mechanisms.composed import Joined
 from dpfda.noise import Source
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda._validate import IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
-from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import discrete_gaussian
 from dpfda.privacy.ledger import part_label
 from dpfda.privacy.price import compose

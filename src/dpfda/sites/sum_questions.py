@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.errors import ProtocolError
-from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.mechanisms.additive import Gaussian
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import Answer, DatasetQuery, Query
 from dpfda.protocol.site import addable, opened

@@ -32,7 +32,7 @@ from dpfda.central.regression.problem import ONE, Bounds, Link, Problem
 from dpfda.central.regression.queries import ProblemQuery
 from dpfda.central.regression.single_release import in_units
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import Source, discrete_gaussian
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost

@@ -30,7 +30,7 @@ from dpfda.central.regression.problem import (
 from dpfda.curves.matrices import svec_weights, unfold
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l1_noise, l2_noise
+from dpfda.mechanisms.ellipsoid_laplace import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Records, finite, in_rows

@@ -14,7 +14,7 @@ import numpy as np
 from dpfda.central.moments.moment_query import Weights
 from dpfda.checks import expect, neighbors, queries
 from dpfda.checks.planted import asked, plant
-from dpfda.mechanisms import budgeted
+from dpfda.mechanisms import ellipsoid_laplace
 from dpfda.privacy.events import PureEvent
 from dpfda.protocol.query import Answer, Query
 
@@ -24,7 +24,7 @@ def _halved(make: Any) -> Any:
 
 
 def _noise_halved(module: str, kind: str) -> list[Any]:
-    return [patch(f"dpfda.{module}.{kind}", _halved(getattr(budgeted, kind)))]
+    return [patch(f"dpfda.{module}.{kind}", _halved(getattr(ellipsoid_laplace, kind)))]
 
 
 for _module, _kind, _names in (
@@ -153,7 +153,7 @@ plant(
     lambda: [
         patch(
             "dpfda.central.queries.l1_noise",
-            lambda cost, *, sensitivity, axes: budgeted.l1_noise(
+            lambda cost, *, sensitivity, axes: ellipsoid_laplace.l1_noise(
                 cost, sensitivity=sensitivity / math.sqrt(len(axes)), axes=axes
             ),
         )

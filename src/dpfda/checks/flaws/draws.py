@@ -49,13 +49,13 @@ def _too_sharp(module: str) -> list[Any]:
 plant(
     "cap_index_too_sharp",
     "codewords in the cap weigh 1.2 e^ε",
-    lambda: _too_sharp("codeword_report"),
+    lambda: _too_sharp("cap_index"),
     _attacked("cap_index"),
 )
 plant(
     "class_index_too_sharp",
     "codewords in the cap of the own bucket weigh 1.2 e^ε",
-    lambda: _too_sharp("codeword_report"),
+    lambda: _too_sharp("cap_index"),
     _attacked("class_index"),
 )
 
@@ -81,7 +81,7 @@ def _shared_words() -> list[Any]:
     def twice(bound: int, size: int, source: Any) -> Any:
         return uniform.below(bound, size, source)[np.arange(size) // 2 * 2]
 
-    return [patch("dpfda.mechanisms.codeword_report.below", twice)]
+    return [patch("dpfda.mechanisms.cap_index.below", twice)]
 
 
 plant(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.joined import Joined
+from dpfda.mechanisms.composed import Joined
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost

@@ -18,7 +18,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.ensemble import LinearRule, StumpRule, WeakRule
 from dpfda.local.boosting.requests.base import OwnerRows
 from dpfda.local.boosting.requests.shares import ShareRequest, VoteRequest
-from dpfda.mechanisms.categorical_response import CategoricalResponse
+from dpfda.mechanisms.randomized_response import CategoricalResponse
 from dpfda.noise import Source
 from dpfda.noise.uniform import below
 from dpfda.protocol.fields import number, part

@@ -21,7 +21,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.ensemble import CentroidRule, Ensemble, StumpRule, WeakRule
 from dpfda.local.boosting.requests.base import OwnerRows, Request
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.repeated import Repeated
+from dpfda.mechanisms.composed import Repeated
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
