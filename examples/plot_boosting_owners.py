@@ -8,7 +8,7 @@ message. No owner is asked twice.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dpfda import LocalBoostingClassifier
+from dpfda import LocalGradientBoostingClassifier
 
 rng = np.random.default_rng(7)
 
@@ -30,7 +30,7 @@ test, truth = rows(4000)
 epsilons = [0.25, 0.5, 1, 2, 4]
 errors = []
 for epsilon in epsilons:
-    model = LocalBoostingClassifier(epsilon=epsilon, random_state=0)
+    model = LocalGradientBoostingClassifier(epsilon=epsilon, random_state=0)
     model.fit(X, y, groups=owners, reference=reference)
     errors.append(100 * np.mean(model.predict(test) != truth))
 print(model.guarantee_)

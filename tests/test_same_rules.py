@@ -17,13 +17,14 @@ X = RNG.normal(size=(600, 4))
 LABELS = np.where(X[:, 0] > 0, "yes", "no").astype(object)
 HUGE = X.astype(object)
 HUGE[2, 2] = 10**400  # no float holds it
+BOOSTING = "LocalGradientBoostingClassifier"
 NAMED: dict[str, dict[str, Any]] = {
     "PrivateLogisticRegression": {"feature_ranges": (-4, 4), "classes": ("no", "yes")},
     "PrivateCurveClassifier": {"value_range": (-4, 4), "classes": ("no", "yes")},
     "PrivateGroupComparison": {"value_range": (-4, 4), "groups": ("no", "yes")},
     "LocalCurveClassifier": {"value_range": (-4, 4), "classes": ("no", "yes")},
     "MRMAClassifier": {"value_range": (-4, 4), "classes": ("no", "yes")},
-    "LocalBoostingClassifier": {"feature_ranges": (-4, 4), "classes": ("no", "yes")},
+    BOOSTING: {"feature_ranges": (-4, 4), "classes": ("no", "yes")},
 }
 
 
@@ -81,7 +82,7 @@ def test_with_real_noise_it_counts_as_the_first_class_in_files_too(tmp_path: Pat
             (X, HUGE[:, 2])),
         ("PrivateCurveClassifier", NAMED["PrivateCurveClassifier"], (HUGE, LABELS)),
         ("LocalCurveClassifier", NAMED["LocalCurveClassifier"], (HUGE, LABELS)),
-        ("LocalBoostingClassifier", NAMED["LocalBoostingClassifier"], (HUGE, LABELS)),
+        (BOOSTING, NAMED[BOOSTING], (HUGE, LABELS)),
     ],
 )  # fmt: skip
 def test_an_integer_that_no_float_holds_is_refused_by_the_package(

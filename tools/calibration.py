@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from dpfda import LocalBoostingClassifier, PrivateKernelMachine
+from dpfda import LocalAdaBoostClassifier, LocalGradientBoostingClassifier, PrivateKernelMachine
 
 SEEDS, N, TESTED = range(3), 10_000, 10_000
 ADULT = {
@@ -28,9 +29,11 @@ ADULT = {
     "capital_gain": (0, 20_000),
 }
 MACHINES = {loss: {"loss": loss} for loss in ("logistic", "smoothed_hinge")}
-RULES = {
-    rule: {"rule": rule, "validation": "feedback"}
-    for rule in ("gradient", "sample", "statistic", "classifier")
+BOOSTING: dict[str, Any] = {"LocalGradientBoostingClassifier": LocalGradientBoostingClassifier} | {
+    f"LocalAdaBoostClassifier, {rule}": partial(
+        LocalAdaBoostClassifier, rule=rule, validation="feedback"
+    )
+    for rule in ("sample", "statistic", "classifier")
 }
 
 
@@ -95,8 +98,7 @@ if __name__ == "__main__":
         row(f"PrivateKernelMachine, {name}, a line", make, line, feature_ranges=(0, 1))
         if sys.argv[1:]:
             row(f"PrivateKernelMachine, {name}, Adult", make, adult(2), feature_ranges=given[:2])
-    for name, how in RULES.items():
-        make = lambda *a, how=how, **k: LocalBoostingClassifier(*a, **how, **k)  # noqa: E731
-        row(f"LocalBoostingClassifier, {name}, logistic", make, logistic, feature_ranges=(-1, 1))
+    for name, make in BOOSTING.items():
+        row(f"{name}, logistic", make, logistic, feature_ranges=(-1, 1))
         if sys.argv[1:]:
-            row(f"LocalBoostingClassifier, {name}, Adult", make, adult(4), feature_ranges=given)
+            row(f"{name}, Adult", make, adult(4), feature_ranges=given)

@@ -97,7 +97,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("MRMAClassifier", OF_CURVES | SMALL, SEEN_AS_CURVES, LABELS),
     ("OnlineMRMA", OF_CURVES | SMALL | {"new_classifiers": 2}, SEEN_AS_CURVES, LABELS),
     ("MultiServerMRMA", OF_CURVES | SMALL, SEEN_AS_CURVES, LABELS),
-    ("LocalBoostingClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
+    ("LocalGradientBoostingClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
+    ("LocalAdaBoostClassifier", OF_ROWS | {"validation": "feedback"}, SEEN_AS_ROWS, LABELS),
 ]
 
 

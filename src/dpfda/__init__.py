@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from dpfda.central.score import private_score as private_score
     from dpfda.client.remote import RemoteClient as RemoteClient
     from dpfda.curves import CurveEncoder as CurveEncoder
-    from dpfda.estimators.local_boosting_classifier import (
-        LocalBoostingClassifier as LocalBoostingClassifier,
+    from dpfda.estimators.local_ada_boost_classifier import (
+        LocalAdaBoostClassifier as LocalAdaBoostClassifier,
     )
     from dpfda.estimators.local_curve_classifier import LocalCurveClassifier as LocalCurveClassifier
     from dpfda.estimators.local_curve_regressor import LocalCurveRegressor as LocalCurveRegressor
+    from dpfda.estimators.local_gradient_boosting_classifier import (
+        LocalGradientBoostingClassifier as LocalGradientBoostingClassifier,
+    )
     from dpfda.estimators.moment_classifier import MomentClassifier as MomentClassifier
     from dpfda.estimators.mrma_classifier import MRMAClassifier as MRMAClassifier
     from dpfda.estimators.multi_server_mrma import MultiServerMRMA as MultiServerMRMA
@@ -72,9 +75,12 @@ else:
             "Guarantee": "dpfda.privacy.guarantee",
             "Inquiry": "dpfda.sites.inquiry",
             "Ledger": "dpfda.privacy.ledger",
-            "LocalBoostingClassifier": "dpfda.estimators.local_boosting_classifier",
+            "LocalAdaBoostClassifier": "dpfda.estimators.local_ada_boost_classifier",
             "LocalCurveClassifier": "dpfda.estimators.local_curve_classifier",
             "LocalCurveRegressor": "dpfda.estimators.local_curve_regressor",
+            "LocalGradientBoostingClassifier": (
+                "dpfda.estimators.local_gradient_boosting_classifier"
+            ),
             "MRMAClassifier": "dpfda.estimators.mrma_classifier",
             "Mechanism": "dpfda.mechanisms",
             "MomentClassifier": "dpfda.estimators.moment_classifier",

@@ -29,7 +29,7 @@ from dpfda.collector.pages import views
 from dpfda.collector.pages.form import PRESETS, facts_of
 from dpfda.collector.pages.templating import text
 from dpfda.datasets import simulate_001
-from dpfda.estimators import study_base as base
+from dpfda.estimators import local_curve_classifier, local_curve_regressor
 from dpfda.local.recipe import JUDGES, plan_from_facts
 from dpfda.noise import source_for
 from dpfda.protocol.plan import StudyPlan
@@ -75,7 +75,7 @@ def by_facts(collector: CollectorProcess, facts: dict[str, Any] = FACTS) -> str:
 
 @pytest.fixture
 def estimator(monkeypatch: pytest.MonkeyPatch) -> LocalCurveClassifier:
-    monkeypatch.setattr(base, "simulate", partial(simulate, at_once=1))
+    monkeypatch.setattr(local_curve_classifier, "simulate", partial(simulate, at_once=1))
     facts = {name: fact for name, fact in FACTS.items() if name not in ("n_people", "seed")}
     return LocalCurveClassifier(**facts, random_state=SEED).fit(
         DATA.X, LABELS, grid_points=DATA.grid_points
@@ -114,7 +114,7 @@ NUMBERS: dict[str, Any] = {name: FACTS[name] for name in FACTS if name != "class
 def test_the_same_holds_for_a_regression(
     create: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(base, "simulate", partial(simulate, at_once=1))
+    monkeypatch.setattr(local_curve_regressor, "simulate", partial(simulate, at_once=1))
     own = {name: fact for name, fact in NUMBERS.items() if name not in ("n_people", "seed")}
     targets = 4 * np.asarray(DATA.X).mean(axis=1) + 1
     regressor = LocalCurveRegressor(**own, random_state=SEED).fit(

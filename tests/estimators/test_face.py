@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpfda import (
-    LocalBoostingClassifier,
     LocalCurveClassifier,
+    LocalGradientBoostingClassifier,
     MomentClassifier,
     PrivateCurveClassifier,
     PrivateKernelMachine,
@@ -206,7 +206,7 @@ SIGNS = (TABLE[:, 0] + TABLE[:, 2] > 0).astype(int)
     [
         (LocalCurveClassifier, SIGNS),
         (MomentClassifier, SIGNS),
-        (LocalBoostingClassifier, SIGNS),
+        (LocalGradientBoostingClassifier, SIGNS),
         (PrivateLogisticRegression, SIGNS),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpfda import (
-    LocalBoostingClassifier,
     LocalCurveClassifier,
+    LocalGradientBoostingClassifier,
     MomentClassifier,
     MRMAClassifier,
     MultiServerMRMA,
@@ -41,7 +41,7 @@ CURVES: list[Any] = [
     MultiServerMRMA(8.0, value_range=(-3, 3), random_state=0, **SMALL),
     OnlineMRMA(8.0, value_range=(-3, 3), random_state=0, n_classifiers=20),
 ]
-BOOSTING = LocalBoostingClassifier(8.0, feature_ranges=(-3, 3), n_rounds=3, random_state=0)
+BOOSTING = LocalGradientBoostingClassifier(8.0, feature_ranges=(-3, 3), n_rounds=3, random_state=0)
 curves = pytest.mark.parametrize("classifier", CURVES, ids=lambda one: type(one).__name__)
 every = pytest.mark.parametrize(
     "classifier", [*CURVES, BOOSTING], ids=lambda one: type(one).__name__

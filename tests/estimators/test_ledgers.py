@@ -9,8 +9,8 @@ import pytest
 
 from dpfda import (
     Ledger,
-    LocalBoostingClassifier,
     LocalCurveClassifier,
+    LocalGradientBoostingClassifier,
     MomentClassifier,
     MRMAClassifier,
     MultiServerMRMA,
@@ -29,7 +29,7 @@ CASES: list[tuple[type[Any], dict[str, Any]]] = [
     (MRMAClassifier, SMALL),
     (MultiServerMRMA, SMALL),
     (OnlineMRMA, SMALL | {"new_classifiers": 4}),
-    (LocalBoostingClassifier, {"feature_ranges": (-1, 1)}),
+    (LocalGradientBoostingClassifier, {"feature_ranges": (-1, 1)}),
 ]
 
 

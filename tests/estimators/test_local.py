@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpfda import LocalBoostingClassifier, LocalCurveRegressor, MRMAClassifier
+from dpfda import LocalCurveRegressor, LocalGradientBoostingClassifier, MRMAClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.datasets.curve_sets import load_phoneme
@@ -252,6 +252,6 @@ def test_real_noise_is_not_spent_on_a_range_that_nobody_stated(kind):
     real = kind(1.0, classes=(-1, 1))
     with pytest.raises(InvalidParameter, match="value_range must be given where random_state is"):
         real.fit(TRAIN.X, TRAIN.y)
-    boosting = LocalBoostingClassifier(1.0, classes=(-1, 1))
+    boosting = LocalGradientBoostingClassifier(1.0, classes=(-1, 1))
     with pytest.raises(InvalidParameter, match="feature_ranges must be given where random_state"):
         boosting.fit(TRAIN.X[:, ::20], TRAIN.y)

@@ -91,7 +91,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "online": lambda **kw: dpfda.OnlineMRMA(epsilon=1.0, new_classifiers=2, **SMALL, **kw).fit(
         X, Y
     ),
-    "boosting": lambda **kw: dpfda.LocalBoostingClassifier(
+    "boosting": lambda **kw: dpfda.LocalGradientBoostingClassifier(
         epsilon=1.0, classes=(-1, 1), feature_ranges=(-0.3, 0.3), **kw
     ).fit(X, Y),
     "curate": lambda random_state=None: _curated(_source(random_state)),

@@ -12,8 +12,9 @@ import dpfda
 from dpfda import (
     Guarantee,
     Ledger,
-    LocalBoostingClassifier,
+    LocalAdaBoostClassifier,
     LocalCurveClassifier,
+    LocalGradientBoostingClassifier,
     MomentClassifier,
     MRMAClassifier,
     MultiServerMRMA,
@@ -71,8 +72,9 @@ MomentClassifier(0.5, None)  # wrong
 MRMAClassifier(0.5, n_classifiers=9.5)  # wrong
 MultiServerMRMA(0.5, server=2)  # wrong
 OnlineMRMA(0.5, memory=None)  # wrong
-LocalBoostingClassifier({"clinic": 0.5, "home": 1.0}, classes=(0, 1), n_rounds=3)
-LocalBoostingClassifier(0.5, rounds=3)  # wrong
+LocalGradientBoostingClassifier({"clinic": 0.5, "home": 1.0}, classes=(0, 1), n_rounds=3)
+LocalGradientBoostingClassifier(0.5, rounds=3)  # wrong
+LocalAdaBoostClassifier(0.5, rule="gradient")  # wrong
 
 # Regressions, pooled and among sites.
 linear = PrivateLinearRegression(1.0, feature_ranges=(0, 1), target_range=(0, 9)).fit(X, X[:, 0])

@@ -52,8 +52,10 @@ def fitted(name: str, ledger: Ledger) -> Any:
     if name == "PrivateFunctionOnScalar":
         how = {"feature_ranges": (-2, 3), **KNOWN}
         return estimator(**given, **how).fit(CURVES[:, :1], CURVES)
-    if name == "LocalBoostingClassifier":
+    if "Boost" in name:
         how = {"feature_ranges": (-2, 3), "random_state": 0}
+        if name == "LocalAdaBoostClassifier":
+            how["validation"] = "feedback"
         return estimator(**given, **how).fit(CURVES[:, :2], LABELS)
     if name in ("PrivateCurveRegression", "LocalCurveRegressor"):
         return estimator(**given, **KNOWN, **TARGET).fit(CURVES, CURVES[:, 3])
@@ -85,7 +87,7 @@ def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
         "PrivateGroupComparison", "PrivateFunctionOnScalar", "PrivateKernelMachine",
         "PrivateLinearRegression", "PrivateCurveRegression", "PrivateCurveClassifier",
         "LocalCurveClassifier", "LocalCurveRegressor", "MRMAClassifier",
-        "LocalBoostingClassifier",
+        "LocalGradientBoostingClassifier", "LocalAdaBoostClassifier",
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -106,7 +108,7 @@ def test_every_estimator_reports_what_it_spent(name: str, tmp_path: Path) -> Non
     assert found["implementation"]["other_releases"] == [one.label for one in ledger.entries]
     assert found["implementation"]["method"].startswith(seen.named["method"].strip())
     assert {"picture", "pre"} <= {tag for tag, _ in seen.tags}
-    assert "table" in {tag for tag, _ in seen.tags} or name == "LocalBoostingClassifier"
+    assert "table" in {tag for tag, _ in seen.tags} or "Boost" in name
     assert dpfda.__version__ in seen.words
 
 

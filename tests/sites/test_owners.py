@@ -16,7 +16,7 @@ from dpfda.errors import (
     LedgerDamaged,
     ProtocolError,
 )
-from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
+from dpfda.estimators.local_ada_boost_classifier import LocalAdaBoostClassifier
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.owner import Owners, public_order
@@ -112,11 +112,11 @@ def test_over_guards_it_has_the_bits_of_one_process(tmp_path, rule):
 
 
 def test_one_place_is_the_estimator():
-    """Where all owners live in one place, it is `LocalBoostingClassifier`, bit for bit."""
+    """Where all owners live in one place, it is `LocalAdaBoostClassifier`, bit for bit."""
     rows, labels = own_rows()
     X, y = own_rows(OWNERS * EACH)
     owner = np.arange(OWNERS).repeat(EACH)
-    classifier = LocalBoostingClassifier(
+    classifier = LocalAdaBoostClassifier(
         4.0, rule="statistic", n_rounds=3, owners_per_round=20, rows_per_owner=EACH,
         feature_ranges=list(RANGES.values()), classes=[0, 1], random_state=3,
     )  # fmt: skip

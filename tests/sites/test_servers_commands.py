@@ -118,8 +118,9 @@ WRONG = {
         "--owner must be a column"),
     "no recipe": ("consortium plan x --name r --study s --site c.json --ask servers --epsilon 1",
         "--like must be given with --ask servers"),
-    "no rows": ("consortium plan x --name r --study s --site c.json --ask boosting --epsilon 1 "
-        "--feature-ranges age=0:1 --target sick", "--rows-per-owner must be given with --ask"),
+    "no rows": ("consortium plan x --name r --study s --site c.json --ask gradient-boosting "
+        "--epsilon 1 --feature-ranges age=0:1 --target sick",
+        "--rows-per-owner must be given with --ask"),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
+from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoostingClassifier
 from dpfda.privacy.tally import budget
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_most
@@ -47,6 +47,6 @@ def _measure(owners: int, *, products: int) -> tuple[float, float]:
     groups = np.repeat(np.arange(owners), _ROWS)
     reference = rng.normal(size=(1000, _FEATURES))
     wall, processor = time.perf_counter(), time.process_time()
-    classifier = LocalBoostingClassifier(3.0, products=products, classes=(False, True))
+    classifier = LocalGradientBoostingClassifier(3.0, products=products, classes=(False, True))
     classifier.fit(X, y, groups=groups, reference=reference)
     return time.perf_counter() - wall, time.process_time() - processor

@@ -10,8 +10,9 @@ import numpy as np
 from dpfda._validate import IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
-from dpfda.estimators.local_boosting_classifier import LocalBoostingClassifier
+from dpfda.estimators.local_ada_boost_classifier import LocalAdaBoostClassifier
 from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
+from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoostingClassifier
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import gathered, mean_and_error
@@ -96,15 +97,19 @@ def _error(
     data: common.Data,
     where: IntArray,
     *,
-    rule: str,
+    rule: Any,
     epsilon: float,
     seed: int,
     validation: Any = "clean",
     radius: float = 0.5,
 ) -> float:
-    classifier = LocalBoostingClassifier(
-        epsilon, rule=rule, validation=validation, radius=radius, random_state=seed
-    )
+    classifier: LocalAdaBoostClassifier | LocalGradientBoostingClassifier
+    if rule == "gradient":
+        classifier = LocalGradientBoostingClassifier(epsilon, radius=radius, random_state=seed)
+    else:
+        classifier = LocalAdaBoostClassifier(
+            epsilon, rule=rule, validation=validation, random_state=seed
+        )
     labels = data.user_labels if rule != "gradient" and validation == "clean" else None
     classifier.fit(
         data.owners[where.ravel()],
@@ -139,7 +144,7 @@ def _vectors(people: int, epsilon: float, seed: int) -> Errors:
     bounds = [(-1.0, 1.0)] * data.user.shape[1]
     asked = LocalCurveClassifier(epsilon, feature_ranges=bounds, random_state=seed).fit(X, y)
     yield (case, "questions"), _wrong(asked, data.test, data.test_labels)
-    told = LocalBoostingClassifier(epsilon, random_state=seed)
+    told = LocalGradientBoostingClassifier(epsilon, random_state=seed)
     told.fit(X, y, reference=data.user[:1000])
     yield (case, "gradient"), _wrong(told, data.test, data.test_labels)
 
@@ -151,7 +156,7 @@ def _curves(people: int, epsilon: float, seed: int) -> Errors:
     asked = LocalCurveClassifier(epsilon, value_range=(-6, 6), random_state=seed)
     yield (case, "questions"), _wrong(asked.fit(study.X, study.y), test.X, test.y)
     encoder = CurveEncoder("cosine", n_basis=8, rescale="clip", scale=6.0)
-    told = LocalBoostingClassifier(epsilon, products=0, random_state=seed)
+    told = LocalGradientBoostingClassifier(epsilon, products=0, random_state=seed)
     told.fit(encoder.encode(study.X), study.y, reference=encoder.encode(own.X))
     yield (case, "gradient"), _wrong(told, encoder.encode(test.X), test.y)
 

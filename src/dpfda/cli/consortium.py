@@ -19,7 +19,9 @@ import numpy as np
 from dpfda.cli._reading import public_labels, read_ranges
 from dpfda.cli._views import print_document
 from dpfda.errors import InvalidParameter, printable
-from dpfda.estimators.local_boosting_classifier import RULES, LocalBoostingClassifier
+from dpfda.estimators.boosting_base import BoostingClassifier
+from dpfda.estimators.local_ada_boost_classifier import RULES, LocalAdaBoostClassifier
+from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoostingClassifier
 from dpfda.privacy import durable
 from dpfda.protocol.model import CurveModel
 from dpfda.report.documents import Documented
@@ -79,8 +81,8 @@ def inquiry_options(command: Command) -> Command:
         click.option("--delta", type=float, default=1e-6, show_default=True, help="δ likewise."),
         click.option("--unit", help="Whose data one row is, or all rows of an owner; person or "
             "owner by default."),
-        click.option("--rule", type=click.Choice(RULES), default="gradient", show_default=True,
-            help="What owners send (boosting)."),
+        click.option("--rule", type=click.Choice(RULES), default="statistic", show_default=True,
+            help="What owners send (ada-boost)."),
         click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
             help="Of requests, each to other owners (boosting)."),
         click.option("--rows-per-owner", type=click.IntRange(1),
@@ -152,19 +154,22 @@ def _owners(given: dict[str, Any], owners: int) -> OwnersInquiry:
     """A boosting study of the owners at all sites."""
     for name in ("feature_ranges", "target", "rows_per_owner"):
         if given[name] is None:
-            rule = "given with --ask boosting"
+            rule = f"given with --ask {given['what']}"
             raise InvalidParameter("--" + name.replace("_", "-"), rule, None)
     ranges = _named_ranges(given)
-    classifier = LocalBoostingClassifier(
-        given["epsilon"],
-        rule=given["rule"],
-        n_rounds=given["rounds"],
-        rows_per_owner=given["rows_per_owner"],
-        feature_ranges=ranges,
-        classes=public_labels(given["classes"]),
-        validation="feedback",  # nobody has labels of their own here
-        unit=given["unit"] or "owner",
-    )
+    parameters: dict[str, Any] = {
+        "n_rounds": given["rounds"],
+        "rows_per_owner": given["rows_per_owner"],
+        "feature_ranges": ranges,
+        "classes": public_labels(given["classes"]),
+        "unit": given["unit"] or "owner",
+    }
+    classifier: BoostingClassifier
+    if given["what"] == "ada-boost":  # the coordinator has no labeled rows
+        parameters |= {"rule": given["rule"], "validation": "feedback"}
+        classifier = LocalAdaBoostClassifier(given["epsilon"], **parameters)
+    else:
+        classifier = LocalGradientBoostingClassifier(given["epsilon"], **parameters)
     study = classifier.planned(owners)
     return OwnersInquiry(study=study, feature_ranges=ranges, target=given["target"])
 
@@ -186,7 +191,8 @@ def _servers(given: dict[str, Any], people: int) -> ServersInquiry:
 
 
 OTHERS: dict[str, Callable[[dict[str, Any], int], SharedInquiry]] = {
-    "boosting": _owners,
+    "ada-boost": _owners,
+    "gradient-boosting": _owners,
     "servers": _servers,
 }
 """What is asked of others than rows."""

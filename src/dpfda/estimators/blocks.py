@@ -14,7 +14,7 @@ import numpy as np
 
 from dpfda._validate import IntArray
 from dpfda.errors import InvalidData
-from dpfda.estimators.curve_reader import count_rows
+from dpfda.estimators.reading import count_rows
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import AdditiveQuery
 

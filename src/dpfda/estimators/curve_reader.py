@@ -6,7 +6,7 @@ Estimators that predict labels or numbers: which of the two follows from their p
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,20 @@ from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
 from dpfda.curves.observations import depth, own_grids
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.base import PrivateEstimator, check_numbers
+from dpfda.estimators.reading import count_channels, count_rows, no_grid, take, value_ranges
 from dpfda.protocol.person import label_numbers, one_by_one
+
+__all__ = [
+    "CurveReader",
+    "LabelsOrNumbers",
+    "classifies",
+    "count_channels",
+    "count_rows",
+    "no_grid",
+    "public_classes",
+    "take",
+    "value_ranges",
+]
 
 
 class CurveReader(PrivateEstimator):
@@ -107,56 +120,6 @@ class CurveReader(PrivateEstimator):
     def _label_numbers(self, y: Any, count: int) -> IntArray:
         """Places among the classes; 0 for what is none of them."""
         return label_numbers(self._read_labels(y, count), self.classes_)
-
-
-def count_rows(X: Any) -> int:
-    """How many rows the input holds."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def take(X: Any, index: IntArray) -> Any:
-    """Some of the rows, whatever holds them."""
-    if isinstance(X, (list, tuple)):
-        return [X[i] for i in index]
-    return X.iloc[index] if hasattr(X, "iloc") else X[index]
-
-
-def count_channels(X: Any) -> int:
-    """How many functions of t a row holds.
-
-    Examples:
-        >>> count_channels(np.zeros((5, 30, 2))), count_channels(np.zeros((5, 30)))
-        (2, 1)
-    """
-    if hasattr(X, "dim_codomain"):
-        return int(X.dim_codomain)
-    if isinstance(X, (list, tuple)) and own_grids(X):
-        return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
-    try:
-        shape = np.shape(X)
-    except ValueError:  # rows of several lengths are refused by whoever reads them
-        return 1
-    return int(shape[2]) if len(shape) == 3 else 1
-
-
-def value_ranges(given: Any, channels: int) -> list[Any]:
-    """The public range of each channel: all have the same unless there is one pair for each.
-
-    Examples:
-        >>> value_ranges((0, 1), 2), value_ranges([(0, 1), (5, 9)], 2)
-        ([(0, 1), (0, 1)], [(0, 1), (5, 9)])
-    """
-    if not isinstance(given, Sequence) or not any(isinstance(one, Sized) for one in given):
-        return [given] * channels
-    if len(given) != channels:
-        raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
-    return list(given)
-
-
-def no_grid(grid_points: Any, instead: str = "") -> None:
-    """Refuse points of curves where rows of a table are read."""
-    if grid_points is not None:
-        raise InvalidParameter("grid_points", f"None: rows of a table have no t{instead}", "some")
 
 
 class LabelsOrNumbers(CurveReader):

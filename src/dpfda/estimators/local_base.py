@@ -1,7 +1,4 @@
-"""What all studies with a scikit-learn face share: an account, public ranges, new rows.
-
-What the scikit-learn faces of studies share: a public recipe, randomness, prediction.
-"""
+"""What estimators of local studies share: people's rows, the public encoder, and prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,158 +17,71 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import own_grids, public_domain, with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.curve_reader import CurveReader, count_channels, count_rows, take
+from dpfda.estimators.base import PrivateEstimator
+from dpfda.estimators.reading import (
+    ValueRange,
+    count_channels,
+    count_rows,
+    read_curves,
+    read_labels,
+    take,
+    value_ranges,
+)
 from dpfda.estimators.scikit import ClassifierMixin
+from dpfda.estimators.study_report import StudyResult
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
-from dpfda.protocol.comparison import non_private_classifier
+from dpfda.protocol.comparison import (
+    NON_PRIVATE,
+    WITH_SQUARES,
+    in_words,
+    majority_error,
+    non_private_classifier,
+)
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import Label
 from dpfda.protocol.public_randomness import one_row_each
 
-_FEW = 10  # the sign of a correlation of 0.3 is then wrong one time in six
+if TYPE_CHECKING:
+    from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
+    from dpfda.estimators.local_curve_regressor import LocalCurveRegressor
+    from dpfda.estimators.moment_classifier import MomentClassifier
+
+    CurveEstimator: TypeAlias = "CurveClassifier | LocalCurveRegressor"
+
+LOCAL_STREAM = 1
+"""Stream of a seed that local studies draw from: data may have been drawn from the plain one."""
+_LEAST = 10
+"""Fewer noise-free answers than this teach nothing: the sign of a correlation of 0.3 is then wrong
+one time in six."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LocalEstimator(CurveReader):
-    """An estimator that learns from replies of people, and holds a public model in the end.
+class LocalClassifier(ClassifierMixin, PrivateEstimator):
+    """A classifier that holds a public model once it is fitted, and scores new rows with it.
 
     Args:
         feature_ranges: public ranges of a table: (low, high) of all columns, one pair a column,
             or a mapping from column to (low, high) or to its categories.
-    """
-
-    _stream: ClassVar[int | None] = 1  # of a seed: data may have been drawn from the plain one
-
-    feature_ranges: FeatureRanges | None = None
-
-    @property
-    def _account(self) -> dict[str, Any]:
-        """Everybody in the data spends what they are promised, before anybody is asked."""
-        return {"ledger": self.ledger, "label": type(self).__name__}
-
-    def _promise(self, promise: Guarantee, source: Source) -> Guarantee:
-        """What people were promised, stamped with what only this simulation knows."""
-        return promise.drawn_from(source)
-
-    def _warn_if_few(self, people: float, epsilon: float | None = None) -> None:
-        """Say before anybody is asked that replies will tell next to nothing."""
-        each = self.epsilon if epsilon is None else epsilon
-        worth = min(people, effective_answers(people, each))  # several answers are of one person
-        if worth < _FEW:
-            told = (
-                f"too few people: replies of {people:.0f} with ε = {each:g} are together worth "
-                f"{worth:.1f} who answer without noise, and nothing can be learnt from fewer than "
-                f"{_FEW} (dpfda plan tells how many it takes)"
-            )
-            warnings.warn(told, UserWarning, stacklevel=3)
-
-    def _require_ranges(self, *names: str) -> None:
-        """Real noise is not spent on a range that nobody has stated."""
-        if not self._is_simulation and all(getattr(self, name, None) is None for name in names):
-            rule = "given where random_state is None: the public (low, high) of the data"
-            others = f" (or {' or '.join(names[1:])})" if names[1:] else ""
-            raise InvalidParameter(names[0], rule + others, None)
-
-    def _require_fitted(self) -> None:
-        check_is_fitted(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # A missing point of a curve; a table has none where people are simulated.
-        tags.input_tags.allow_nan = self.feature_ranges is None or not self._is_simulation
-        return tags
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class CurveEstimator(LocalEstimator):
-    """One that learns from curves, or from a table's rows.
-
-    Args:
-        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-            Curves need it; a table has `feature_ranges` instead.
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
-    """
-
-    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
-    domain_range: tuple[float, float] | None = None
-    model_: Any = field(init=False)
-
-    def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
-        if not isinstance(self.feature_ranges, Mapping) or isinstance(X, np.ndarray):
-            return super()._read_curves(X, reset=reset, own_points=own_points)
-        if self._is_simulation:
-            self._table(self.feature_ranges, X, reset=reset)  # says what is wrong with rows
-        return self._checked_table(self.feature_ranges, X, reset=reset)
-
-    def _read(self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True) -> Any:
-        """One row, and label or number, of each person: by public randomness if there are more."""
-        self._require_raw_rows()
-        self._require_ranges("value_range", "feature_ranges", "encoder")
-        rows = self._read_curves(X, reset=reset)
-        labels = self._read_own(y, count_rows(rows))
-        if groups is None:
-            return rows, labels
-        kept = one_row_each(groups, seed=seed, rows=len(labels))
-        return take(rows, kept), labels[kept]
-
-    @abstractmethod
-    def _read_own(self, y: Any, count: int) -> AnyArray:
-        """What is to be predicted, one for each row."""
-
-    def _left_out(self, where: str, *names: str) -> None:
-        """Refuse a public fact that is said twice."""
-        for name in names:
-            if getattr(self, name) is not None:
-                raise InvalidParameter(name, f"left out where {where}", getattr(self, name))
-
-    def _range_facts(self, X: Any, grid_points: Any) -> dict[str, Any]:
-        """The public ranges as `plan_study` takes them; of X only its shape and domain count."""
-        if self.feature_ranges is None:
-            if self.value_range is None:
-                rule = "given: the public (low, high) of x(t); for a table, give feature_ranges"
-                raise InvalidParameter("value_range", rule, None)
-            return {
-                "value_range": self._value_ranges(X),
-                "domain_range": public_domain(X, grid_points, self.domain_range),
-            }
-        self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
-        if isinstance(self.feature_ranges, Mapping):
-            return {"feature_ranges": self.feature_ranges}
-        table = PublicColumns.of(self.feature_ranges, width=X.shape[1])
-        pairs = zip(table.low.tolist(), table.high.tolist(), strict=True)
-        return {"feature_ranges": list(pairs)}
-
-    def _features(self, X: Any, grid_points: Any) -> FloatArray:
-        self._require_fitted()
-        return np.asarray(self.model_.encoder.encode(*self._new_curves(X, grid_points)))
-
-    def _new_curves(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
-        """New curves, and their points: those of the fit unless there are others."""
-        X, grid_points = with_own_grids(X, grid_points)
-        read = self._read_curves(X, reset=False, own_points=grid_points is not None)
-        points = self.grid_points_ if grid_points is None and not own_grids(read) else grid_points
-        return read, points
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LocalClassifier(ClassifierMixin, LocalEstimator):
-    """A classifier that holds a public model once it is fitted, and scores new rows with it.
-
-    Args:
         classes: the public set of labels; must be given unless a seed makes this a simulation.
     """
 
+    _stream: ClassVar[int | None] = LOCAL_STREAM
+
+    feature_ranges: FeatureRanges | None = None
     classes: Sequence[Any] | None = None
+    classes_: AnyArray = field(init=False)
+    _classes_given: bool = field(init=False)
 
     def _promise(self, promise: Guarantee, source: Source) -> Guarantee:
-        """What people were promised, stamped with what only this simulation knows."""
-        stamped = super()._promise(promise, source)
-        return stamped if self._classes_given else stamped.assuming(CLASSES_ARE_PUBLIC)
+        """The guarantee of the plan, with the noise source and the assumptions of this fit."""
+        drawn = promise.drawn_from(source)
+        return drawn if self._classes_given else drawn.assuming(CLASSES_ARE_PUBLIC)
 
-    # -- prediction -------------------------------------------------------------------------------
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "model_")
 
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Scores of new rows: (n, K), or (n,) for two classes, ``classes_[1]`` from 0 on."""
@@ -192,9 +102,9 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         return chances(self._scores(X, grid_points))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """Part of the labels that are predicted; not private."""
+        """Share of correct labels; not private."""
         predicted = self.predict(X, grid_points=grid_points)
-        labels = self._read_labels(y, len(predicted))
+        labels = read_labels(y, len(predicted), strict=self._is_simulation)
         return float(np.average(predicted == labels, weights=sample_weight))
 
     @abstractmethod
@@ -203,24 +113,64 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_gaps(self)
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
         return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CurveClassifierBase(LocalClassifier, CurveEstimator):
-    """A classifier of curves, or of a table's rows, that holds a public `CurveModel`."""
+class CurveClassifier(LocalClassifier):
+    """A classifier of curves, or of a table's rows, that holds a public `CurveModel`.
 
+    Args:
+        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
+            Curves need it; a table has `feature_ranges` instead.
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
+    """
+
+    value_range: ValueRange = None
+    domain_range: tuple[float, float] | None = None
     model_: CurveModel = field(init=False)
+    grid_points_: Any = field(init=False)
 
-    def _read_own(self, y: Any, count: int) -> AnyArray:
-        return self._read_labels(y, count)
+    def _read_people(
+        self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True
+    ) -> tuple[Any, AnyArray]:
+        """One row and label for each person."""
+        rows = read_people(self, X, reset=reset)
+        labels = read_labels(y, count_rows(rows), strict=self._is_simulation)
+        return one_row(rows, labels, groups, seed=seed)
 
-    # -- beside it, without privacy ---------------------------------------------------------------
+    def _public_encoder(self, X: Any, grid_points: Any) -> CurveEncoder:
+        """How a row becomes a vector in [-1, 1]^d, from public parameters and the shape of X."""
+        encoder: CurveEncoder | None = getattr(self, "encoder", None)
+        if encoder is not None:
+            if not isinstance(encoder, CurveEncoder):
+                raise InvalidParameter("encoder", "None or a CurveEncoder", encoder)
+            names = ("value_range", "domain_range", "feature_ranges")
+            refuse_given(self, *names, where="an encoder says it")
+            return every_channel(encoder, X)
+        if self.feature_ranges is None:
+            domain = public_domain(X, grid_points, self.domain_range)
+            ranges = value_ranges(self.value_range, count_channels(X))
+            channels = [self._curve_encoder(one, domain) for one in ranges]
+            return CurveEncoder.side_by_side(channels)
+        refuse_given(self, "value_range", "domain_range", where=_TABLE)
+        named = isinstance(self.feature_ranges, Mapping)
+        width = {} if named else {"n_basis": X.shape[1]}
+        return CurveEncoder("identity", feature_ranges=self.feature_ranges, **width)
+
+    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
+        """The encoder of one channel: B-splines, whose coefficients have the size of the curve."""
+        basis: dict[str, Any] = {"n_basis": 4, "domain_range": domain}
+        if value_range is not None:
+            basis["feature_ranges"] = _validate.interval("value_range", value_range)
+        return CurveEncoder("bspline", **basis)
 
     def _fit_comparison(self, rows: Any, labels: Any, grid_points: Any) -> None:
-        """The classifier that saw every curve: only a simulation may have it."""
+        """Fit a non-private classifier to compare with, in simulations only."""
         self._non_private: Any = None
         if self._is_simulation:
             features = self.model_.encoder.coefficients(rows, grid_points, strict=False)
@@ -228,77 +178,156 @@ class CurveClassifierBase(LocalClassifier, CurveEstimator):
             self._non_private = non_private_classifier(features, labels, squares=squares)
 
     def _non_private_error(self, X: Any, labels: Any, grid_points: Any) -> float:
-        """Its error on new rows: coefficients as they are, no range squeezes them."""
-        rows = self._new_curves(X, grid_points)
+        """Its error on new rows, whose coefficients are not clipped."""
+        rows = new_rows(self, X, grid_points)
         features = self.model_.encoder.coefficients(*rows, strict=False)
         return float(np.mean(self._non_private.predict(features) != labels))
 
-    # -- the public recipe ------------------------------------------------------------------------
-
-    def _encoder(self, X: Any, grid_points: Any) -> CurveEncoder:
-        """How a row becomes a vector: from public parameters, and the shape of X."""
-        if self.feature_ranges is None:
-            domain = public_domain(X, grid_points, self.domain_range)
-            channels = [self._curve_encoder(one, domain) for one in self._value_ranges(X)]
-            return CurveEncoder.side_by_side(channels)
-        self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
-        named = isinstance(self.feature_ranges, Mapping)
-        width = {} if named else {"n_basis": X.shape[1]}
-        return CurveEncoder("identity", feature_ranges=self.feature_ranges, **width)
-
-    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
-        """The recipe for curves: coefficients of B-splines lie about where the curve lies."""
-        basis: dict[str, Any] = {"n_basis": 4, "domain_range": domain}
-        if value_range is not None:
-            basis["feature_ranges"] = _validate.interval("value_range", value_range)
-        return CurveEncoder("bspline", **basis)
-
-    # -- prediction -------------------------------------------------------------------------------
-
     def _scores(self, X: Any, grid_points: Any) -> FloatArray:
-        features = self._features(X, grid_points)  # first: it refuses the unfitted
+        features = new_features(self, X, grid_points)  # first: it refuses the unfitted
         return np.asarray(self.model_.scores(features))
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, K) as the model states them, in the order of ``classes_``.
 
-        Question studies know how unsure they are and draw probabilities towards ½ by that; how well
-        they are calibrated is in the guide on question reports.
+        A study of yes-or-no questions estimates its own uncertainty and moves probabilities towards
+        ½ accordingly; the guide on question reports shows how well they are calibrated.
         """
-        features = self._features(X, grid_points)  # first: it refuses the unfitted
+        features = new_features(self, X, grid_points)  # first: it refuses the unfitted
         return self.model_.chances(features)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class EncodedClassifier(CurveClassifierBase):
-    """A classifier of whatever an encoder makes of rows.
+def evaluate_classifier(
+    estimator: LocalCurveClassifier | MomentClassifier, X: Any, y: Any, grid_points: Any
+) -> StudyResult:
+    """Errors on held-out people, beside the majority class and the non-private error."""
+    decided = estimator.model_.decide(new_features(estimator, X, grid_points))
+    y = read_labels(y, len(decided), strict=estimator._is_simulation)
+    error, guessing = float(np.mean(estimator.classes_[decided] != y)), majority_error(y)
+    result = estimator.result_
+    result.errors = {"private": error, "majority class": guessing}
+    result.held_out = len(y)
+    result.notes = [*estimator.server_.findings.said, in_words(error, guessing, len(y))]
+    if estimator._non_private is not None:
+        result.errors["non-private"] = estimator._non_private_error(X, y, grid_points)
+        result.notes.append(WITH_SQUARES if len(estimator.model_.folds) else NON_PRIVATE)
+    return result
 
-    Args:
-        encoder: how a row becomes a vector in [-1, 1]^d; by default made of the public ranges.
-    """
 
-    encoder: CurveEncoder | None = None
+# -- people's rows ---------------------------------------------------------------------------------
 
-    def _encoder(self, X: Any, grid_points: Any) -> CurveEncoder:
-        if self.encoder is None:
-            return super()._encoder(X, grid_points)
-        if not isinstance(self.encoder, CurveEncoder):
-            raise InvalidParameter("encoder", "None or a CurveEncoder", self.encoder)
-        self._left_out("an encoder says it", "value_range", "domain_range", "feature_ranges")
-        return every_channel(self.encoder, X)
+_TABLE = "feature_ranges say that X is a table"
+
+
+def read_people(estimator: CurveEstimator, X: Any, *, reset: bool) -> Any:
+    """Check the rows of a fit: curves, or a table."""
+    estimator._require_raw_rows()
+    require_ranges(estimator, "value_range", "feature_ranges", "encoder")
+    return _checked(estimator, X, reset=reset)
+
+
+def one_row(rows: Any, values: AnyArray, groups: Any, *, seed: int) -> tuple[Any, AnyArray]:
+    """One row of each person with its label or number; public randomness chooses among several."""
+    if groups is None:
+        return rows, values
+    kept = one_row_each(groups, seed=seed, rows=len(values))
+    return take(rows, kept), values[kept]
+
+
+def new_features(estimator: CurveEstimator, X: Any, grid_points: Any) -> FloatArray:
+    """New rows as the fitted model encodes them."""
+    check_is_fitted(estimator, "model_")
+    return np.asarray(estimator.model_.encoder.encode(*new_rows(estimator, X, grid_points)))
+
+
+def new_rows(estimator: CurveEstimator, X: Any, grid_points: Any) -> tuple[Any, Any]:
+    """New rows and their points: those of the fit unless others are given."""
+    X, grid_points = with_own_grids(X, grid_points)
+    rows = _checked(estimator, X, reset=False, own_points=grid_points is not None)
+    if grid_points is None and not own_grids(rows):
+        return rows, estimator.grid_points_
+    return rows, grid_points
+
+
+def _checked(estimator: CurveEstimator, X: Any, *, reset: bool, own_points: bool = False) -> Any:
+    ranges = estimator.feature_ranges
+    if not isinstance(ranges, Mapping) or isinstance(X, np.ndarray):
+        return read_curves(estimator, X, reset=reset, own_points=own_points)
+    if estimator._is_simulation:
+        estimator._table(ranges, X, reset=reset)  # refuses rows that do not fit the columns
+    return estimator._checked_table(ranges, X, reset=reset)
+
+
+# -- public facts ----------------------------------------------------------------------------------
+
+
+def range_facts(estimator: CurveEstimator, X: Any, grid_points: Any) -> dict[str, Any]:
+    """The public ranges as `plan_study` takes them; only the shape and domain of X are used."""
+    ranges = estimator.feature_ranges
+    if ranges is None:
+        if estimator.value_range is None:
+            rule = "given: the public (low, high) of x(t); for a table, give feature_ranges"
+            raise InvalidParameter("value_range", rule, None)
+        return {
+            "value_range": value_ranges(estimator.value_range, count_channels(X)),
+            "domain_range": public_domain(X, grid_points, estimator.domain_range),
+        }
+    refuse_given(estimator, "value_range", "domain_range", where=_TABLE)
+    if isinstance(ranges, Mapping):
+        return {"feature_ranges": ranges}
+    table = PublicColumns.of(ranges, width=X.shape[1])
+    return {"feature_ranges": list(zip(table.low.tolist(), table.high.tolist(), strict=True))}
+
+
+def refuse_given(estimator: PrivateEstimator, *names: str, where: str) -> None:
+    """Refuse a public fact that another parameter states already."""
+    for name in names:
+        if getattr(estimator, name) is not None:
+            raise InvalidParameter(name, f"left out where {where}", getattr(estimator, name))
+
+
+def require_ranges(estimator: PrivateEstimator, *names: str) -> None:
+    """Refuse to spend a real budget without a public range."""
+    given = [name for name in names if getattr(estimator, name, None) is not None]
+    if not estimator._is_simulation and not given:
+        rule = "given where random_state is None: the public (low, high) of the data"
+        others = f" (or {' or '.join(names[1:])})" if names[1:] else ""
+        raise InvalidParameter(names[0], rule + others, None)
+
+
+def allows_gaps(estimator: CurveEstimator | LocalClassifier) -> bool:
+    """Whether X may have missing values: in curves, and in tables with real noise."""
+    return estimator.feature_ranges is None or not estimator._is_simulation
+
+
+def warn_if_few(people: float, epsilon: float) -> None:
+    """Warn before anybody is asked that the replies will be too noisy to learn from."""
+    worth = min(people, effective_answers(people, epsilon))  # several answers are of one person
+    if worth < _LEAST:
+        text = (
+            f"too few people: replies of {people:.0f} with ε = {epsilon:g} are together worth "
+            f"{worth:.1f} who answer without noise, and nothing can be learnt from fewer than "
+            f"{_LEAST} (dpfda plan tells how many it takes)"
+        )
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def account(estimator: PrivateEstimator) -> dict[str, Any]:
+    """Who pays for a study and under which label, as `simulate` takes it."""
+    return {"ledger": estimator.ledger, "label": type(estimator).__name__}
 
 
 def every_channel(encoder: CurveEncoder, X: Any) -> CurveEncoder:
-    """The encoder, for each channel of X if it is for one."""
+    """The encoder, repeated for each channel of X if it is for one."""
     channels = count_channels(X) if encoder.channels == 1 else 1
     return CurveEncoder.side_by_side([encoder] * channels)
 
 
-def plain_classes(classes: Any) -> tuple[Any, ...]:
+def plain_classes(classes: AnyArray) -> tuple[Label, ...]:
     """Labels as plain Python values, for a plan."""
     return tuple(np.asarray(classes).tolist())
 
 
 def stamped(model: CurveModel, guarantee: Guarantee) -> CurveModel:
-    """The model with what its people were really promised."""
+    """The model with the guarantee of this fit."""
     return replace(model, guarantee=guarantee)

@@ -1,17 +1,33 @@
-"""`LocalCurveClassifier`: the classifier people will use."""
+"""`LocalCurveClassifier`: classify curves that never leave their owners."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self
 
-from dpfda.estimators.study_base import StudyClassifier
+from dpfda._validate import FloatArray
+from dpfda.curves.observations import with_own_grids
+from dpfda.estimators.local_base import (
+    CurveClassifier,
+    account,
+    evaluate_classifier,
+    plain_classes,
+    range_facts,
+    stamped,
+    warn_if_few,
+)
+from dpfda.estimators.reading import set_classes
+from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.local.recipe import plan_study
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.plan import Protects, StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.report import Contents
+from dpfda.simulate import people_from, simulate
 
 
 @dataclass(eq=False, repr=False)
-class LocalCurveClassifier(StudyClassifier):
+class LocalCurveClassifier(CurveClassifier):
     """Classify curves that never leave their owners: everybody answers one question, once.
 
     What they are asked follows from the number of people, ε, public ranges and earlier people's
@@ -66,19 +82,86 @@ class LocalCurveClassifier(StudyClassifier):
     center_known: bool = False
     evaluation_share: float = 0.0
     temperature_share: float = 0.0
+    protects: Protects = "both"
     n_features: int | None = None
     class_share: float | None = None
     spread_differs: bool = False
+    plan_: StudyPlan = field(init=False)
+    server_: Server = field(init=False)
 
-    def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
-        return plan_study(
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Simulate the study: every person answers once, privately.
+
+        Args:
+            X: an array (n, T), or (n, T, C) for C channels; scikit-fda curves; a list of pairs
+                (t, x); or a table.
+            y: the label of each row.
+            grid_points: the T points of an array, equidistant by default; or a list of grids, one
+                for each curve.
+            groups: the person behind each row, where people have several; then each person
+                reports one of their rows, chosen at random, so that ε is per person.
+        """
+        X, grid_points = with_own_grids(X, grid_points)
+        seed = self._public_seed()
+        rows, labels = self._read_people(X, y, groups, seed=seed)
+        set_classes(self, labels)
+        source = self._source()
+        self.grid_points_ = grid_points
+        self.plan_ = plan_study(
+            n_people=len(labels),
+            epsilon=self.epsilon,
+            classes=plain_classes(self.classes_),
             ordered=self.ordered,
             center_known=self.center_known,
             evaluation_share=self.evaluation_share,
             temperature_share=self.temperature_share,
+            protects=self.protects,
             n_features=self.n_features,
             class_share=self.class_share,
             spread_differs=self.spread_differs,
-            **self._range_facts(X, grid_points),
-            **known,
+            unit=self.unit,
+            seed=seed,
+            **range_facts(self, rows, grid_points),
         )
+        warn_if_few(len(labels), self.epsilon)
+        people = people_from(self.plan_, rows, labels, grid_points=grid_points)
+        self.server_ = simulate(self.plan_, people, source=source, **account(self))
+        self.guarantee_ = self._promise(self.plan_.guarantee, source)
+        self.model_ = stamped(self.server_.model, self.guarantee_)
+        self.result_ = StudyResult.of(self.server_.findings)
+        self._fit_comparison(rows, labels, grid_points)
+        return self
+
+    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
+        """Errors on held-out people, beside the majority class and the non-private error.
+
+        The non-private classifier is fitted to raw curves, so it exists in simulations only.
+        """
+        return evaluate_classifier(self, X, y, grid_points)
+
+    @property
+    def error_estimate_(self) -> Estimate | None:
+        """The server's own estimate of the error, from people who answered after the model stood.
+
+        None unless people were set aside for it (``evaluation_share``).
+        """
+        return self.server_.findings.error
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
+
+        It describes the score where no feature is clipped.
+        """
+        return self.model_.slope(points)
+
+    def plot(self) -> Any:
+        """Slope function, what was learnt with intervals, and who was asked what."""
+        return draw_study(self.model_, self.server_.findings)
+
+    def _contents(self) -> Contents:
+        return study_contents(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags

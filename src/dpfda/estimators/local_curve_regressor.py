@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -11,13 +11,30 @@ from sklearn.utils import RegressorTags
 
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves.observations import with_own_grids
+from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.study_base import StudyEstimator
-from dpfda.estimators.study_report import StudyResult
+from dpfda.estimators.base import PrivateEstimator
+from dpfda.estimators.local_base import (
+    LOCAL_STREAM,
+    account,
+    allows_gaps,
+    new_features,
+    new_rows,
+    one_row,
+    range_facts,
+    read_people,
+)
+from dpfda.estimators.reading import ValueRange, count_rows, read_targets
+from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.local.recipe import plan_study
 from dpfda.protocol.comparison import non_private_regression
+from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.person import one_by_one
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.report import Contents
+from dpfda.simulate import people_from, simulate
 
 _NON_PRIVATE = (
     "Non-private: ridge regression on standardized features that saw every curve, its penalty "
@@ -26,7 +43,7 @@ _NON_PRIVATE = (
 
 
 @dataclass(eq=False, repr=False)
-class LocalCurveRegressor(StudyEstimator):
+class LocalCurveRegressor(PrivateEstimator):
     """Predict a number from curves that never leave their owners: everybody replies once.
 
     First people say where their numbers and features lie, then which features go with the number,
@@ -69,14 +86,23 @@ class LocalCurveRegressor(StudyEstimator):
         True
     """
 
+    _stream: ClassVar[int | None] = LOCAL_STREAM
+
     epsilon: float = 1.0
     _: KW_ONLY
     target_range: tuple[float, float] | None = None
+    value_range: ValueRange = None
+    domain_range: tuple[float, float] | None = None
+    feature_ranges: FeatureRanges | None = None
     ordered: bool = False
     center_known: bool = False
     evaluation_share: float = 0.0
     protects: Literal["both", "features"] = "both"
     n_features: int | None = None
+    plan_: StudyPlan = field(init=False)
+    server_: Server = field(init=False)
+    model_: CurveRegression = field(init=False)
+    grid_points_: Any = field(init=False)
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Simulate the study: every person answers once, privately.
@@ -94,7 +120,8 @@ class LocalCurveRegressor(StudyEstimator):
             raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
         X, grid_points = with_own_grids(X, grid_points)
         seed = self._public_seed()
-        rows, targets = self._read(X, y, groups, seed=seed)
+        rows = read_people(self, X, reset=True)
+        rows, targets = one_row(rows, self._numbers_of(y, count_rows(rows)), groups, seed=seed)
         self.grid_points_ = grid_points
         self.plan_ = plan_study(
             len(targets),
@@ -107,23 +134,38 @@ class LocalCurveRegressor(StudyEstimator):
             n_features=self.n_features,
             unit=self.unit,
             seed=seed,
-            **self._range_facts(rows, grid_points),
+            **range_facts(self, rows, grid_points),
         )
-        self._hold(rows, targets, grid_points, source=self._source())
+        source = self._source()
+        people = people_from(self.plan_, rows, targets, grid_points=grid_points)
+        self.server_ = simulate(self.plan_, people, source=source, **account(self))
+        self.guarantee_ = self.plan_.guarantee.drawn_from(source)
+        self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
+        self.result_ = StudyResult.of(self.server_.findings)
         self._non_private: Any = None
         if self._is_simulation:
             features = self.plan_.encoder.coefficients(rows, grid_points, strict=False)
             self._non_private = non_private_regression(features, targets)
         return self
 
+    def _numbers_of(self, y: Any, count: int) -> AnyArray:
+        """The targets. With real noise no value is refused: an invalid one counts as the center."""
+        if self._is_simulation or y is None:
+            return read_targets(y, count)
+        values = one_by_one(y)
+        if values.shape != (count,):
+            raise InvalidData("y", f"{count} numbers, one for each row", f"shape {values.shape}")
+        return values
+
     def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """The number that is expected with each row, inside the public range."""
-        return np.asarray(self.model_.values(self._features(X, grid_points)))
+        features = new_features(self, X, grid_points)
+        return np.asarray(self.model_.values(features))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
         """R² of the predictions; not private."""
         predicted = self.predict(X, grid_points=grid_points)
-        truth = self._read_targets(y, len(predicted))
+        truth = read_targets(y, len(predicted))
         return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
     def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
@@ -132,35 +174,49 @@ class LocalCurveRegressor(StudyEstimator):
         The non-private regression looks at raw curves, so it exists for simulations only.
         """
         predicted = self.predict(X, grid_points=grid_points)
-        truth = self._read_targets(y, len(predicted))
+        truth = read_targets(y, len(predicted))
         found = {"private": predicted, "mean": np.full(len(truth), truth.mean())}
         notes = self.server_.findings.said
         if self._non_private is not None:
-            rows = self._new_curves(X, grid_points)
+            rows = new_rows(self, X, grid_points)
             features = self.model_.encoder.coefficients(*rows, strict=False)
             found["non-private"] = self._non_private.predict(features)
             notes.append(_NON_PRIVATE)
         errors = {name: _root_mean_square(values - truth) for name, values in found.items()}
         private, mean = errors["private"], errors["mean"]
         better = "Better" if private.interval()[1] < mean.value else "No better"
-        told = f"{private.value:.4g}, against {mean.value:.4g}"
-        notes.insert(0, f"{better} than the mean: root mean squared error {told}.")
+        errors_in_words = f"{private.value:.4g}, against {mean.value:.4g}"
+        notes.insert(0, f"{better} than the mean: root mean squared error {errors_in_words}.")
         result = self.result_
         result.errors = dict(errors)
         result.held_out, result.notes = len(truth), notes
         return result
 
-    def _read_own(self, y: Any, count: int) -> AnyArray:
-        """Numbers; with real noise none is refused: what is none lies in the middle."""
-        if self._is_simulation or y is None:
-            return self._read_targets(y, count)
-        values = one_by_one(y)
-        if values.shape != (count,):
-            raise InvalidData("y", f"{count} numbers, one for each row", f"shape {values.shape}")
-        return values
+    @property
+    def error_estimate_(self) -> Estimate | None:
+        """The server's own estimate of the error, from people who answered after the model stood.
+
+        None unless people were set aside for it (``evaluation_share``).
+        """
+        return self.server_.findings.error
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) at `points`; for vectors, feature weights.
+
+        It describes the prediction where no feature is clipped.
+        """
+        return self.model_.slope(points)
+
+    def plot(self) -> Any:
+        """Slope function, what was learnt with intervals, and who was asked what."""
+        return draw_study(self.model_, self.server_.findings)
+
+    def _contents(self) -> Contents:
+        return study_contents(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_gaps(self)
         tags.estimator_type = "regressor"
         tags.regressor_tags = RegressorTags(poor_score=True)
         tags.target_tags.required = True

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self
 
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
-from dpfda.curves.ranges import middle as public_middle
+from dpfda.curves.ranges import middle as public_center
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.local_base import EncodedClassifier
-from dpfda.estimators.study_base import StudyClassifier
-from dpfda.protocol.plan import Protects, StudyPlan
+from dpfda.estimators.local_base import (
+    CurveClassifier,
+    account,
+    evaluate_classifier,
+    plain_classes,
+    stamped,
+    warn_if_few,
+)
+from dpfda.estimators.reading import check_classes, set_classes
+from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
+from dpfda.noise import Source
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.report import Contents
+from dpfda.simulate import people_from, simulate
 
 
 @dataclass(eq=False, repr=False)
-class MomentClassifier(EncodedClassifier, StudyClassifier):
+class MomentClassifier(CurveClassifier):
     """Average y z* over everybody: a linear classifier through the public center.
 
     The server keeps two sums, whatever the number of people (docs/methods/moment-reports.md).
@@ -50,11 +64,35 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
         1.0
     """
 
-    protects: ClassVar[Protects] = "both"  # type: ignore[misc]
-
     epsilon: float = 1.0
     _: KW_ONLY
+    encoder: CurveEncoder | None = None
     mechanism: str = "piecewise"
+    plan_: StudyPlan = field(init=False)
+    server_: Server = field(init=False)
+
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Simulate the study: every person answers once, privately.
+
+        Args:
+            X: an array (n, T), or (n, T, C) for C channels; scikit-fda curves; a list of pairs
+                (t, x); or a table.
+            y: the label of each row.
+            grid_points: the T points of an array, equidistant by default; or a list of grids, one
+                for each curve.
+            groups: the person behind each row, where people have several; then each person
+                reports one of their rows, chosen at random, so that ε is per person.
+        """
+        X, grid_points = with_own_grids(X, grid_points)
+        seed = self._public_seed()
+        rows, labels = self._read_people(X, y, groups, seed=seed)
+        set_classes(self, labels)
+        warn_if_few(len(labels), self.epsilon)
+        source = self._source()
+        self._ask(rows, labels, grid_points, seed=seed, source=source)
+        self._conclude(source)
+        self._fit_comparison(rows, labels, grid_points)
+        return self
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None, groups: Any = None
@@ -71,44 +109,96 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
         X, grid_points = with_own_grids(X, grid_points)
         first = not hasattr(self, "server_")
         seed = self._public_seed()
-        rows, y = self._read(X, y, groups, seed=seed, reset=first)
+        rows, labels = self._read_people(X, y, groups, seed=seed, reset=first)
+        warn_if_few(len(labels), self.epsilon)
         if first:
-            self._set_classes(y, classes)
-            self._ask(rows, y, grid_points, seed=seed, source=self._source())
+            set_classes(self, labels, classes)
+            source = self._source()
+            self._ask(rows, labels, grid_points, seed=seed, source=source)
         else:
-            self._check_labels(y)
-            known = self.plan_.encoder, self.plan_.epsilon
-            if known != (self._encoder(rows, grid_points), self.epsilon):
+            check_classes(self, labels)
+            encoder = self._public_encoder(rows, grid_points)
+            if (self.plan_.encoder, self.plan_.epsilon) != (encoder, self.epsilon):
                 rule = "those of earlier people, as ε and grid are (or use fit)"
                 raise InvalidParameter("ranges", rule, "others")
             (earlier,) = self.server_.run.summaries
             # Of a seed, a part that nobody before these people has drawn from.
             source = self._source(int(earlier["people"].sum()))
-            self._ask(rows, y, grid_points, seed=seed, source=source)
+            self._ask(rows, labels, grid_points, seed=seed, source=source)
             self.server_.run = self.server_.run.joined_by([earlier])
-            self._conclude(source)
+        self._conclude(source)
         self._non_private = None  # it would have seen the last people only
         return self
 
-    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
-        """Cosines: y z* is added up as it is, so features must not repeat each other.
+    def _ask(
+        self, rows: Any, labels: AnyArray, grid_points: Any, *, seed: int, source: Source
+    ) -> None:
+        """Everybody behind these rows reports one product of label and curve."""
+        self.grid_points_ = grid_points
+        self.plan_ = StudyPlan(
+            epsilon=self.epsilon,
+            n_people=len(labels),
+            classes=plain_classes(self.classes_),
+            encoder=self._public_encoder(rows, grid_points),
+            design={"name": "moments", "mechanism": self.mechanism},
+            protects="both",
+            unit=self.unit,
+            seed=seed,
+        )
+        people = people_from(self.plan_, rows, labels, grid_points=grid_points)
+        self.server_ = simulate(self.plan_, people, source=source, **account(self))
 
-        Noise is as large as the box that z* lies in, and curves hardly ever fill what their range
-        allows: a quarter of it is enough for the box.
+    def _conclude(self, source: Source) -> None:
+        self.guarantee_ = self._promise(self.plan_.guarantee, source)
+        self.model_ = stamped(self.server_.model, self.guarantee_)
+        self.result_ = StudyResult.of(self.server_.findings)
+
+    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
+        """Cosines: products are added up as they are, so features must be uncorrelated.
+
+        The noise is as large as the box of z*, and curves seldom fill their range: a quarter of the
+        range is enough for the box.
         """
         if value_range is None:
             return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
-        middle, half = public_middle("value_range", value_range)
+        center, half_width = public_center("value_range", value_range)
         stretch = math.sqrt(domain[1] - domain[0])
         return CurveEncoder(
             "cosine",
             n_basis=4,
             domain_range=domain,
             rescale="clip",
-            center=[middle * stretch, 0.0, 0.0, 0.0],
-            scale=half * stretch / 4,
+            center=[center * stretch, 0.0, 0.0, 0.0],
+            scale=half_width * stretch / 4,
         )
 
-    def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
-        design = {"name": "moments", "mechanism": self.mechanism}
-        return StudyPlan(encoder=self._encoder(X, grid_points), design=design, **known)
+    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
+        """Errors on held-out people, beside the majority class and the non-private error.
+
+        The non-private classifier is fitted to raw curves, so it exists in simulations only.
+        """
+        return evaluate_classifier(self, X, y, grid_points)
+
+    @property
+    def error_estimate_(self) -> Estimate | None:
+        """The server's own estimate of the error; None, because nobody is set aside for it."""
+        return self.server_.findings.error
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
+
+        It describes the score where no feature is clipped.
+        """
+        return self.model_.slope(points)
+
+    def plot(self) -> Any:
+        """Slope function, what was learnt with intervals, and who was asked what."""
+        return draw_study(self.model_, self.server_.findings)
+
+    def _contents(self) -> Contents:
+        return study_contents(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags

@@ -1,11 +1,9 @@
-"""The papers' classifier with a scikit-learn face.
-
-What the MRMA estimators share: parameters of weak classifiers, and the plan of a study.
-"""
+"""`MRMAClassifier`: model reversal and model averaging, the papers' classifier."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -13,59 +11,32 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
-from dpfda.estimators.local_base import EncodedClassifier, plain_classes, stamped
+from dpfda.estimators.local_base import (
+    CurveClassifier,
+    account,
+    new_features,
+    plain_classes,
+    stamped,
+    warn_if_few,
+)
+from dpfda.estimators.reading import read_labels, set_classes
 from dpfda.estimators.study_report import of_study
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import MRMADesign, ReportedDesign
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
 from dpfda.protocol.comparison import NON_PRIVATE
-from dpfda.protocol.design import Design
 from dpfda.protocol.findings import Findings, beside_guessing, found_of
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.person import label_numbers
+from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
 
 D = TypeVar("D", bound=ReportedDesign)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class MRMAEstimator(EncodedClassifier):
-    """Weak classifiers are made of noisy reports, and judged by people."""
-
-    learner: str = "conjugate_gradient"
-    learner_parameters: Any = None
-    n_classifiers: int = 50
-    member_size: int = 50
-    training_share: float = 1 / 6
-    boundary_spread: float | None = DEFAULT_SPREAD
-    cutoff: float | None = None
-    strictness: float = DEFAULT_STRICTNESS
-
-    def _design(self, kind: type[D], **more: Any) -> D:
-        """The design with those parameters that bear the names of its own, and `more`."""
-        known = {field.name for field in fields(kind)}
-        parameters = self.get_params(deep=False)
-        given = {name: value for name, value in parameters.items() if name in known} | more
-        given["learner_parameters"] = given["learner_parameters"] or {}
-        return kind(**given)
-
-    def _plan(
-        self, encoder: CurveEncoder, n_people: int, design: Design, *, seed: int, **more: Any
-    ) -> StudyPlan:
-        """A study of as many people; `more` replaces what the parameters say."""
-        said: dict[str, Any] = {"epsilon": self.epsilon, "encoder": encoder, "unit": self.unit}
-        return StudyPlan(
-            n_people=n_people,
-            classes=plain_classes(self.classes_),
-            design=design.to_dict(),
-            seed=seed,
-            **(said | more),
-        )
-
-
 @dataclass(eq=False, repr=False)
-class MRMAClassifier(MRMAEstimator):
+class MRMAClassifier(CurveClassifier):
     """Model reversal and model averaging under local differential privacy (000, 001).
 
     `fit` runs a whole study in this process: every row is a person who answers once, privately.
@@ -127,10 +98,20 @@ class MRMAClassifier(MRMAEstimator):
 
     epsilon: float = 1.0
     _: KW_ONLY
+    encoder: CurveEncoder | None = None
+    learner: str = "conjugate_gradient"
+    learner_parameters: Mapping[str, Any] | None = None
+    n_classifiers: int = 50
+    member_size: int = 50
+    training_share: float = 1 / 6
+    boundary_spread: float | None = DEFAULT_SPREAD
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
     mechanism: str = "laplace"
     label_share: float | None = None
-    protects: str = "both"
+    protects: Protects = "both"
     evaluation_share: float = 0.0
+    plan_: StudyPlan = field(init=False)
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Run the study.
@@ -146,22 +127,30 @@ class MRMAClassifier(MRMAEstimator):
         """
         X, grid_points = with_own_grids(X, grid_points)
         seed = self._public_seed()
-        rows, y = self._read(X, y, groups, seed=seed)
-        self._set_classes(y)
+        rows, labels = self._read_people(X, y, groups, seed=seed)
+        set_classes(self, labels)
         self.grid_points_ = grid_points
-        source, encoder = self._source(), self._encoder(rows, grid_points)
-        design = self._design(MRMADesign)
-        self.plan_ = self._plan(encoder, len(y), design, seed=seed, protects=self.protects)
-        self._warn_if_few(len(y))
-        people = people_from(self.plan_, rows, y, grid_points=grid_points)
-        server = simulate(self.plan_, people, source=source, **self._account)
+        source, encoder = self._source(), self._public_encoder(rows, grid_points)
+        self.plan_ = StudyPlan(
+            epsilon=self.epsilon,
+            n_people=len(labels),
+            classes=plain_classes(self.classes_),
+            encoder=encoder,
+            design=mrma_design(self, MRMADesign).to_dict(),
+            protects=self.protects,
+            unit=self.unit,
+            seed=seed,
+        )
+        warn_if_few(len(labels), self.epsilon)
+        people = people_from(self.plan_, rows, labels, grid_points=grid_points)
+        server = simulate(self.plan_, people, source=source, **account(self))
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(server.model, self.guarantee_)
         findings = server.findings
         assert isinstance(findings, MRMAFindings)
         self.error_estimate_ = findings.error
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
-        self._fit_comparison(rows, y, grid_points)
+        self._fit_comparison(rows, labels, grid_points)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -171,10 +160,11 @@ class MRMAClassifier(MRMAEstimator):
 
     def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
         """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
-        features = self._features(X, grid_points)
-        self.result_.evaluate(self.model_, features, self._label_numbers(y, len(features)))
+        features = new_features(self, X, grid_points)
+        labels = read_labels(y, len(features), strict=self._is_simulation)
+        self.result_.evaluate(self.model_, features, label_numbers(labels, self.classes_))
         if self._non_private is not None:
-            error = self._non_private_error(X, self._read_labels(y, len(features)), grid_points)
+            error = self._non_private_error(X, labels, grid_points)
             self.result_.errors["non-private"] = error
             self.result_.notes.append(NON_PRIVATE)
         return self.result_
@@ -203,3 +193,12 @@ class MRMAClassifier(MRMAEstimator):
         self._require_fitted()
         rows = self.model_.coefficients
         return np.asarray(self.model_.encoder.slope(rows[0] if len(rows) == 1 else rows, points))
+
+
+def mrma_design(estimator: CurveClassifier, kind: type[D], **more: Any) -> D:
+    """The design whose fields are the estimator's parameters of the same name, and `more`."""
+    names = {field.name for field in fields(kind)}
+    parameters = estimator.get_params(deep=False)
+    given = {name: value for name, value in parameters.items() if name in names} | more
+    given["learner_parameters"] = given["learner_parameters"] or {}
+    return kind(**given)

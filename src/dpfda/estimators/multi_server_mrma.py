@@ -1,4 +1,4 @@
-"""Several servers that learn from each other without trusting each other's people."""
+"""`MultiServerMRMA`: servers that share classifiers; each decides which of them to use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.curve_reader import take
-from dpfda.estimators.local_base import stamped
-from dpfda.estimators.mrma_classifier import MRMAEstimator
+from dpfda.estimators.local_base import (
+    CurveClassifier,
+    account,
+    plain_classes,
+    stamped,
+    warn_if_few,
+)
+from dpfda.estimators.mrma_classifier import mrma_design
+from dpfda.estimators.reading import set_classes, take
+from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.servers import exchange_plan
 from dpfda.noise import Source
 from dpfda.privacy import tally
@@ -30,7 +38,7 @@ from dpfda.simulate import ask_everybody
 
 
 @dataclass(eq=False, repr=False)
-class MultiServerMRMA(MRMAEstimator):
+class MultiServerMRMA(CurveClassifier):
     """K servers share their MRMA classifiers; each decides with its own people which to use.
 
     First every server runs an MRMA study of its own. Then all K classifiers are public, each
@@ -81,6 +89,15 @@ class MultiServerMRMA(MRMAEstimator):
 
     epsilon: float = 1.0
     _: KW_ONLY
+    encoder: CurveEncoder | None = None
+    learner: str = "conjugate_gradient"
+    learner_parameters: Mapping[str, Any] | None = None
+    n_classifiers: int = 50
+    member_size: int = 50
+    training_share: float = 1 / 6
+    boundary_spread: float | None = DEFAULT_SPREAD
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
     exchange: str = "split"
     exchange_share: float = 1 / 3
     exchange_cutoff: Any = None
@@ -106,55 +123,58 @@ class MultiServerMRMA(MRMAEstimator):
         _validate.one_of("exchange", self.exchange, ("split", "separate"))
         X, grid_points = with_own_grids(X, grid_points)
         seed = self._public_seed()
-        rows, y = self._read(X, y, None, seed=seed)
-        where = np.zeros(len(y), dtype=int) if servers is None else np.asarray(servers)
-        if where.shape != (len(y),):
+        rows, labels = self._read_people(X, y, None, seed=seed)
+        where = np.zeros(len(labels), dtype=int) if servers is None else np.asarray(servers)
+        if where.shape != (len(labels),):
             raise InvalidParameter("servers", "one name for each row", f"shape {where.shape}")
         if groups is not None:
-            kept = one_row_each(groups, seed=seed, rows=len(y))
-            rows, y, where = take(rows, kept), y[kept], where[kept]
-        self._set_classes(y)
+            kept = one_row_each(groups, seed=seed, rows=len(labels))
+            rows, labels, where = take(rows, kept), labels[kept], where[kept]
+        set_classes(self, labels)
         self.grid_points_ = grid_points
         self.servers_, number = np.unique(where, return_inverse=True)
         source = self._source()
-        whole = self._plan(self._encoder(rows, grid_points), len(y), MRMADesign(), seed=seed)
+        encoder = self._public_encoder(rows, grid_points)
+        whole = self._study_plan(encoder, len(labels), MRMADesign(), seed=seed)
         whole.encoder.check_grid(rows, grid_points)
-        people = encode_people(whole, rows, y, grid_points=grid_points)
-        order = np.random.default_rng(seed).permutation(len(y))
+        people = encode_people(whole, rows, labels, grid_points=grid_points)
+        order = np.random.default_rng(seed).permutation(len(labels))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]
-        self._warn_if_few(min(map(len, rosters)))
-        tally.pay(whole.guarantee, source=source, **self._account)
-        own = [
-            self._own_study(whole.encoder, people, roster, seed=seed + k, source=source)
+        warn_if_few(min(map(len, rosters)), self.epsilon)
+        tally.pay(whole.guarantee, source=source, **account(self))
+        studies = [
+            self._server_study(encoder, people, roster, seed=seed + k, source=source)
             for k, roster in enumerate(rosters)
         ]
-        shared = [server.model for server, _ in own]
-        crowds = [_people(people, judges) for _, judges in own]
+        shared = [server.model for server, _ in studies]
         plans = [
-            self._exchange_plan(shared, len(judges), k, seed=seed + k)
-            for k, (_, judges) in enumerate(own)
+            self._exchange_plan(shared, len(evaluators), k, seed=seed + k)
+            for k, (_, evaluators) in enumerate(studies)
         ]
-        judged = self._judged(plans, crowds, source)
+        exchanges = [
+            ask_everybody(plan, _people(people, evaluators), source=source)
+            for plan, (_, evaluators) in zip(plans, studies, strict=True)
+        ]
         self.guarantee_ = self._promise(whole.guarantee, source)
         self.local_models_ = [stamped(model, self.guarantee_) for model in shared]
-        self.exchanges_ = [server.findings for server in judged]
-        self.models_ = [stamped(server.model, self.guarantee_) for server in judged]
+        self.exchanges_ = [server.findings for server in exchanges]
+        self.models_ = [stamped(server.model, self.guarantee_) for server in exchanges]
         self.model_ = self.models_[0]
         return self
 
     def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> AnyArray:
         """Labels of new curves, as `server` decides (by default the first one)."""
-        return MRMAEstimator.predict(self._at(server), X, grid_points=grid_points)
+        return CurveClassifier.predict(self._at(server), X, grid_points=grid_points)
 
     def decision_function(
         self, X: Any, *, grid_points: Any = None, server: Any = None
     ) -> FloatArray:
         """Scores of new curves, by the classifier of `server`."""
-        return MRMAEstimator.decision_function(self._at(server), X, grid_points=grid_points)
+        return CurveClassifier.decision_function(self._at(server), X, grid_points=grid_points)
 
     def predict_proba(self, X: Any, *, grid_points: Any = None, server: Any = None) -> FloatArray:
         """Probabilities (n, 2) as the classifier of `server` states them."""
-        return MRMAEstimator.predict_proba(self._at(server), X, grid_points=grid_points)
+        return CurveClassifier.predict_proba(self._at(server), X, grid_points=grid_points)
 
     def score(
         self,
@@ -167,14 +187,14 @@ class MultiServerMRMA(MRMAEstimator):
     ) -> float:
         """Part of the labels that `server` predicts; not private."""
         more = {"sample_weight": sample_weight, "grid_points": grid_points}
-        return MRMAEstimator.score(self._at(server), X, y, **more)
+        return CurveClassifier.score(self._at(server), X, y, **more)
 
-    def _at(self, server: Any) -> MRMAEstimator:
+    def _at(self, server: Any) -> CurveClassifier:
         """This classifier as a server uses it."""
-        own = copy(self)
-        own.model_ = self.model_of(server)
-        own.models_ = [own.model_]
-        return own
+        classifier = copy(self)
+        classifier.model_ = self.model_of(server)
+        classifier.models_ = [classifier.model_]
+        return classifier
 
     def model_of(self, server: Any = None) -> CurveModel:
         """The classifier that a server uses."""
@@ -186,7 +206,20 @@ class MultiServerMRMA(MRMAEstimator):
             raise InvalidParameter("server", f"one of {self.servers_.tolist()}", server)
         return self.models_[int(found[0])]
 
-    def _own_study(
+    def _study_plan(
+        self, encoder: CurveEncoder, n_people: int, design: MRMADesign, *, seed: int
+    ) -> StudyPlan:
+        return StudyPlan(
+            epsilon=self.epsilon,
+            n_people=n_people,
+            classes=plain_classes(self.classes_),
+            encoder=encoder,
+            design=design.to_dict(),
+            unit=self.unit,
+            seed=seed,
+        )
+
+    def _server_study(
         self,
         encoder: CurveEncoder,
         people: tuple[FloatArray, IntArray],
@@ -195,42 +228,35 @@ class MultiServerMRMA(MRMAEstimator):
         seed: int,
         source: Source,
     ) -> tuple[Server, IntArray]:
-        """A server's own MRMA study, and who judges in the exchange."""
+        """A server's own MRMA study, and the people who evaluate classifiers in the exchange."""
         split = self.exchange == "split"
         kept = 0 if split else round(self.exchange_share * len(roster))
         taking_part = roster[: len(roster) - kept]
         share = 0.5 if split else 1.0
-        design = self._design(MRMADesign, verdict_share=share)
-        plan = self._plan(encoder, len(taking_part), design, seed=seed)
+        design = mrma_design(self, MRMADesign, verdict_share=share)
+        plan = self._study_plan(encoder, len(taking_part), design, seed=seed)
         server = ask_everybody(plan, _people(people, taking_part), source=source)
         reports = design.n_reports(len(taking_part))
         return server, taking_part[reports:] if split else roster[len(taking_part) :]
 
     def _exchange_plan(
-        self, shared: list[CurveModel], judges: int, number: int, *, seed: int
+        self, shared: list[CurveModel], evaluators: int, number: int, *, seed: int
     ) -> StudyPlan:
-        """The study in which one server's people judge everybody's classifiers."""
+        """The study in which one server's people evaluate the classifiers of all servers."""
         cutoff = self.exchange_cutoff
         if isinstance(cutoff, Mapping):
             cutoff = cutoff.get(self.servers_[number].item())
         return exchange_plan(
             shared,
             epsilon=self.epsilon / 2 if self.exchange == "split" else self.epsilon,
-            people=max(1, judges),
+            people=max(1, evaluators),
             cutoff=cutoff,
             strictness=self.strictness,
             seed=seed,
             unit=self.unit,
         )
 
-    def _judged(self, plans: list[StudyPlan], crowds: list[People], source: Source) -> list[Server]:
-        """Every server's people judge, one server after the other."""
-        return [
-            ask_everybody(plan, crowd, source=source)
-            for plan, crowd in zip(plans, crowds, strict=True)
-        ]
 
-
-def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:
+def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> People:
     """Some of the encoded people, in this order."""
     return lambda start, stop: tuple(column[who[start:stop]] for column in people)

@@ -1,16 +1,21 @@
-"""MRMA on a stream of people: the classifier follows what it is told."""
+"""`OnlineMRMA`: MRMA for people who arrive over time; the classifier follows changes."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
+from dpfda._validate import AnyArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.local_base import stamped
-from dpfda.estimators.mrma_classifier import MRMAEstimator
+from dpfda.estimators.local_base import CurveClassifier, account, plain_classes, stamped
+from dpfda.estimators.mrma_classifier import mrma_design
+from dpfda.estimators.reading import check_classes, set_classes
+from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import StreamDesign
+from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
@@ -19,7 +24,7 @@ from dpfda.simulate import people_from, simulate
 
 
 @dataclass(eq=False, repr=False)
-class OnlineMRMA(MRMAEstimator):
+class OnlineMRMA(CurveClassifier):
     """MRMA for people who come over time (001 §3.5).
 
     Every call of `partial_fit` is a round of new people. Some report, and new members are made of
@@ -70,9 +75,19 @@ class OnlineMRMA(MRMAEstimator):
 
     epsilon: float = 1.0
     _: KW_ONLY
+    encoder: CurveEncoder | None = None
+    learner: str = "conjugate_gradient"
+    learner_parameters: Mapping[str, Any] | None = None
+    n_classifiers: int = 50
+    member_size: int = 50
+    training_share: float = 1 / 6
+    boundary_spread: float | None = DEFAULT_SPREAD
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
     new_classifiers: int = 10
     memory: float = 0.7
     alarm: float = 2.0
+    plan_: StudyPlan = field(init=False)
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Begin anew, with one round; arguments as in `MRMAClassifier.fit`."""
@@ -95,19 +110,26 @@ class OnlineMRMA(MRMAEstimator):
         X, grid_points = with_own_grids(X, grid_points)
         first = not hasattr(self, "_round")
         seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
-        rows, y = self._read(X, y, groups, seed=seed, reset=first)
+        rows, labels = self._read_people(X, y, groups, seed=seed, reset=first)
         if first:
-            self._begin(y, classes, self._encoder(rows, grid_points), seed)
+            self._begin(labels, classes, self._public_encoder(rows, grid_points), seed)
         else:
-            self._check_labels(y)
+            check_classes(self, labels)
         if not first and self.epsilon != self.plan_.epsilon:
             rule = f"{self.plan_.epsilon:g} in every round, as people were promised (or use fit)"
             raise InvalidParameter("epsilon", rule, self.epsilon)
         self.grid_points_ = grid_points
-        number = self._stream_seed + self.rounds_
-        plan = self._plan(self._stream_encoder, len(y), self._round, seed=number)
-        people = people_from(plan, rows, y, grid_points=grid_points)
-        server = simulate(plan, people, source=self._stream_source, **self._account)
+        plan = StudyPlan(
+            epsilon=self.epsilon,
+            n_people=len(labels),
+            classes=plain_classes(self.classes_),
+            encoder=self._stream_encoder,
+            design=self._round.to_dict(),
+            unit=self.unit,
+            seed=self._stream_seed + self.rounds_,
+        )
+        people = people_from(plan, rows, labels, grid_points=grid_points)
+        server = simulate(plan, people, source=self._stream_source, **account(self))
         self._finish_round(plan, server)
         return self
 
@@ -116,12 +138,12 @@ class OnlineMRMA(MRMAEstimator):
         self._require_fitted()
         return draw(self.result_, self.model_, level=level)
 
-    def _begin(self, y: Any, classes: Any, encoder: CurveEncoder, seed: int) -> None:
-        self._set_classes(y, classes)
+    def _begin(self, labels: AnyArray, classes: Any, encoder: CurveEncoder, seed: int) -> None:
+        set_classes(self, labels, classes)
         self._stream_source, self._stream_encoder, self._stream_seed = self._source(), encoder, seed
         self.rounds_ = 0
         self.drifts_: list[int] = []
-        self._round: Design = self._design(StreamDesign)
+        self._round: Design = mrma_design(self, StreamDesign)
 
     def _finish_round(self, plan: StudyPlan, server: Server) -> None:
         findings = server.findings

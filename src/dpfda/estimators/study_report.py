@@ -1,26 +1,26 @@
-"""What the report of a study in one process shows: who was asked what, and what was found.
-
-What a study found, as a table: the server's estimates, and errors on held-out people.
-
-Pictures of a study: what was asked, what was learnt.
-"""
+"""Results of a simulated study: estimates and errors as a table, a picture, report contents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import fill
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from dpfda.errors import MissingExtra
 from dpfda.protocol.comparison import HELD_OUT
 from dpfda.protocol.estimate import Estimate, wilson
-from dpfda.protocol.findings import Findings
-from dpfda.protocol.model import CurveModel
+from dpfda.protocol.findings import ERROR, Findings, beside_guessing, found_of
+from dpfda.protocol.model import RuleModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Table
+
+if TYPE_CHECKING:
+    from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
+    from dpfda.estimators.local_curve_regressor import LocalCurveRegressor
+    from dpfda.estimators.moment_classifier import MomentClassifier
 
 LEFT_OUT = (
     "Errors on held-out people are left out: they were computed from these people's data without "
@@ -37,6 +37,22 @@ class Result(Protocol):
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a number."""
+
+
+def study_contents(
+    estimator: LocalCurveClassifier | MomentClassifier | LocalCurveRegressor,
+) -> Contents:
+    """The contents of the report of a fitted estimator that simulated a study."""
+    findings = estimator.server_.findings
+    return of_study(
+        estimator.model_._contents(),
+        estimator.plan_,
+        estimator.result_,
+        simulated=estimator._is_simulation,
+        verdict=beside_guessing(estimator.plan_, found_of(findings)),
+        draw=estimator.plot,
+        replies=findings.notes,
+    )
 
 
 def of_study(
@@ -141,6 +157,12 @@ class StudyResult:
     notes: list[str] = field(default_factory=list)
     shares: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, findings: Findings) -> Self:
+        """The estimates of a finished study."""
+        shares = frozenset([ERROR] if findings.classes else [])
+        return cls(estimates=findings.estimates(), notes=findings.said, shares=shares)
+
     def __repr__(self) -> str:
         return f"StudyResult({len(self.estimates)} estimates, {len(self.errors)} errors)"
 
@@ -172,7 +194,7 @@ class StudyResult:
 _TITLE_WIDTH = 48  # characters of a line above one of three panels
 
 
-def draw_study(model: CurveModel, findings: Findings) -> Any:
+def draw_study(model: RuleModel, findings: Findings) -> Any:
     """Slope function (or weights), what was learnt with intervals, people by phase."""
     try:
         from matplotlib.figure import Figure
@@ -181,7 +203,7 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     model.plot(left)
-    names = list(model.classes) if len(model.coefficients) > 1 else [None]
+    names = list(findings.classes) if len(model.coefficients) > 1 else [None]
     for score, row in enumerate(findings.features):
         place = np.arange(1, len(row) + 1) + 0.1 * score
         values = [estimate.value for estimate in row]

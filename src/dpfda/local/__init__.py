@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 from dpfda._lazy import lazily
 
 if TYPE_CHECKING:
-    from dpfda.estimators.local_boosting_classifier import (
-        LocalBoostingClassifier as LocalBoostingClassifier,
+    from dpfda.estimators.local_ada_boost_classifier import (
+        LocalAdaBoostClassifier as LocalAdaBoostClassifier,
     )
     from dpfda.estimators.local_curve_classifier import LocalCurveClassifier as LocalCurveClassifier
     from dpfda.estimators.local_curve_regressor import LocalCurveRegressor as LocalCurveRegressor
+    from dpfda.estimators.local_gradient_boosting_classifier import (
+        LocalGradientBoostingClassifier as LocalGradientBoostingClassifier,
+    )
     from dpfda.estimators.moment_classifier import MomentClassifier as MomentClassifier
     from dpfda.estimators.mrma_classifier import MRMAClassifier as MRMAClassifier
     from dpfda.estimators.multi_server_mrma import MultiServerMRMA as MultiServerMRMA
@@ -20,9 +23,12 @@ else:
     __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
-            "LocalBoostingClassifier": "dpfda.estimators.local_boosting_classifier",
+            "LocalAdaBoostClassifier": "dpfda.estimators.local_ada_boost_classifier",
             "LocalCurveClassifier": "dpfda.estimators.local_curve_classifier",
             "LocalCurveRegressor": "dpfda.estimators.local_curve_regressor",
+            "LocalGradientBoostingClassifier": (
+                "dpfda.estimators.local_gradient_boosting_classifier"
+            ),
             "MRMAClassifier": "dpfda.estimators.mrma_classifier",
             "MomentClassifier": "dpfda.estimators.moment_classifier",
             "MultiServerMRMA": "dpfda.estimators.multi_server_mrma",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda import LocalBoostingClassifier
+from dpfda import LocalGradientBoostingClassifier
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import Posterior, best_view, report_slope
 from dpfda.local.boosting.requests.base import OwnerRows
@@ -67,7 +67,9 @@ def test_a_round_of_one_owner_is_not_believed():
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(40, 3))
         test = rng.normal(size=(1000, 3))
-        model = LocalBoostingClassifier(2.0, n_rounds=10, classes=(False, True), random_state=seed)
+        model = LocalGradientBoostingClassifier(
+            2.0, n_rounds=10, classes=(False, True), random_state=seed
+        )
         owners = np.repeat(np.arange(10), 4)
         model.fit(X, X[:, 0] > 0, groups=owners, reference=rng.normal(size=(300, 3)))
         chances = model.predict_proba(test)[np.arange(1000), (test[:, 0] > 0).astype(int)]

@@ -1,0 +1,84 @@
+"""`LocalGradientBoostingClassifier`: a logistic model, improved by gradients that owners report."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.estimators.boosting_base import REFERENCE_ROWS, BoostingClassifier, PublicFacts
+from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_study import GradientDesign
+
+
+@dataclass(eq=False, repr=False)
+class LocalGradientBoostingClassifier(BoostingClassifier):
+    """Learn from owners with a few rows each, who never send a row: one message, once.
+
+    Each round asks a fresh group of owners; nobody takes part twice. An owner sends one number of a
+    public codeword near the gradient of a logistic model on the owner's rows. The data user needs
+    no labels (docs/methods/gradient-boosting.md).
+
+    Args:
+        epsilon: what an owner spends: one number, one for each owner (in the order of the sorted
+            owners), or a dictionary from owner to ε.
+        n_rounds: how many rounds.
+        owners_per_round: H; by default all owners are shared evenly among the rounds.
+        products: how many leading whitened features are multiplied with each other.
+        radius: gradients of N rows are cut at radius · √(k/N); 0.5 was better than 2 even where
+            every owner has rows of one class only.
+        rows_per_owner: N, how many rows of an owner count. By default as many as any owner has;
+            these numbers are then public.
+        feature_ranges: public (low, high) of all columns, one pair a column, or a mapping from
+            column to (low, high) or to its categories; by default the range of the data user's
+            rows, or, in a simulation without any, [-1, 1].
+        classes: the label set; must be given unless a seed makes it a simulation. By default the
+            labels that occur, which are then public.
+        unit: whose data all rows of one group are.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
+        random_state: None draws from the operating system; an integer, a seed sequence or a source
+            makes a simulation.
+
+    Privacy:
+        ε-LDP for all rows and labels of one owner. The data user's own rows are used
+        as they are and are not protected.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(8000, 3))
+        >>> y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+        >>> owners = np.repeat(np.arange(2000), 4)
+        >>> classifier = LocalGradientBoostingClassifier(epsilon=2.0, random_state=0)
+        >>> classifier = classifier.fit(X, y, groups=owners, reference=rng.normal(size=(500, 3)))
+        >>> bool(classifier.score(X, y) > 0.9)
+        True
+        >>> print(classifier.guarantee_)  # doctest: +ELLIPSIS
+        ε = 2, local, unit = owner, sampler = simulation (seeded), assuming ...
+    """
+
+    epsilon: Any = 1.0
+    _: KW_ONLY
+    products: int | None = None
+    radius: float = 0.5
+
+    def _design(self, facts: PublicFacts) -> GradientDesign:
+        return GradientDesign(
+            features=FeatureMap.learnt(facts.reference, products=self.products),
+            reference=facts.reference[:REFERENCE_ROWS],
+            owners_per_round=self.owners_per_round,
+            radius=self.radius,
+            typical_rows=facts.typical_rows,
+            typical_epsilon=float(np.median(facts.epsilons)),
+            **self._shared_terms(facts),
+        )
+
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
+
+        They are those of the logistic model. Not calibrated: a model that does not fit is too sure
+        of itself. Expected calibration errors at ε = 2 and 10 000 owners (`tools/calibration.py`):
+        0.04 on a logistic model, 0.18 on four columns of Adult.
+        """
+        return super().predict_proba(X, grid_points=grid_points)

@@ -1,0 +1,170 @@
+"""Functions that read private input: curves, tables, labels of public classes, numbers.
+
+An error names the argument, the rule and at most a shape, never a value. In a simulation invalid
+values are refused. With real noise no value of one person may stop a fit, because the refusal would
+reveal it: unknown labels count as the first class, and values that are not finite as the center.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
+
+from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
+from dpfda.curves.observations import depth, own_grids
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.protocol.person import one_by_one
+
+if TYPE_CHECKING:
+    from dpfda.estimators.base import PrivateEstimator
+
+ValueRange = tuple[float, float] | Sequence[tuple[float, float]] | None
+"""The public (low, high) of x(t), or one pair for each channel."""
+
+
+# -- curves and tables -----------------------------------------------------------------------------
+
+
+def read_curves(
+    estimator: PrivateEstimator, X: Any, *, reset: bool, own_points: bool = False
+) -> Any:
+    """Check arrays as scikit-learn does; return curves with their own grids as they are.
+
+    Args:
+        estimator: the one that is fitted, or predicts.
+        X: arrays (n, T), or (n, T, C) for C channels, or curves with their own grids.
+        reset: whether this is the first X of a fit.
+        own_points: the curves come with a grid of their own, so their number of points is free.
+    """
+    # scikit-fda's curves on a basis; a common grid of private points would show them all
+    if hasattr(X, "to_grid") and not hasattr(X, "start_indices"):
+        X = X.to_grid()
+    if own_grids(X):
+        return X
+    gaps = "allow-nan" if getattr(estimator, "feature_ranges", None) is None else True
+    rules: dict[str, Any] = {
+        "ensure_all_finite": gaps if estimator._is_simulation else False,
+        "allow_nd": depth(X) == 3,
+    }
+    if not own_points:
+        return estimator._numbers(X, reset=reset, **rules)
+    with unquoted("X"):
+        return np.asarray(check_array(X, dtype=np.float64, **rules))
+
+
+def count_rows(X: Any) -> int:
+    """How many rows the input holds."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take(X: Any, index: IntArray) -> Any:
+    """The rows with these numbers, in any container."""
+    if isinstance(X, (list, tuple)):
+        return [X[i] for i in index]
+    return X.iloc[index] if hasattr(X, "iloc") else X[index]
+
+
+def count_channels(X: Any) -> int:
+    """How many functions of t a row holds.
+
+    Examples:
+        >>> count_channels(np.zeros((5, 30, 2))), count_channels(np.zeros((5, 30)))
+        (2, 1)
+    """
+    if hasattr(X, "dim_codomain"):
+        return int(X.dim_codomain)
+    if isinstance(X, (list, tuple)) and own_grids(X):
+        return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
+    try:
+        shape = np.shape(X)
+    except ValueError:  # rows of several lengths are refused when they are read
+        return 1
+    return int(shape[2]) if len(shape) == 3 else 1
+
+
+def value_ranges(given: Any, channels: int) -> list[Any]:
+    """The public range of each channel: the same for all unless there is one pair for each.
+
+    Examples:
+        >>> value_ranges((0, 1), 2), value_ranges([(0, 1), (5, 9)], 2)
+        ([(0, 1), (0, 1)], [(0, 1), (5, 9)])
+    """
+    if not isinstance(given, Sequence) or not any(isinstance(one, Sized) for one in given):
+        return [given] * channels
+    if len(given) != channels:
+        raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
+    return list(given)
+
+
+def no_grid(grid_points: Any, instead: str = "") -> None:
+    """Refuse points of curves where rows of a table are read."""
+    if grid_points is not None:
+        raise InvalidParameter("grid_points", f"None: rows of a table have no t{instead}", "some")
+
+
+# -- labels and numbers ----------------------------------------------------------------------------
+
+
+def read_labels(y: Any, count: int, *, strict: bool) -> AnyArray:
+    """Labels as a vector; `strict`, in a simulation, refuses labels that no class can be."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None")
+    if not strict:
+        values = one_by_one(y)
+    else:
+        values = np.asarray(column_or_1d(y, warn=True))
+        if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
+            raise InvalidData("y", "all of one kind (numbers or words), none missing")
+    if values.shape != (count,):
+        raise InvalidData("y", f"{count} labels, one for each row", f"shape {values.shape}")
+    if strict:
+        if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+            raise ValueError("Input y contains NaN or infinity.")
+        check_classification_targets(values)
+    return values
+
+
+def read_targets(y: Any, count: int) -> FloatArray:
+    """Numbers to predict, one for each row."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None")
+    with unquoted("y"):
+        values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
+        assert_all_finite(values, input_name="y")
+    if len(values) != count:
+        raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")
+    return values
+
+
+def set_classes(estimator: Any, y: AnyArray, classes: Sequence[Any] | None = None) -> None:
+    """Set `classes_`, the public labels: those given, or in a simulation those that occur.
+
+    Args:
+        estimator: a classifier with a parameter `classes`.
+        y: the labels of all rows.
+        classes: instead of that parameter, as `partial_fit` takes them.
+    """
+    given = estimator.classes if classes is None else classes
+    if given is None and not estimator._is_simulation:
+        rule = "given where random_state is None: a set read off private labels is not private"
+        raise InvalidParameter("classes", rule, None)
+    estimator._classes_given = given is not None
+    estimator.classes_ = np.unique(y if given is None else np.asarray(given))
+    if len(estimator.classes_) < 2:
+        rule = "of at least 2 classes, not one class only (or pass classes=)"
+        raise InvalidData("y" if given is None else "classes", rule)
+    several = estimator.__sklearn_tags__().classifier_tags.multi_class
+    if len(estimator.classes_) != 2 and not several:
+        found = f"there are {len(estimator.classes_)} classes"
+        raise ValueError(f"Only binary classification is supported: {found}")
+    check_classes(estimator, y)
+
+
+def check_classes(estimator: Any, y: AnyArray) -> None:
+    """Refuse labels outside the public set; in a simulation only, since this reveals labels."""
+    if estimator._is_simulation and not np.all(np.isin(y, estimator.classes_)):
+        raise InvalidData("y", "among the given classes")
