@@ -230,6 +230,22 @@ def delete(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
         _forgotten("deleted", study, administrator.delete(study), as_json)
 
 
+@command.command(name="confirm-clock")
+@_collector
+def confirm_clock(as_json: bool, **collector: Any) -> None:
+    """Confirm that the system clock of a collector is right after it has jumped.
+
+    A collector does not follow a jump of more than a minute by itself. Deadlines that have passed
+    by the system clock end their phases after this.
+    """
+    with _administrator(**collector) as administrator:
+        jump = administrator.confirm_clock()
+    if as_json:
+        click.echo(to_json({"jump_seconds": jump}))
+    else:
+        click.echo(f"deadlines follow the system clock, which had jumped by {jump:.0f} s")
+
+
 def _be_sure(question: str, yes: bool) -> None:
     if not yes and not click.confirm(question, err=True):
         raise click.Abort

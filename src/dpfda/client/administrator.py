@@ -89,6 +89,13 @@ class Administrator:
         """End a study and forget all of it; whether that is done already."""
         return self._document("DELETE", _path(study)).get("done") is True
 
+    def confirm_clock(self) -> float:
+        """Say that the collector's system clock is right; by how many seconds it had jumped."""
+        found = self._document("POST", "/api/clock").get("jump_seconds")
+        if not isinstance(found, (int, float)):
+            raise _not_understood()
+        return float(found)
+
     def export(self, study: str, folder: Path) -> list[Path]:
         """Write plan and state, models, the latest by itself, and replies into a new folder."""
         described = self._granted("GET", _path(study))

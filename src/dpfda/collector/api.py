@@ -155,6 +155,12 @@ class Forgotten(msgspec.Struct, frozen=True):
     done: bool
 
 
+class ClockState(msgspec.Struct, frozen=True):
+    """By how many seconds the system's clock had jumped when it was confirmed; 0 if it had not."""
+
+    jump_seconds: float
+
+
 class ModelEntry(msgspec.Struct, frozen=True):
     """One step of a model's history."""
 
@@ -325,6 +331,14 @@ def _forgotten(study: str, done: bool) -> Response[Forgotten]:
     return Response(Forgotten(study, done), status_code=200 if done else 202)
 
 
+@post("/clock", status_code=202, security=KEY, guards=[require_key])
+async def confirm_clock(collector: NamedDependency[Collector]) -> ClockState:
+    """Say that the system's clock is right, so that deadlines follow its jump. Needs the key."""
+    found = ClockState(jump_seconds=round(collector.clock.jump(), 3))
+    await collector.confirm_clock()
+    return found
+
+
 @get("/studies/{study:str}/model")
 async def get_model(study: StudyName, collector: NamedDependency[Collector]) -> Response[bytes]:
     """The present model: basis, rescaling, coefficients, guarantee."""
@@ -405,6 +419,6 @@ def router(path: str) -> Router:
         route_handlers=[
             create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
             send_reply, send_replies, close_phase, list_replies, check_receipt, purge_study,
-            delete_study, get_model, get_verdict, list_models,
+            delete_study, get_model, get_verdict, list_models, confirm_clock,
         ],
     )  # fmt: skip

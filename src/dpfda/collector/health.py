@@ -45,10 +45,13 @@ class Failing(msgspec.Struct, frozen=True):
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``ok``; or ``stuck`` if some studies cannot go on: the others can, so this is no failure.
 
-    ``slow`` if conclusions have been drawn from one phase for more than a minute.
+    ``slow`` if conclusions have been drawn from one phase for more than a minute; ``clock`` if the
+    system's clock has jumped by more than a minute: deadlines do not follow it until an operator
+    confirms that it is right (``dpfda studies confirm-clock``).
     """
 
     status: str
+    clock_jump_seconds: int = 0
     slow: Slow | None = None
     studies_stuck: int = 0
     stuck: list[Stuck] = []
@@ -60,10 +63,11 @@ async def health(collector: NamedDependency[Collector]) -> Response[Health | Fai
     trouble = await trouble_of(collector)
     if trouble:
         return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
-    known = collector.watcher.stuck.listed()
+    known, jump = collector.watcher.stuck.listed(), round(collector.clock.jump())
     slow = _slow(collector.watcher.at_work)
     found = Health(
-        status="stuck" if known else "slow" if slow else "ok",
+        status="clock" if jump else "stuck" if known else "slow" if slow else "ok",
+        clock_jump_seconds=jump,
         slow=slow,
         studies_stuck=len(collector.watcher.stuck),
         stuck=[
@@ -93,14 +97,16 @@ async def trouble_of(collector: Collector) -> str:
 
 
 def _slow(at_work: AtWork | None) -> Slow | None:
-    if at_work is None or time.time() - at_work.since <= LONG:
+    if at_work is None or time.monotonic() - at_work.since <= LONG:
         return None
     study, phase, since = at_work
     return Slow(study=study, phase=phase, since=_written(since))
 
 
 def _written(moment: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+    """A time of the monotonic clock as people write it."""
+    passed = time.monotonic() - moment
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - passed))
 
 
 @get("/metrics", media_type="text/plain; version=0.0.4")
@@ -112,7 +118,10 @@ async def show_metrics(
     gauges: dict[str, float] = {
         "storage_up": works,
         "studies_stuck": len(collector.watcher.stuck),
-        "concluding_seconds": 0.0 if at_work is None else round(time.time() - at_work.since, 3),
+        "concluding_seconds": 0.0
+        if at_work is None
+        else round(time.monotonic() - at_work.since, 3),
+        "clock_jump_seconds": round(collector.clock.jump(), 3),
         "writes_waiting": collector.pending.depth,
         "oldest_write_seconds": round(collector.pending.oldest(), 3),
         "reply_commits": collector.replies.groups,
@@ -122,7 +131,7 @@ async def show_metrics(
         totals = await collector.totals()
         gauges |= {"studies": totals.studies, "studies_finished": totals.finished}
         gauges |= {"people_enrolled": totals.enrolled}
-    now = time.time()
+    now = time.monotonic()
     for one in collector.watcher.stuck.listed():
         gauges[f'study_stuck_seconds{{study="{one.study}"}}'] = round(now - one.since, 3)
     return metrics.text(gauges)

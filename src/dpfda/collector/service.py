@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from dpfda.collector.clock import Clock
 from dpfda.collector.conclude import Conclusion, Worker, begin, conclude, conclude_stored
 from dpfda.collector.limits import Places
 from dpfda.collector.log import WorkFailed
@@ -77,7 +78,8 @@ class Collector:
         self._planner = Worker(limit=_PLAN_SECONDS, modest=False)  # whose plan it is waits for it
         self.phases = Phases(self._opened)
         self.watcher = Watcher(self._due, self._conclude)
-        self.pulse = Pulse(storage.probe)
+        self.clock = Clock()
+        self.pulse = Pulse(lambda: storage.probe(now=self.clock.now()))
         self.pending = PendingWrites()
         self._forgetter = Forgetter(lambda: self._in_writer(storage.forget))
         self.enrolments: GroupCommit[tuple[str, bytes, float | None], Enrolled] = GroupCommit(
@@ -92,6 +94,8 @@ class Collector:
 
     async def start(self) -> None:
         """Begin to watch deadlines, and take up what a crash interrupted."""
+        last, confirmed = await self._read(self.storage.clock)
+        self.clock.begin_after(last, confirmed=confirmed)
         self.watcher.start()
         self._forgetter.start()
 
@@ -138,7 +142,7 @@ class Collector:
             epsilon=plan.epsilon,
             settings=msgspec.json.encode(settings).decode(),
             deadline=settings.deadline,
-            created=time.time(),
+            created=self.clock.now(),
             seal=secrets.token_hex(32),
             **first.following,
         )
@@ -177,7 +181,7 @@ class Collector:
 
     async def end_session(self, session: bytes, *, until: float) -> None:
         """Sign the administrator out, in every process."""
-        await self._write(self.storage.end_session, session, until=until, now=time.time())
+        await self._write(self.storage.end_session, session, until=until, now=self.clock.now())
 
     async def session_ended(self, session: bytes) -> bool:
         """Whether the administrator has signed out."""
@@ -220,7 +224,9 @@ class Collector:
         if not phase.settings.open:
             told = "this study needs an invitation, which its organizer hands out"
             raise Refused(403, "invited_only", told)
-        until = time.time() + phase.settings.lapse  # before the place is taken, which lasts longer
+        until = (
+            self.clock.now() + phase.settings.lapse
+        )  # before the place is taken, which lasts longer
         token = _new_token()
         hashed = token_hash(token)
         await self._take_place(phase, host, hashed)
@@ -315,6 +321,11 @@ class Collector:
                 return Counted(phase, phase < record.phase or record.status == "finished")
         raise Refused(404, "unknown_receipt", "this receipt is not from this study")
 
+    async def confirm_clock(self) -> None:
+        """The system's clock is right: every process on this database follows it within seconds."""
+        await self._write(self.storage.confirm_clock, now=time.time())
+        self.watcher.call()
+
     # -- phases --------------------------------------------------------------------------------
 
     async def close_phase(self, study: str, phase: int) -> None:
@@ -327,7 +338,12 @@ class Collector:
         self.watcher.call()
 
     async def _due(self) -> list[StudyRecord]:
-        return await self._read(self.storage.due, now=time.time())
+        if self.clock.is_off():
+            _, confirmed = await self._read(self.storage.clock)
+            self.clock.look(confirmed=confirmed)
+        else:
+            self.clock.look(confirmed=None)
+        return await self._read(self.storage.due, now=self.clock.now())
 
     async def _conclude(self, record: StudyRecord) -> None:
         """End a phase. Every step can be repeated, by this process or another."""
@@ -376,7 +392,7 @@ class Collector:
     def _issue(self, people: Sequence[tuple[str, bytes, Lapse]]) -> list[Issued]:
         lapse = {study: lapse for study, _, lapse in people}
         asking = [(study, token) for study, token, _ in people]
-        return self.storage.issue(asking, now=time.time(), lapse=lapse)
+        return self.storage.issue(asking, now=self.clock.now(), lapse=lapse)
 
     async def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         with self.pending.waiting():

@@ -31,10 +31,10 @@ class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         study: its id.
         phase: number of the phase.
-        since: when it failed first, in seconds since 1970.
+        since: when it failed first, by the clock that never jumps.
         attempts: how often it failed.
         error: kind of the last failure; never its message, which may quote a reply.
-        again: when it is tried again.
+        again: when it is tried again, by the same clock.
     """
 
     study: str
@@ -57,7 +57,7 @@ class StuckStudies:
         (True, False)
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: dict[str, StuckStudy] = {}
 
@@ -117,7 +117,7 @@ log = logging.getLogger("dpfda.collector")
 
 
 class AtWork(NamedTuple):
-    """A phase that is being concluded, since a time in seconds since 1970."""
+    """A phase that is being concluded, since a time of the clock that never jumps."""
 
     study: str
     phase: int
@@ -185,7 +185,7 @@ class Watcher:
             if self.stuck.must_wait(record.id):
                 continue
             began = time.monotonic()
-            self.at_work = AtWork(record.id, record.phase, time.time())
+            self.at_work = AtWork(record.id, record.phase, began)
             try:
                 await self._conclude(record)
             except Exception as error:

@@ -257,8 +257,16 @@ class Storage(Registered, family="storage"):
         """Let go of files and connections."""
 
     @abstractmethod
-    def probe(self) -> None:
-        """Write something small, and say within a second what is wrong (`Unavailable`)."""
+    def probe(self, *, now: float | None = None) -> None:
+        """Write the time, and say within a second what is wrong (`Unavailable`)."""
+
+    @abstractmethod
+    def clock(self) -> tuple[float | None, float | None]:
+        """The last time that `probe` wrote, and the last that an operator confirmed."""
+
+    @abstractmethod
+    def confirm_clock(self, *, now: float) -> None:
+        """Store what the system's clock shows while an operator says that it is right."""
 
     # -- studies -------------------------------------------------------------------------------
 

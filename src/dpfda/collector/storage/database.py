@@ -77,8 +77,9 @@ PATIENCE = 10.0  # seconds to wait for whoever has locked something
 SMALL = 16 << 20  # bytes of tables that are written anew in a moment
 _HURRY = 1.0  # the same where somebody asks whether all is well
 _PULSE = sa.text(
-    "INSERT INTO pulse (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+    "INSERT INTO pulse (id, at) VALUES (:id, :now) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
 )
+_WRITTEN, _CONFIRMED = 1, 2  # rows of the table `pulse`
 
 
 class Database(Storage):
@@ -119,11 +120,23 @@ class Database(Storage):
         self._engine.dispose()
         self._hurried.dispose()
 
-    def probe(self) -> None:
+    def probe(self, *, now: float | None = None) -> None:
         """As every writer does, but in a hurry."""
+        moment = time.time() if now is None else now
         with told(), self._hurried.begin() as connection:
             self._require_room(connection)
-            connection.execute(_PULSE, {"now": time.time()})
+            connection.execute(_PULSE, {"id": _WRITTEN, "now": moment})
+
+    def clock(self) -> tuple[float | None, float | None]:
+        """Two rows of one table."""
+        with self._read() as connection:
+            found = {row.id: row.at for row in connection.execute(sa.select(tables.pulse))}
+        return found.get(_WRITTEN), found.get(_CONFIRMED)
+
+    def confirm_clock(self, *, now: float) -> None:
+        """One row."""
+        with self._write() as connection:
+            connection.execute(_PULSE, {"id": _CONFIRMED, "now": now})
 
     @abstractmethod
     def _require_room(self, connection: Connection) -> None:

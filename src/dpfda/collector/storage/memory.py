@@ -39,6 +39,7 @@ class MemoryStorage(Storage, name="memory"):
     """
 
     def __init__(self) -> None:
+        self._confirmed: float | None = None
         self._lock = threading.RLock()
         self._studies: dict[str, StudyRecord] = {}
         self._people: dict[bytes, Ticket] = {}
@@ -58,8 +59,16 @@ class MemoryStorage(Storage, name="memory"):
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def probe(self) -> None:
+    def probe(self, *, now: float | None = None) -> None:
         """Memory is always there."""
+
+    def clock(self) -> tuple[float | None, float | None]:
+        """No time outlives the process."""
+        return None, self._confirmed
+
+    def confirm_clock(self, *, now: float) -> None:
+        """Remember it."""
+        self._confirmed = now
 
     def create(self, study: StudyRecord, first: ModelRecord) -> bool:
         """Store a new study."""
