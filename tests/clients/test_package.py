@@ -12,10 +12,11 @@ from packed_client import CLIENT, packed_client
 PROGRAM = """
 import { budget, Client, MemoryStore, Refused, setLimit } from "@dpfda/client";
 import type { Curve, Plan } from "@dpfda/client";
-import { column, hours, readTable } from "@dpfda/client/csv";
+import { dayCurve, readFile } from "@dpfda/client/files";
 
-const table = readTable("time,bpm\\n00:30,61\\n01:00,60\\n");
-const curve: Curve = { points: hours(table, 0), values: column(table, 1) };
+const recording = await readFile(new Blob(["time,bpm\\n00:30,61\\n01:00,60\\n"]));
+const { hours, values } = dayCurve(recording, { wanted: "heart rate" });
+const curve: Curve = { points: hours, values };
 
 export async function takePart(hash: string, label: string): Promise<string> {
   const store = new MemoryStore();
@@ -49,7 +50,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_what_is_in_it(home: Path) -> None:
     held = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     names = {"package.json", "README.md", "example/index.html", "example/heart-rate.js"}
-    assert names | {"dist/client.js", "dist/csv.js", "dist/src/index.d.ts"} <= held
+    assert names | {"dist/client.js", "dist/files.js", "dist/src/index.d.ts"} <= held
     assert {one for one in held if not one.startswith("dist/")} == names
     assert {Path(one).suffix for one in held} <= {".js", ".ts", ".json", ".md", ".html"}
     about = json.loads((home / "package.json").read_text(encoding="utf-8"))

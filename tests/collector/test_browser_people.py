@@ -129,6 +129,7 @@ def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> N
     device.context.set_offline(True)
     page.click("#send")
     page.wait_for_selector("#waiting:has-text('kept in this browser and will be sent')")
+    assert page.inner_text("#problem") == "", "nothing is wrong: the reply is sent later"
     assert "spent ε = 4 in 1 study" in page.inner_text("#spent")
     assert answered(collector, plan) == 0
     assert page.inner_text("#bytes") == body
@@ -172,7 +173,7 @@ def test_two_tabs_never_overspend(collector: CollectorProcess, device: Device) -
     drawn = [page for page in tabs if page.is_visible("#leaves")]
     assert len(drawn) == 1
     (refused,) = (page for page in tabs if page not in drawn)
-    assert "more than is left of the limit" in refused.inner_text("#problem")
+    assert "more than is left of your limit" in refused.inner_text("#problem")
     send(drawn[0])
     assert sum(answered(collector, plan) for plan in plans) == 1
 
@@ -197,7 +198,7 @@ def test_the_limit_is_what_the_person_sets(collector: CollectorProcess, device: 
     say_yes(page)
     page = device.tab(cheap[2])
     page.wait_for_selector("#problem:not(:empty)")
-    assert "more than is left of the limit of ε = 2.5" in page.inner_text("#problem")
+    assert "more than is left of your limit of ε = 2.5" in page.inner_text("#problem")
     assert not page.is_visible("#yours")
     assert device.posted == ["enrol", "reply", "enrol"]
 
@@ -231,7 +232,7 @@ def test_from_another_host(
     around = browser.new_page()
     around.goto(f"{host}/frame.html")
     inside = around.frame_locator("iframe").locator("#problem:not(:empty)")
-    assert "not to be shown inside another one" in inside.inner_text()
+    assert "must not be shown inside another one" in inside.inner_text()
     around.close()
     other = Device(browser, host.replace("127.0.0.1", "localhost"))  # which nobody has allowed
     page = other.context.new_page()

@@ -30,7 +30,7 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     plan = study(collector, "Pulse <b>over</b> a day")
     page = device.tab(plan)
     assert page.inner_text("h1") == "Pulse <b>over</b> a day"
-    assert "at most 54.6 times as likely" in page.inner_text("#promise")
+    assert "no reply is more than 54.6 times likelier from you" in page.inner_text("#promise")
     assert page.inner_text("#stays").startswith("Your data and your label stay on this device")
     assert "weak protection" in page.inner_text("#verdict")
     assert page.inner_text("#if-yes-words").endswith("yes, it says yes 98 times out of 100.")
@@ -53,7 +53,7 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     page.reload()  # in the middle: the reply exists, and stays what it is
     page.wait_for_selector("#leaves:not([hidden])")
     assert page.inner_text("#bytes") == body
-    assert "drawn before" in page.inner_text("#again")
+    assert "created before" in page.inner_text("#again")
     receipt = send(page)
     sent, home = json.loads(body), f"/api/studies/{plan.hash[:16]}"
     stored = collector.read("GET", f"{home}/phases/{sent['phase']}/replies")
@@ -73,9 +73,9 @@ FILES = {
     "": "The file is empty.",
     "t,x\n30,1\n40,2\n": "No point lies between t = 0 and t = 24",
     "t,x\n3,1\n40,2\n": "Only one point lies between t = 0 and t = 24",
-    "t,x\n0,1\n1,high\n": '"x" has something that is no number',
+    "t,x\n0,1\n1,high\n": '"x" has something that is not a number',
     "t,x\n0,1,5\n": "If commas are decimal commas",
-    "PK\x03\x04": "This is no text file.",
+    "PK\x03\x04": "The file is damaged or cut off.",
 }
 
 
@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_used_is_said_before_anything_happens(
     assert page.inner_text("#missing") == "Still needed: your label."
     choose(page, "t,x\n0,60\n12,75\n24,62\n")
     page.wait_for_function("() => document.querySelector('#read').textContent.includes('units')")
-    assert "lie outside the study's range" in page.inner_text("#read")
+    assert "lie outside the study’s range" in page.inner_text("#read")
     assert device.posted == []
 
 
@@ -122,7 +122,7 @@ def test_two_tabs_at_once_answer_once(collector: CollectorProcess, device: Devic
     # The limit of ε = 5 is for all studies of this browser: a second one of ε = 4 is refused.
     page = device.tab(study(collector, "One too many"))
     page.wait_for_selector("#problem:not(:empty)")
-    assert "more than is left of the limit" in page.inner_text("#problem")
+    assert "more than is left of your limit" in page.inner_text("#problem")
     assert sorted(device.posted) == ["enrol", "reply"]
 
 
@@ -169,7 +169,7 @@ def test_a_used_invitation_in_another_browser(browser: Any, collector: Collector
     page.click("#yes:enabled")
     page.wait_for_selector("#problem:not(:empty)")
     assert page.inner_text("#problem").startswith(used)
-    assert "Nothing was drawn, spent or sent here." in page.inner_text("#problem")
+    assert "Nothing was created, spent or sent here." in page.inner_text("#problem")
     assert "spent nothing on studies yet" in page.inner_text("#spent")
     for one in (page, pages[1]):
         assert not one.is_visible("#yours")
@@ -209,12 +209,11 @@ def test_what_a_study_takes_for_granted_is_agreed_to_first(
     plan = study(collector, "Public curves", protects="labels")
     page = device.tab(plan)
     assert page.inner_text("#stays") == (
-        "Your data would leave as they are: this study takes for granted that curves are public. "
+        "Your data would leave as they are: this study assumes that curves are public. "
         "Only your label is protected."
     )
     promise = page.inner_text("#promise")
-    assert "whatever your label is, your reply is at most" in promise
-    assert "times as likely as with another label." in promise
+    assert "times likelier with your label than with another label." in promise
     choose(page, GOOD)
     page.wait_for_selector("#curve:not([hidden])")
     assert page.is_disabled("#yes")
@@ -264,6 +263,8 @@ def test_everybody_can_use_every_state_of_the_page(
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "limit"
     accessible(page, f"take-part-ready-{look}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "agreed"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "yes"
     page.keyboard.press("Enter")

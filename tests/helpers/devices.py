@@ -70,11 +70,15 @@ class Device:
             self.bodies.append(request.post_data or "")
 
 
-def choose(page: Any, content: str, label: str | None = "ill") -> None:
-    """A file, and a label."""
+def choose(page: Any, content: str | Path, label: str | None = "ill") -> None:
+    """A file, a label, and that the person agrees."""
     page.wait_for_selector("#yours:not([hidden])")  # before, nobody could choose one
-    file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": content.encode()}
-    page.set_input_files("#file", file)
+    if isinstance(content, Path):
+        page.set_input_files("#file", content)
+    else:
+        file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": content.encode()}
+        page.set_input_files("#file", file)
+    page.check("#agreed")
     if label is not None:
         page.select_option("#label", label=label)
 

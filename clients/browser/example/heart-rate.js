@@ -1,22 +1,16 @@
-/** Takes part with one day of a watch's heart rate: a column of times, a column of beats a minute. */
+/** Takes part with one day of a watch's heart rate, from the export of whatever watch it is. */
 
 import { BrowserStore, budget, Client, setLimit } from "@dpfda/client";
-import { column, hours, readTable } from "@dpfda/client/csv";
+import { dayCurve, readFile } from "@dpfda/client/files";
 
 const find = (id) => document.querySelector(`#${id}`);
 const told = new URLSearchParams(location.hash.slice(1));
 const hash = told.get("study") ?? "";
 
-/** The first day of an export: hours since midnight, and beats a minute. */
-export function firstDay(text) {
-  const table = readTable(text);
-  const time = table.names.findIndex((name) => /time|date/i.test(name));
-  const rate = table.names.findIndex((name) => /heart|pulse|bpm|rate/i.test(name));
-  const points = time < 0 ? null : hours(table, time);
-  if (points === null || rate < 0) throw new Error("The file needs a column of times and one of heart rates.");
-  const values = column(table, rate);
-  const first = points.flatMap((t, k) => (t < 24 ? [k] : []));
-  return { points: first.map((k) => points[k]), values: first.map((k) => values[k]) };
+/** The day with the most measurements: hours since midnight, and beats a minute. Throws words for the person. */
+export async function day(file) {
+  const { hours, values } = dayCurve(await readFile(file), { wanted: "heart rate" });
+  return { points: hours, values };
 }
 
 async function begin() {
@@ -28,7 +22,7 @@ async function begin() {
   find("form").addEventListener("submit", (event) => {
     event.preventDefault();
     void saying(async () => {
-      const curve = firstDay(await find("file").files[0].text()); // throws before anything is spent
+      const curve = await day(find("file").files[0]); // throws before anything is spent
       const limit = (await budget(store)).limit ?? Number(find("limit").value);
       await setLimit(store, limit);
       await client.join(hash, { mostEpsilon: plan.epsilon });

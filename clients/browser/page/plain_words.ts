@@ -1,15 +1,17 @@
 /** What a plan means, in words for whoever is asked. */
 
-import { assumptions, channelsOf, domainOf, type Plan } from "../src/index.ts";
-import { isCurve } from "./reading.ts";
+import { asks, assumptions, channelsOf, domainOf, type Plan } from "../src/index.ts";
+import type { Parameter } from "../words/words.ts";
+import { tell, type Code } from "./language.ts";
+import { isCurve, type Units } from "./reading.ts";
 
 const WEAK = 0.9; // as often is the truth told that one cannot deny it with a straight face
 
 const MANY = 8;
 
-function listed(words: string[], last: string): string {
-  const [shown, more] = words.length > MANY ? [words.slice(0, MANY - 1), `${words.length - MANY + 1} others`] : [words.slice(0, -1), words.at(-1)];
-  return shown.length ? `${shown.join(", ")} ${last} ${more}` : String(more ?? "");
+function listed(words: string[], by: "and" | "or"): Parameter {
+  const shown = words.length > MANY ? [...words.slice(0, MANY - 1), tell("plan.others", { count: words.length - MANY + 1 })] : words;
+  return { listed: shown, by };
 }
 
 /** How often one yes/no question would be answered truly. */
@@ -18,70 +20,74 @@ export function truly(plan: Plan): number {
 }
 
 export function what(plan: Plan): string {
-  const classes = plan.classes.map((one) => `“${one}”`);
-  const goal = plan.target_range
-    ? `go together with a number from ${plan.target_range[0]} to ${plan.target_range[1]}`
-    : `tell ${listed(classes, "and")} apart`;
-  return `To learn how ${isCurve(plan) ? "curves" : "numbers"} like yours ${goal}. The result is the same for everybody and names nobody.`;
+  const data = { code: isCurve(plan) ? "plan.curves" : "plan.numbers" };
+  if (plan.target_range) return tell("plan.what-number", { data, low: plan.target_range[0], high: plan.target_range[1] });
+  return tell("plan.what", { data, classes: listed(plan.classes.map((one) => `“${one}”`), "and") });
 }
 
-export function needed(plan: Plan, units = { t: "", x: "" }): string {
-  const [curve, label] = [curveWords(plan, units), plan.target_range ? "that number of yours" : `your label (${listed(plan.classes.map(String), "or")})`];
-  return `${curve}, and ${label}.`;
+export function needed(plan: Plan, units: Units = { t: "", x: "" }): string {
+  const label: Parameter = plan.target_range ? tell("plan.needs-number") : tell("plan.needs-label", { classes: listed(plan.classes.map(String), "or") });
+  return tell("plan.needs", { curve: curveWords(plan, units), label });
 }
 
-function curveWords(plan: Plan, units: { t: string; x: string }): string {
+function curveWords(plan: Plan, units: Units): string {
   const { table, basis } = plan.encoder;
   if (isCurve(plan)) {
     const [low, high] = domainOf(plan);
     const count = channelsOf(plan);
     const [x, t] = [units.x && ` (${units.x})`, units.t && ` (${units.t})`];
-    return `A file with a curve of yours: ${count === 1 ? "values" : `${count} values each`}${x} at several points t between ${low} and ${high}${t}`;
+    return tell(count === 1 ? "plan.curve" : "plan.curve-channels", { count, x, t, low, high });
   }
-  if (table?.named) return `A file with your ${listed(table.columns.map(({ key }) => String(key)), "and")}`;
-  return `A file with ${table ? table.columns.length : basis.n_basis} numbers of yours`;
+  if (table?.named) return tell("plan.row", { columns: listed(table.columns.map(({ key }) => String(key)), "and") });
+  return tell("plan.row-numbers", { count: table ? table.columns.length : basis.n_basis! });
 }
 
 export function promise(plan: Plan): string {
-  const times = Math.exp(plan.epsilon).toPrecision(3);
-  const [whatever, other] = {
-    both: ["your data are", "anybody else's"],
-    labels: ["your label is", "another label"],
-  }[plan.protects as string] ?? ["your data are", "other data and the same label"];
-  return `ε = ${plan.epsilon}: whatever ${whatever}, your reply is at most ${times} times as likely as with ${other}.`;
+  const code = { both: "plan.promise", labels: "plan.promise-labels", features: "plan.promise-features" } as const;
+  return tell(code[plan.protects], { epsilon: plan.epsilon, times: Number(Math.exp(plan.epsilon).toPrecision(3)) });
 }
 
 export function verdict(plan: Plan): string {
-  return truly(plan) > WEAK
-    ? "Whoever reads the reply can be rather sure of your answer: this is weak protection."
-    : "Whoever reads the reply cannot be sure of your answer.";
+  return tell(truly(plan) > WEAK ? "plan.weak" : "plan.strong");
 }
 
 export function stays(plan: Plan): string {
-  if (plan.protects === "both") return "Your data and your label stay on this device: the reply is randomized, for both together.";
-  const [assumed] = assumptions(plan);
-  return plan.protects === "labels"
-    ? `Your data would leave as they are: this study takes for granted that ${assumed}. Only your label is protected.`
-    : `Your label would leave as it is: this study takes for granted that ${assumed}. Only your data are protected.`;
+  return tell({ both: "plan.stays", labels: "plan.stays-labels", features: "plan.stays-features" }[plan.protects] as Code);
+}
+
+/** That which a plan takes for granted, as a person agrees to it. */
+export function granted(plan: Plan): string {
+  const code = { both: "plan.stays", labels: "plan.granted-labels", features: "plan.granted-features" } as const;
+  return assumptions(plan).length ? tell(code[plan.protects]) : "";
+}
+
+const QUESTIONS: Record<string, Code> = {
+  stump: "question.stump", confidence: "question.confidence", evaluation: "question.evaluation", member: "question.evaluation",
+  summary: "question.summary", vector: "question.vector", moment: "question.vector",
+};
+
+/** Which questions a study can ask, before anybody agrees to it. */
+export function questions(plan: Plan): string {
+  const data = { code: isCurve(plan) ? "plan.your-curve" : "plan.your-numbers" };
+  const codes = [...new Set(Object.keys(asks(plan)).flatMap((name) => QUESTIONS[name] ?? []))];
+  return tell(codes.length > 1 ? "plan.questions" : "plan.question", { questions: { listed: codes.map((code) => tell(code, { data })), by: "or" } });
 }
 
 /** What a task asks for, and what its reply is. */
 export function asked(task: { name: string } & Record<string, any>, plan: Plan, count: number): string {
-  const questions = count === 1 ? "one yes/no question" : `${count} yes/no questions`;
-  const own = isCurve(plan) ? "curve" : "numbers";
+  const data = { code: isCurve(plan) ? "plan.your-curve" : "plan.your-numbers" };
   switch (task.name) {
     case "stump":
-      return `You were asked ${questions}: whether a feature of your ${own} is above a number${task.uses_label === false ? "" : ", turned round for one label"}.`;
+      return tell(task.uses_label === false ? "asked.stump" : "asked.stump-label", { count, data });
     case "confidence":
-      return `You were asked ${questions}: how far a public rule is off, for you.`;
+      return tell("asked.confidence", { count });
     case "evaluation":
     case "member":
-      return "You were asked one yes/no question: whether a public rule is right about you.";
+      return tell("asked.evaluation");
     case "summary":
-      return "You were asked for a summary of your features and your label: the number of one of many random patterns, drawn so that those like yours are likelier.";
+      return tell("asked.summary");
     default:
-      return plan.protects === "labels"
-        ? "You were asked for the features of your data as they are, and for your label with noise."
-        : `You were asked for the features of your ${own} with noise${plan.protects === "features" ? ", and for your label as it is" : ", and your label with noise too"}.`;
+      if (plan.protects === "labels") return tell("asked.labels");
+      return tell(plan.protects === "features" ? "asked.features" : "asked.both", { data });
   }
 }

@@ -1,12 +1,13 @@
 /** The page on which somebody takes part: everything happens here, on their device. */
 
-import { assumptions, BrowserStore, budget, Client, InvitationUsed, Refused, setLimit, type Plan, type Store } from "../src/index.ts";
-import { numberOf, readTable, Unreadable, type Table } from "./csv.ts";
+import { assumptions, BrowserStore, budget, Client, InvitationUsed, setLimit, type Plan, type Store } from "../src/index.ts";
+import { numberOf, readFile, type Choice, type Recording } from "../files/index.ts";
 import { find, say, show } from "./dom.ts";
+import { problemWords, tell, told as words, translate } from "./language.ts";
 import { leaves, own, type Own } from "./leaving.ts";
 import { hundred } from "./picture.ts";
-import { needed, promise, stays, truly, verdict, what } from "./plain_words.ts";
-import { isCurve, readCurve, readRow, usual, type Read } from "./reading.ts";
+import { granted, needed, promise, questions, stays, truly, verdict, what } from "./plain_words.ts";
+import { isCurve, namesOf, readCurve, readRow, Unfit, usual, type Chosen, type Read, type Units } from "./reading.ts";
 
 const home = find<HTMLElement>("take-part").dataset.collector || new URL("..", location.href).href.replace(/\/$/, "");
 const told = new URLSearchParams(location.hash.slice(1));
@@ -14,41 +15,53 @@ const HASH = /^[0-9a-f]{64}$/;
 const file = location.pathname.split("/").at(-1)!;
 const hash = HASH.test(file) ? file : (told.get("study") ?? ""); // what can be seen in the path counts
 const invitation = told.get("invitation") ?? undefined;
-const MOST_BYTES = 8 << 20;
+const MANY_DAYS = 400; // in a list
 
-let table: Table | null = null;
+let recording: Recording | null = null;
 let read: Read | null = null;
-let seen: { table: Table; columns: string; found: Read } | null = null; // a long file is not read with every key
+let units: Units = { t: "", x: "" };
+let seen: { recording: Recording; chosen: string; found: Read } | null = null; // a long file is not read with every key
 let unsent = false; // for want of a network
 let wrong: unknown = null; // with the file that was chosen last
 
 async function begin(): Promise<void> {
-  if (window.top !== window.self) throw new Refused("form", "This page is not to be shown inside another one: open the link itself.");
-  if (!HASH.test(hash)) throw new Refused("form", "This link names no study. Open the link that you were given, whole.");
+  if (window.top !== window.self) throw new Unfit("problem.framed");
+  if (!HASH.test(hash)) throw new Unfit("problem.link");
   const store = await BrowserStore.open();
   const person = new Client({ url: home, store });
-  const slow = setTimeout(() => problem("The collector does not answer. It is asked again for a while."), 2_000);
+  const slow = setTimeout(() => problem(new Unfit("problem.slow")), 2_000);
   const plan = await person.fetchPlan(hash).finally(() => clearTimeout(slow));
   say("problem", "");
   describe(plan);
   await describeBudget(store, plan);
+  say("risks", tell("page.risks-usual"));
+  say("retention", tell("page.retention-unsaid"));
+  say("results", tell("page.results-unsaid"));
+  keepConsent();
   const letter = await store.change((state) => state.letters[hash]);
   if (letter?.receipt) return finished(person, letter.receipt, letter.body!, false);
   if (letter?.used) return guarded(async () => void (await person.send(hash))); // which says so
   if (letter?.body) return drawn(person, plan, letter.task, letter.body, true);
   if (await store.change((state) => Object.hasOwn(state.spent, hash))) {
-    return problem("This browser has answered this study before: one answer is all it gets.");
+    return problem(new Unfit("refused.here"));
   }
   const { limit: set } = await budget(store);
   const reason = set === null ? null : await person.refusal(hash, plan);
   if (reason) return problem(reason);
-  const { finished: over, open, units } = await person.told(hash);
-  if (over) return problem("This study is over: it takes no more replies.");
-  if (!open && !invitation && !letter) return problem("This study is for people who were invited: open the link that holds your invitation.");
+  const study = await person.told(hash);
+  units = study.units;
+  if (study.finished) return problem(new Unfit("problem.over"));
+  if (!study.open && !invitation && !letter) return problem(new Unfit("problem.invited"));
   if (isCurve(plan)) say("needed", needed(plan, units));
   show("yours");
   find<HTMLInputElement>("file").addEventListener("change", () => void opened(plan));
-  find("form").addEventListener("input", () => checked(plan));
+  find("form").addEventListener("input", (event) => {
+    checked(plan);
+    if (read && (event.target as Element).matches("#columns select")) {
+      offerDays(read);
+      checked(plan);
+    }
+  });
   find("form").addEventListener("submit", (event) => {
     event.preventDefault();
     void guarded(() => answered(store, person, plan));
@@ -57,38 +70,48 @@ async function begin(): Promise<void> {
 }
 
 function describe(plan: Plan): void {
-  document.title = `Take part: ${plan.title || "a study"}`;
-  say("title", plan.title || "A study without a title");
-  say("who", `Whoever runs ${new URL(home).host}, where your reply goes. ${plan.n_people} people are wanted.`);
+  const title = plan.title || tell("page.untitled");
+  document.title = tell("page.title", { title });
+  say("title", title);
+  say("who", tell("page.who-runs", { host: new URL(home).host, people: plan.n_people }));
   say("what", what(plan));
   say("needed", needed(plan));
+  say("questions", questions(plan));
   say("stays", stays(plan));
   say("promise", promise(plan));
   const often = Math.round(100 * truly(plan));
-  for (const [id, count, words] of [["if-yes", often, "yes"], ["if-no", 100 - often, "no"]] as const) {
+  for (const [id, count] of [["if-yes", often], ["if-no", 100 - often]] as const) {
     hundred(find(id), count);
-    say(`${id}-words`, `If your true answer is ${words}, it says yes ${count} times out of 100.`);
+    say(`${id}-words`, tell(`page.${id}`, { count }));
   }
   say("verdict", verdict(plan));
   say("named", hash);
   if (plan.target_range) {
     show("labels", false);
     show("numbers");
-    say("target-range", `Your number, from ${plan.target_range[0]} to ${plan.target_range[1]}`);
+    say("target-range", tell("page.number", { low: plan.target_range[0], high: plan.target_range[1] }));
   } else {
     const labels = find<HTMLSelectElement>("label");
     plan.classes.forEach((label, k) => labels.add(new Option(String(label), String(k))));
   }
   show("accept", plan.protects !== "both");
-  say("accept-words", `I know that ${assumptions(plan)[0] ?? ""}`);
+  say("accept-words", granted(plan));
+}
+
+/** What was read before "yes", as a text to keep. */
+function keepConsent(): void {
+  const lines = [...find("about").querySelectorAll("h2, dt, dd, #promise, figcaption, #verdict, #consent-version")].map((one) =>
+    one.tagName === "H2" ? `\n${one.textContent}\n` : one.tagName === "DT" ? `\n${one.textContent}:` : one.textContent!.trim());
+  const text = [find("title").textContent, ...lines, "", home, hash].join("\n");
+  const link = find<HTMLAnchorElement>("consent-keep");
+  link.href = URL.createObjectURL(new Blob([`${text}\n`], { type: "text/plain;charset=utf-8" }));
+  link.download = `information-${hash.slice(0, 8)}.txt`;
 }
 
 async function describeBudget(store: Store, plan: Plan): Promise<void> {
   const { limit, spent, studies } = await budget(store);
-  const here = location.host;
-  say("spent", studies
-    ? `On ${here}, this browser has spent ε = ${spent} in ${studies} ${studies === 1 ? "study" : "studies"}, of at most ε = ${limit}.`
-    : `On ${here}, this browser has spent nothing on studies yet.`);
+  const host = location.host;
+  say("spent", studies ? tell("page.spent", { host, spent, studies, limit: limit ?? 0 }) : tell("page.spent-nothing", { host }));
   const field = find<HTMLInputElement>("limit");
   // A study that costs more must not propose a lifetime's limit: the person types one.
   field.value = String(limit ?? (plan.epsilon <= 5 ? 5 : ""));
@@ -97,39 +120,56 @@ async function describeBudget(store: Store, plan: Plan): Promise<void> {
 }
 
 async function opened(plan: Plan): Promise<void> {
-  table = null;
+  recording = null;
   wrong = null;
   const file = find<HTMLInputElement>("file").files?.[0];
   if (file) {
     try {
-      if (file.size > MOST_BYTES) throw new Unreadable("The file is larger than 8 MB.");
-      table = readTable(await file.text());
+      recording = await readFile(file);
     } catch (error) {
       wrong = error;
     }
   }
-  show("columns", table !== null && isCurve(plan) && table.names.length > 1);
-  if (table) offerColumns(plan, table);
+  const several = recording !== null && isCurve(plan) && namesOf(recording).length > 1;
+  show("columns", several);
+  if (recording) offerColumns(plan, recording);
+  find<HTMLSelectElement>("day").replaceChildren();
+  checked(plan);
+  if (read) offerDays(read);
   checked(plan);
 }
 
-function offerColumns(plan: Plan, own: Table): void {
-  const { t, x } = usual(plan, own);
-  const options = () => own.names.map((name, k) => new Option(name, String(k)));
+function offerColumns(plan: Plan, from: Recording): void {
+  const { t, x } = usual(plan, from, units);
+  const options = () => namesOf(from).map((name, k) => new Option(name, String(k)));
   const lists = x.map((place, c) => {
     const list = document.createElement("select");
     list.id = c ? `column-x${c + 1}` : "column-x";
-    list.replaceChildren(...options());
-    list.value = String(place);
+    list.replaceChildren(...(place === null ? [new Option(tell("page.choose"), "")] : []), ...options());
+    list.value = place === null ? "" : String(place);
     const label = document.createElement("label");
     label.htmlFor = list.id;
-    label.textContent = x.length > 1 ? `Value ${c + 1}` : "Value";
+    label.textContent = x.length > 1 ? tell("page.value-of", { place: c + 1 }) : tell("page.value");
     return [label, list];
   });
   find("values").replaceChildren(...lists.flat());
+  show("times", from.table !== null);
   const points = find<HTMLSelectElement>("column-t");
-  points.replaceChildren(new Option("equal distances", ""), ...options());
+  points.replaceChildren(new Option(tell("page.even"), ""), ...options());
   points.value = t === null ? "" : String(t);
+}
+
+/** The days of what was read, the one in use chosen. */
+function offerDays({ days, averages }: Read): void {
+  show("days", days.length > 1);
+  const list = find<HTMLSelectElement>("day");
+  const known = list.value;
+  const shown = days.slice(-MANY_DAYS).reverse();
+  const options = shown.map(({ day, points }) => new Option(tell("page.day-points", { day: { day }, points }), day));
+  if (averages) options.push(new Option(tell("page.average", { days: days.length }), "average"));
+  list.replaceChildren(...options);
+  const fullest = shown.reduce((best, one) => (one.points > best.points ? one : best), shown[0] ?? { day: "", points: 0 }).day;
+  list.value = options.some(({ value }) => value === known) && known !== "" ? known : fullest;
 }
 
 /** Whether all is there: said before anybody is asked for anything, with nothing sent or spent. */
@@ -138,34 +178,38 @@ function checked(plan: Plan): void {
   say("problem", "");
   try {
     if (wrong) throw wrong;
-    if (table) read = readAgain(plan, table);
+    if (recording) read = readAgain(plan, recording);
   } catch (error) {
     problem(error);
   }
-  say("read", read && table ? [table.said, ...read.said].join(" ") : "");
+  const about = recording && read ? [tell(recording.how.code, recording.how.parameters), ...read.said.map(words)] : [];
+  say("read", about.join(" "));
   own("curve", "cells", read);
   const missing = [
-    ...(read ? [] : ["a file that can be read"]),
-    ...(label(plan) === undefined ? [plan.target_range ? "your number" : "your label"] : []),
-    ...(limit() >= plan.epsilon ? [] : [`a limit that this study fits into, ε = ${plan.epsilon}`]),
-    ...(plan.protects === "both" || find<HTMLInputElement>("accepted").checked ? [] : ["that you know what is public"]),
+    ...(read ? [] : [tell("page.needs-file")]),
+    ...(label(plan) === undefined ? [tell(plan.target_range ? "page.needs-number" : "page.needs-label")] : []),
+    ...(limit() >= plan.epsilon ? [] : [tell("page.needs-limit", { epsilon: plan.epsilon })]),
+    ...(plan.protects === "both" || find<HTMLInputElement>("accepted").checked ? [] : [tell("page.needs-granted")]),
+    ...(find<HTMLInputElement>("agreed").checked ? [] : [tell("page.needs-consent")]),
   ];
-  say("missing", [...farAway(plan), ...(missing.length ? [`Still needed: ${missing.join(", ")}.`] : [])].join(" "));
+  say("missing", [...farAway(plan), ...(missing.length ? [tell("page.needs", { needs: missing.join(", ") })] : [])].join(" "));
   find<HTMLButtonElement>("yes").disabled = missing.length > 0;
 }
 
-function readAgain(plan: Plan, own: Table): Read {
-  const columns = JSON.stringify(chosen());
-  if (seen?.table !== own || seen.columns !== columns) {
-    seen = { table: own, columns, found: isCurve(plan) ? readCurve(plan, own, chosen()) : readRow(plan, own) };
+function readAgain(plan: Plan, from: Recording): Read {
+  const how = chosen();
+  const key = JSON.stringify(how);
+  if (seen?.recording !== from || seen.chosen !== key) {
+    seen = { recording: from, chosen: key, found: isCurve(plan) ? readCurve(plan, from, how, units) : readRow(plan, from.table) };
   }
   return seen.found;
 }
 
-function chosen(): { t: number | null; x: number[] } {
-  const t = find<HTMLSelectElement>("column-t").value;
-  const lists = find("values").querySelectorAll("select");
-  return { t: t === "" ? null : Number(t), x: [...lists].map((list) => Number(list.value)) };
+function chosen(): Chosen {
+  const place = (list: HTMLSelectElement) => (list.value === "" ? null : Number(list.value));
+  const day = find<HTMLSelectElement>("day").value;
+  const choice: Choice | null = day === "" ? null : day === "average" ? "average" : { day };
+  return { t: place(find("column-t")), x: [...find("values").querySelectorAll("select")].map(place), day: choice };
 }
 
 const typed = (id: string): number => numberOf(find<HTMLInputElement>(id).value.trim(), true);
@@ -185,7 +229,7 @@ function label(plan: Plan): unknown {
 function farAway(plan: Plan): string[] {
   const [low, high] = plan.target_range ?? [-Infinity, Infinity];
   const value = plan.target_range ? typed("number") : 0;
-  return value < low || value > high ? [`Your number lies outside ${low}…${high}: the nearer end counts.`] : [];
+  return value < low || value > high ? [tell("page.number-far", { low, high })] : [];
 }
 
 async function answered(store: Store, person: Client, plan: Plan): Promise<void> {
@@ -202,9 +246,9 @@ async function answered(store: Store, person: Client, plan: Plan): Promise<void>
 function drawn(person: Client, plan: Plan, task: unknown, body: string, again: boolean, mine: Own | null = null): void {
   step("leaves");
   leaves(plan, task, body, mine);
-  say("again", again ? "This reply was drawn before and may not have arrived: the same bytes are sent again." : "");
+  say("again", again ? tell("page.again") : "");
   const send = () => guarded(async () => {
-    say("waiting", "Sending …");
+    say("waiting", tell("page.sending"));
     finished(person, await person.send(hash), body, true);
   });
   find("send").addEventListener("click", () => void send());
@@ -221,7 +265,7 @@ function finished(person: Client, receipt: string, body: string, now: boolean): 
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(kept, null, 1)}\n`], { type: "application/json" }));
   link.download = `receipt-${hash.slice(0, 8)}.json`;
   find("ask").addEventListener("click", () => void guarded(async () => {
-    say("counted", (await person.counted(hash)) ? "Yes, it was counted." : "It has arrived, and will be counted when this part of the study ends.");
+    say("counted", tell((await person.counted(hash)) ? "page.counted" : "page.not-counted"));
   }));
 }
 
@@ -242,21 +286,17 @@ async function guarded(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    problem(error);
     say("waiting", "");
-    if (error instanceof InvitationUsed) for (const part of ["yours", "leaves"]) show(part, false); // there is nothing left to do
     unsent = !find("leaves").hasAttribute("hidden") && !navigator.onLine;
-    if (unsent) {
-      say("waiting", "You are offline. Your reply is kept in this browser and will be sent when you are online again, as it is.");
-    }
+    if (unsent) say("waiting", tell("page.offline")); // which is no problem: nothing is lost
+    else problem(error);
+    if (error instanceof InvitationUsed) for (const part of ["yours", "leaves"]) show(part, false); // there is nothing left to do
   }
   buttons.forEach((button) => (button.disabled = false));
 }
 
 function problem(error: unknown): void {
-  const known = error instanceof Refused || error instanceof Unreadable;
-  const words = known ? error.message : typeof error === "string" ? error : "Something went wrong on this page; nothing was sent.";
-  say("problem", words.charAt(0).toUpperCase() + words.slice(1));
+  say("problem", problemWords(error));
   find("problem").scrollIntoView({ block: "nearest" });
 }
 
@@ -264,4 +304,5 @@ function problem(error: unknown): void {
 addEventListener("hashchange", () => location.reload());
 addEventListener("pageshow", (event) => event.persisted && location.reload());
 
+translate();
 begin().catch(problem);

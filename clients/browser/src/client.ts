@@ -56,7 +56,7 @@ export class Client {
     const known = await this.#letter(hash);
     const found = known?.plan ?? (await this.#collector.ask("GET", path(hash))).document?.plan;
     const named = await hashOf(found as Json).catch(() => null); // nested without end, or no document at all
-    if (named !== hash) throw new Refused("plan", "the collector's plan is not the one with this hash");
+    if (named !== hash) throw new Refused("plan", "the collector's plan is not the one with this hash", "hash");
     return readPlan(found);
   }
 
@@ -73,7 +73,7 @@ export class Client {
   }
 
   /** Why this device could not pay for a study; null where it can. */
-  async refusal(hash: string, plan: Plan): Promise<string | null> {
+  async refusal(hash: string, plan: Plan): Promise<Refused | null> {
     return this.#store.change((state) => refusal(state, hash, plan.epsilon));
   }
 
@@ -91,7 +91,7 @@ export class Client {
       checkAccepted(plan, accepts);
       if (how.invitation !== undefined && !WORD.test(how.invitation)) throw new Refused("form", "an invitation is one word");
       const reason = await this.refusal(hash, plan); // before the collector gives one of its places away
-      if (reason) throw new Refused("budget", reason);
+      if (reason) throw reason;
       const token = how.invitation ?? (await this.#enrolled(hash));
       await this.#keep(hash, { url: this.#collector.url, plan: plan as unknown as Json, token, accepts, invited: how.invitation !== undefined });
       return plan;
@@ -120,7 +120,7 @@ export class Client {
     return this.#alone(hash, async () => {
       const letter = await this.#joined(hash);
       if (letter.receipt !== undefined) return letter.receipt;
-      if (letter.used) throw new InvitationUsed(NOT_COUNTED);
+      if (letter.used) throw new InvitationUsed(NOT_COUNTED, "used-late");
       if (letter.body === undefined) throw new Refused("form", "nothing was prepared for this study");
       try {
         // Before the first bytes leave: somebody may have answered with this invitation meanwhile.
@@ -133,7 +133,7 @@ export class Client {
       } catch (error) {
         if (!isAnswered(error)) throw error;
         await this.#keep(hash, { ...letter, used: true });
-        throw new InvitationUsed(NOT_COUNTED);
+        throw new InvitationUsed(NOT_COUNTED, "used-late");
       }
     });
   }
@@ -173,7 +173,7 @@ export class Client {
     for (let waited = 0; ; waited += 500) {
       const { status, document } = await this.#collector.ask("GET", `${path(hash)}/task`, token);
       if (status === 200) return checkedMessage(document, hash);
-      if (waited >= this.#patience) throw new Refused("collector", "the study wants nobody now; try again later");
+      if (waited >= this.#patience) throw new Refused("collector", "the study wants nobody now; try again later", "busy");
       await this.#collector.pause(500);
     }
   }
@@ -185,7 +185,7 @@ export class Client {
   /** No other tab of this browser works on the study meanwhile. */
   async #alone<T>(hash: string, work: () => Promise<T>): Promise<T> {
     if (typeof navigator === "undefined" || !navigator.locks) {
-      throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept");
+      throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept", "storage");
     }
     return navigator.locks.request(`${this.#store.name} ${hash}`, work) as Promise<T>;
   }
@@ -199,7 +199,7 @@ export class Client {
     const letter = await this.#letter(hash);
     if (!letter) throw new Refused("form", "this device has not joined the study");
     // Its token and reply are for that collector, whoever else has a study of the same plan.
-    if (letter.url !== this.#collector.url) throw new Refused("terms", `this study was joined at ${printable(letter.url)}`);
+    if (letter.url !== this.#collector.url) throw new Refused("terms", `this study was joined at ${printable(letter.url)}`, "elsewhere", { place: printable(letter.url) });
     return letter;
   }
 
@@ -210,8 +210,8 @@ export class Client {
 
 /** The study has a reply to this person's invitation, from another browser or device. */
 export class InvitationUsed extends Refused {
-  constructor(here: string) {
-    super("used", `this invitation was used already: the study has a reply to it, from another browser or device. ${here}`);
+  constructor(here: string, code = "used") {
+    super("used", `this invitation was used already: the study has a reply to it, from another browser or device. ${here}`, code);
   }
 }
 

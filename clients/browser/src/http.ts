@@ -30,11 +30,13 @@ export class Collector {
   async ask(method: "GET" | "POST", path: string, token?: string, body?: string): Promise<Asked> {
     for (let attempt = 1; ; attempt += 1) {
       const found = await this.#once(method, path, token, body);
-      if (found && found.status < 500 && found.status !== 429) {
+      // Asking again at once is no use where an address has its places already: the person is told.
+      const full = found?.document?.error?.code === "too_many_here";
+      if (found && found.status < 500 && (found.status !== 429 || full)) {
         if (![200, 201, 202].includes(found.status)) throw new NotGranted(found);
         return found;
       }
-      if (attempt === ATTEMPTS || offline()) throw new Refused("collector", "the collector cannot be reached: try again later");
+      if (attempt === ATTEMPTS || offline()) throw new Refused("collector", "the collector cannot be reached: try again later", "collector");
       await this.pause(Math.min(PAUSE * 2 ** (attempt - 1), 10_000));
     }
   }
@@ -98,8 +100,10 @@ export class NotGranted extends Refused {
 
   constructor({ status, document }: Asked) {
     const message = document?.error?.message;
-    super("collector", `the collector refused: ${typeof message === "string" && message ? printable(message) : `HTTP status ${status}`}`);
+    const code = String(document?.error?.code ?? "").slice(0, 40);
+    const detail = typeof message === "string" && message ? printable(message) : `HTTP status ${status}`;
+    super("collector", `the collector refused: ${detail}`, `collector-${code}`, { detail });
     this.status = status;
-    this.code = String(document?.error?.code ?? "").slice(0, 40);
+    this.code = code;
   }
 }

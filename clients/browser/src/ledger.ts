@@ -41,16 +41,18 @@ export async function budget(store: Store): Promise<{ limit: number | null; spen
 export async function spend(store: Store, study: string, epsilon: number): Promise<void> {
   await store.change((state) => {
     const reason = refusal(state, study, epsilon);
-    if (reason) throw new Refused("budget", reason);
+    if (reason) throw reason;
     state.spent[study] = { epsilon, at: new Date().toISOString() };
   });
 }
 
 /** Why a study cannot be paid for; null where it can. */
-export function refusal(state: State, study: string, epsilon: number): string | null {
-  if (!(Number.isFinite(epsilon) && epsilon > 0)) return "ε must be a number above 0";
-  if (state.limit === null) return "say first what all studies together may cost";
-  if (Object.hasOwn(state.spent, study)) return "this study was answered before: one answer is all it gets";
+export function refusal(state: State, study: string, epsilon: number): Refused | null {
+  if (!(Number.isFinite(epsilon) && epsilon > 0)) return new Refused("budget", "ε must be a number above 0");
+  if (state.limit === null) return new Refused("budget", "say first what all studies together may cost");
+  if (Object.hasOwn(state.spent, study)) return new Refused("budget", "this study was answered before: one answer is all it gets", "here");
   const more: State = { ...state, spent: { ...state.spent, [study]: { epsilon, at: "" } } };
-  return within(sum(more), state.limit) ? null : `ε = ${epsilon} is more than is left of the limit of ε = ${state.limit}`;
+  if (within(sum(more), state.limit)) return null;
+  const limit = state.limit;
+  return new Refused("budget", `ε = ${epsilon} is more than is left of the limit of ε = ${limit}`, "limit", { epsilon, limit });
 }

@@ -2,11 +2,14 @@
 export class Refused extends Error {
   /** `kind`: not asked by the study; `form`: malformed; `terms`: other than agreed; `budget`; `plan`; `used`: answered before. */
   readonly why: "kind" | "form" | "terms" | "budget" | "plan" | "collector" | "used";
+  /** Which of the messages that people meet this is, and what stands in it: for a translation. */
+  readonly words: { code: string; parameters: Record<string, string | number> } | null;
 
-  constructor(why: Refused["why"], message: string) {
+  constructor(why: Refused["why"], message: string, code?: string, parameters: Record<string, string | number> = {}) {
     super(message);
     this.name = "Refused";
     this.why = why;
+    this.words = code === undefined ? null : { code, parameters };
   }
 }
 

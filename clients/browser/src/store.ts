@@ -74,7 +74,7 @@ export class BrowserStore implements Store {
     request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
     return new Promise((resolve, reject) => {
       request.onsuccess = () => resolve(new BrowserStore(request.result));
-      request.onerror = () => reject(new Refused("budget", "this browser keeps nothing: no budget can be kept either"));
+      request.onerror = () => reject(new Refused("budget", "this browser keeps nothing: no budget can be kept either", "storage"));
     });
   }
 
@@ -85,7 +85,7 @@ export class BrowserStore implements Store {
       const table = step.objectStore(TABLE);
       const read = table.get(KEY);
       let found: T;
-      let failure: unknown = new Refused("budget", "the browser could not keep what was spent");
+      let failure: unknown = new Refused("budget", "the browser could not keep what was spent", "storage");
       read.onsuccess = () => {
         try {
           const state = (read.result as State | undefined) ?? nothing();

@@ -1,0 +1,77 @@
+/** Measurements in JSON (Fitbit, Google Fit, Oura): lists of objects that have a time and numbers. */
+
+import { inWords } from "./series.ts";
+import { readTime, unixTime, type Zone } from "./times.ts";
+import type { Collected } from "./xml.ts";
+
+const DEEPEST = 12;
+const TIME = /^(date_?time|timestamp|time|start_?time(nanos|millis)?|start(_?date)?|date|day|bedtime_start)$/i;
+const OTHER_TIME = /time|date|nanos|millis|stamp|(^|_)end|offset/i;
+const IDENTITY = /(^|[ _])(u?u?id|version|confidence|latitude|longitude|lat|lon|lng)$/i;
+
+/** All measurements of a document. */
+export function readJson(document: unknown, found: Collected, zone: Zone): void {
+  walk(document, [], found, zone, firstDate(document, 0), 0);
+}
+
+function walk(node: unknown, path: string[], found: Collected, zone: Zone, day: string, depth: number): void {
+  if (depth > DEEPEST || node === null || typeof node !== "object") return;
+  if (!Array.isArray(node)) {
+    for (const [key, value] of Object.entries(node)) walk(value, [...path, key], found, zone, day, depth + 1);
+    return;
+  }
+  for (const row of node) {
+    if (!measured(row, path, found, zone, day)) walk(row, path, found, zone, day, depth + 1);
+  }
+}
+
+/** Whether an entry of a list has a time; then its numbers are kept. */
+function measured(row: unknown, path: string[], found: Collected, zone: Zone, day: string): boolean {
+  if (row === null || typeof row !== "object" || Array.isArray(row)) return false;
+  const leaves = leavesOf(row);
+  const time = leaves.filter(([key]) => TIME.test(key.split(" ").at(-1)!)).map(([, value]) => wallOf(value, zone, day)).find((one) => one !== null);
+  if (time === undefined) return false;
+  const type = (row as Record<string, unknown>).dataTypeName;
+  let numbers = 0;
+  for (const [key, value] of leaves) {
+    const number = typeof value === "string" && /^[+-]?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+    if (typeof number !== "number" || OTHER_TIME.test(key) || IDENTITY.test(key)) continue;
+    numbers += 1;
+    found.add(inWords(typeof type === "string" ? type : [...path, key].join(" ")), "", time!, number);
+  }
+  return numbers > 0;
+}
+
+function wallOf(value: unknown, zone: Zone, day: string): number | null {
+  if (typeof value === "number") {
+    const instant = unixTime(value);
+    return instant === null ? null : zone.wall(instant);
+  }
+  if (typeof value !== "string") return null;
+  const read = readTime(value, "month", zone);
+  if (read === null) return null;
+  return read.dated ? read.wall : read.wall + (Date.parse(day) || 0);
+}
+
+/** Numbers and texts of an object and of what is in it; of a list in it the only entry. */
+function leavesOf(node: object, path: string[] = []): [string, unknown][] {
+  if (path.length > 4) return [];
+  return Object.entries(node).flatMap(([key, value]): [string, unknown][] => {
+    const one = Array.isArray(value) && value.length === 1 ? value[0] : value;
+    const here = [...path, key];
+    if (one !== null && typeof one === "object") return Array.isArray(one) ? [] : leavesOf(one, here);
+    return [[here.join(" "), one]];
+  });
+}
+
+/** The first date in a document: the day of clock times that stand without one. */
+function firstDate(node: unknown, depth: number): string {
+  if (depth > DEEPEST) return "";
+  if (typeof node === "string") return /^\d{4}-\d\d-\d\d/.exec(node)?.[0] ?? "";
+  if (node === null || typeof node !== "object") return "";
+  for (const one of Array.isArray(node) ? node.slice(0, 3) : Object.values(node)) {
+    const found = firstDate(one, depth + 1);
+    if (found) return found;
+  }
+  return "";
+}

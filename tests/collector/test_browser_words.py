@@ -1,0 +1,161 @@
+"""The page on which people take part: with files that people have, in their own language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from devices import GOOD, Device, choose, keep, say_yes, send, study
+from forked_collector import ForkedCollector
+
+from dpfda.collector.collector_process import CollectorProcess
+
+SAMPLES = Path(__file__).resolve().parents[2] / "clients" / "samples"
+PULSE = {"value_range": (40, 200), "domain_range": (0, 24), "epsilon": 1.0, "people": 400}
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("words")
+    with ForkedCollector(f"sqlite:///{folder}/x.db") as found:
+        yield found
+
+
+def test_an_apple_export_day_by_day(browser: Any, collector: CollectorProcess) -> None:
+    """From the archive that a phone writes: the series and the day are named, and can be chosen."""
+    person = Device(browser, collector.url, width=390, timezone_id="Europe/Berlin", locale="en-GB")
+    page = person.tab(study(collector, "Pulse over a day", **PULSE))
+    choose(page, SAMPLES / "apple-export.zip")
+    page.wait_for_selector("#yes:enabled")
+    assert page.locator("#column-x option:checked").inner_text() == "heart rate (count/min)"
+    assert not page.is_visible("#column-t"), "an export has its own times"
+    told = page.inner_text("#read")
+    assert told.startswith("Read Apple Health: 4 series, 17 measurements. Used: Monday")
+    assert "16 November 2026, one of the 2 days in the file." in told, "as in Britain"
+    assert "7 points between t = 0 and t = 24." in told
+    assert page.locator("#day option").count() == 3
+    page.select_option("#day", "average")
+    assert "Used: the average of the 2 days in the file." in page.inner_text("#read")
+    keep(page, "take-part-export-390")
+    page.select_option("#column-x", label="step count (count)")
+    page.wait_for_function("() => /1 point/.test(document.querySelector('#read').textContent)")
+    assert page.locator("#day option").count() == 3, "the days of this series"
+    page.select_option("#column-x", label="heart rate (count/min)")
+    page.select_option("#day", "2026-11-15")
+    page.wait_for_selector("#yes:enabled")
+    say_yes(page)
+    assert not page.locator("#leaves :text('True')").count(), "the true answer is not shown"
+    send(page)
+    assert person.problems == []
+    person.context.close()
+
+
+@pytest.mark.parametrize("name", ["fitbit-heart-rate.csv", "fitbit-heart_rate.json", "garmin.tcx",
+    "google-fit.json", "withings-raw_hr.csv", "oura.json", "samsung-heart-rate.csv", "german.csv",
+    "unix.csv"])  # fmt: skip
+def test_every_export_gets_in(
+    browser: Any, collector: CollectorProcess, name: str, people: dict[str, Any]
+) -> None:
+    if "page" not in people:
+        zone = {"timezone_id": "Europe/Berlin"}
+        people["device"] = Device(browser, collector.url, width=390, **zone)
+        people["page"] = people["device"].tab(study(collector, "Pulse of anybody", **PULSE))
+    page = people["page"]
+    choose(page, SAMPLES / name)
+    page.wait_for_function(
+        "() => /Used: Monday, November 16, 2026/.test(document.querySelector('#read').textContent)"
+    )
+    assert page.is_enabled("#yes")
+    assert page.inner_text("#problem") == ""
+    choose(page, "")  # and on to the next one
+    page.wait_for_selector("#problem:not(:empty)")
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[dict[str, Any]]:
+    found: dict[str, Any] = {}
+    yield found
+    if found:
+        assert found["device"].problems == []
+        found["device"].context.close()
+
+
+def test_in_german(browser: Any, collector: CollectorProcess) -> None:
+    plan = study(collector, "Puls über den Tag", **PULSE | {"people": 401})
+    person = Device(browser, collector.url, width=390, locale="de-DE")
+    page = person.tab(plan)
+    assert page.evaluate("document.documentElement.lang") == "de"
+    assert page.title() == "Teilnehmen: Puls über den Tag"
+    assert "mehr als 2,72-mal so wahrscheinlich" in page.inner_text("#promise"), "a decimal comma"
+    keep(page, "take-part-german-390")
+    choose(page, SAMPLES / "german.csv")
+    page.wait_for_selector("#yes:enabled")
+    assert "Montag, 16. November 2026" in page.inner_text("#read")
+    page.select_option("#language", "en")
+    page.wait_for_function("() => document.documentElement.lang == 'en'")
+    assert page.inner_text("#yours h2, #about summary").startswith("About")
+    assert person.problems == []
+    person.context.close()
+
+
+OUTSIDE = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const data = "#language, code, noscript, #title, #column-t, #values option, #label";
+    const own = node.parentElement.closest(data);
+    let rest = node.textContent;
+    while (/⟦[^⟦⟧]*⟧/.test(rest)) rest = rest.replace(/⟦[^⟦⟧]*⟧/g, "");
+    if (!own && /\\p{L}{2}/u.test(rest)) found.push(node.textContent.trim());
+  }
+  for (const one of document.querySelectorAll("[aria-label]")) {
+    if (!one.getAttribute("aria-label").startsWith("⟦")) found.push(one.outerHTML);
+  }
+  return found;
+}"""
+
+
+def test_every_word_is_in_a_message_file(browser: Any, collector: CollectorProcess) -> None:
+    """In a language that only marks them, what is not marked was written into the code."""
+    plan = study(collector, "Words", **PULSE | {"people": 402})
+    person = Device(browser, collector.url, width=1280)
+    page = person.tab(plan, "#lang=en-XA")
+    assert page.inner_text("header p") == "⟦Take part in a study⟧"
+    assert page.evaluate(OUTSIDE) == []
+    choose(page, "t,x\n30,1\n40,2\n")
+    page.wait_for_selector("#problem:not(:empty)")
+    assert page.evaluate(OUTSIDE) == []
+    choose(page, SAMPLES / "fitbit-heart-rate.csv")
+    page.wait_for_selector("#yes:enabled")
+    assert page.evaluate(OUTSIDE) == []
+    choose(page, GOOD)
+    page.wait_for_selector("#yes:enabled")
+    say_yes(page)
+    assert page.evaluate(OUTSIDE) == []
+    send(page)
+    page.click("#ask")
+    page.wait_for_selector("#counted:not(:empty)")
+    assert page.evaluate(OUTSIDE) == []
+    page.evaluate("document.querySelector('#asked').textContent = 'written here'")
+    assert page.evaluate(OUTSIDE) == ["written here"], "the check itself finds what is not marked"
+    assert person.problems == []
+    person.context.close()
+
+
+def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) -> None:
+    plan = study(collector, "Kept", **PULSE | {"people": 403})
+    person = Device(browser, collector.url)
+    page = person.tab(plan)
+    page.wait_for_selector("#consent-keep[download]")
+    with page.expect_download() as saved:
+        page.click("#consent-keep")
+    text = Path(saved.value.path()).read_text(encoding="utf-8")
+    for words in ("Kept", "What you will be asked:", "Changing your mind:", plan.hash):
+        assert words in text
+    assert "cannot be taken back" in text
+    assert json.dumps(text).count("undefined") == 0
+    assert person.problems == []
+    person.context.close()
