@@ -35,7 +35,7 @@ export function leaves(plan: Plan, sent: any, body: string, mine: Own | null): v
   say("bytes", body);
   say("asked", sent ? asked(sent, plan, values.length) : "");
   const answers = ANSWERED.includes(sent?.name) ? values.map((sign) => tell(sign > 0 ? "page.yes-word" : "page.no-word")) : [];
-  say("answers", answers.length ? tell("page.answers", { answers: answers.join(", ") }) : "");
+  say("answers", answers.length ? tell("page.answers", { count: answers.length, answers: answers.join(", ") }) : "");
   show("stay", mine !== null);
   if (!mine) return;
   say("held", tell(plan.protects === "both" ? "page.held" : "page.held-clear"));
