@@ -20,7 +20,7 @@ from wire_refusals import refusals
 from dpfda import CurveEncoder
 from dpfda.curves import CustomBasis
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.codeword_report import CodewordReport
+from dpfda.mechanisms.cap_index import CodewordReport
 from dpfda.mechanisms.duchi import Duchi
 from dpfda.mechanisms.laplace import Laplace
 from dpfda.mechanisms.piecewise import Piecewise
