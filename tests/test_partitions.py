@@ -12,7 +12,7 @@ from summed_cases import CASES, PRICE, N, cases
 import dpfda
 from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.queries import BallMean
-from dpfda.central.regression.noisy_gradient import GradientQuery
+from dpfda.central.regression.alternatives import GradientQuery
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.central.regression.two_stage_queries import NewtonQuery
 from dpfda.curves import CurveEncoder

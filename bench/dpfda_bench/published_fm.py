@@ -13,10 +13,10 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.regression.alternatives import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.central.regression.base import Regression
 from dpfda.central.regression.problem import Bounds, Link
 from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
-from dpfda.central.regression.single_release import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import choice
 
@@ -83,7 +83,7 @@ class FunctionalMechanism(ObjectiveMethod, name="fm"):
 
     pure: ClassVar[bool] = True
 
-    def look(self, regression: Regression) -> MomentQuery:
+    def query(self, regression: Regression) -> MomentQuery:
         """With the published bound."""
         return FunctionalQuery(**about_all(regression), link=regression.problem.link)
 
@@ -129,7 +129,7 @@ class RelaxedFM(ObjectiveMethod, name="relaxed_fm"):
         2.0
     """
 
-    def look(self, regression: Regression) -> EqualQuery:
+    def query(self, regression: Regression) -> EqualQuery:
         """With the published bound."""
         return EqualQuery(**about_all(regression), link=regression.problem.link)
 

@@ -74,18 +74,18 @@ def _candidates(mechanism: LinearMechanism, release: MeanRelease) -> list[Linear
     return [replace(mechanism, psi=float(chosen["psi"] * factor)) for factor in factors]
 
 
-def privacy_error(look: ShrunkMean) -> float:
+def privacy_error(query: ShrunkMean) -> float:
     """E‖noise‖², known before any data."""
-    return float(look.noise.law.variance.sum())
+    return float(query.noise.law.variance.sum())
 
 
 def _risk(release: MeanRelease, kept: FloatArray, held: FloatArray) -> float:
     """Mean squared distance of fitted from held-out coefficients, plus the noise to come."""
     assert isinstance(release.mechanism, LinearMechanism)
     try:
-        look = release.mechanism.look(release)
+        query = release.mechanism.query(release)
     except InvalidParameter:  # a threshold so high that nothing is left
         return np.inf
     fitted = np.zeros_like(held)
-    fitted[:, : look.size] = look.shrink(kept[:, : look.size])
-    return float(((fitted - held) ** 2).sum(axis=1).mean()) + privacy_error(look)
+    fitted[:, : query.size] = query.shrink(kept[:, : query.size])
+    return float(((fitted - held) ** 2).sum(axis=1).mean()) + privacy_error(query)

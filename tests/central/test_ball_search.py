@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from dpfda import PrivateCovariance, PrivateMean, PrivateMoments
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.ball_search import MAGNITUDES, BallSearch, Region, candidates, located
+from dpfda.central.ball_search import MAGNITUDES, BallSearch, Region, candidates, locate
 from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.mean import FunctionMechanism, MeanRelease
@@ -47,7 +47,7 @@ def located_at(
     All others are nowhere.
     """
     mean = asked(**given)
-    questions = located(mean, Region(np.zeros(4), mean.bound, mean.whole, ()))
+    questions = locate(mean, Region(np.zeros(4), mean.bound, mean.whole, ()))
     looks, wanted = [next(questions)], norm
     while True:
         look = looks[-1]

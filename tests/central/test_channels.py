@@ -132,20 +132,20 @@ def test_what_one_channel_cannot_ask_costs_nothing() -> None:
 def test_looks_at_channels_are_checked() -> None:
     place: dict[str, Any] = {"center": np.zeros(2), "axes": np.ones(2), "radius": 1.0}
     look = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
-    first = ChannelQuery(look=look, channel=0, channels=2)
+    first = ChannelQuery(query=look, channel=0, channels=2)
     assert Query.from_dict(first.to_dict()).digest == first.digest
     here = np.arange(8.0).reshape(4, 2) / 8
     sums = [first.sums((here, other)) for other in (here, -here)]
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], look.sums((here,)))
-    last = ChannelQuery(look=look, channel=1, channels=2)
+    last = ChannelQuery(query=look, channel=1, channels=2)
     np.testing.assert_array_equal(last.sums((-here, here)), sums[0])
     with pytest.raises(InvalidParameter, match="channel must be below 2"):
-        ChannelQuery(look=look, channel=2, channels=2)
+        ChannelQuery(query=look, channel=2, channels=2)
     with pytest.raises(InvalidParameter, match="unit"):
-        ChannelQuery(look=look, channel=0, channels=2, unit="household")
-    with pytest.raises(InvalidParameter, match="look must be one that adds up over single rows"):
-        Query.from_dict(first.to_dict() | {"look": first.to_dict()})
+        ChannelQuery(query=look, channel=0, channels=2, unit="household")
+    with pytest.raises(InvalidParameter, match="query must be one that adds up over single rows"):
+        Query.from_dict(first.to_dict() | {"query": first.to_dict()})
     (asked,) = ChannelMeans.examples(n=20, epsilon=1.0, delta=0.0)
     with pytest.raises(InvalidParameter, match="shares"):
         ChannelMeans(epsilon=1.0, n=20, parts=(*asked.parts, asked.parts[0]))

@@ -215,9 +215,9 @@ def test_rows_are_solved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
     """The result does not depend on how many."""
     rng = np.random.default_rng(0)
     vectors, noise = rng.normal(size=(3, 20)), np.full((3, 20), 0.1)
-    moments = effects.Moments(np.diag([0.3, 0.3, 1.0]), np.zeros((3, 3)), vectors, noise, True)
-    whole = effects.believed(moments, reach=2.0)
+    moments = effects.NoisySystem(np.diag([0.3, 0.3, 1.0]), np.zeros((3, 3)), vectors, noise, True)
+    whole = effects.posterior_effects(moments, reach=2.0)
     monkeypatch.setattr(effects, "_MOST_NUMBERS", 200)
-    parts = effects.believed(moments, reach=2.0)
+    parts = effects.posterior_effects(moments, reach=2.0)
     assert parts.mean == pytest.approx(whole.mean)
     assert (parts.error, parts.size) == pytest.approx((whole.error, whole.size))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpfda.central.functions import Matern, eigenpairs
-from dpfda.central.kernel_machine import KernelMachine, KernelMachineRelease, Loss, Space
+from dpfda.central.kernel_machine import KernelMachine, KernelMachineRelease, Space
+from dpfda.central.losses import Loss
 from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
@@ -107,19 +108,19 @@ def test_the_safe_penalty_balances_noise_and_bias(loss: str, delta: float) -> No
 
 def test_a_release_asks_with_the_penalty_and_the_grid_that_were_given() -> None:
     given: Any = {"epsilon": 1.0, "n": 40, "box": ((0.0, 4.0),), "kernel": KERNEL}
-    assert KernelMachineRelease(**given).look.along == 200
+    assert KernelMachineRelease(**given).query.along == 200
     release = KernelMachineRelease(**given, psi=0.5, along=8)
-    assert (release.look.along, release.look.psi) == (8, 0.5)
+    assert (release.query.along, release.query.psi) == (8, 0.5)
     space = Space.of(KERNEL, ((0.0, 4.0),), along=8)
     safe = space.safe_psi(Loss.named("squared")(), release.whole, n=40, target_bound=1.0)
-    assert replace(release, psi=None).look.psi == safe
+    assert replace(release, psi=None).query.psi == safe
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_function_as_high_as_targets_at_one_end_is_told(loss: str) -> None:
     given: Any = {"epsilon": 1.0, "n": 40, "box": ((0.0, 4.0),), "kernel": KERNEL, "along": 8}
     release = KernelMachineRelease(**given, psi=0.5, target_bound=3.0, loss=loss)
-    space = release.look.space
+    space = release.query.space
     table, mean = space.features, space.basis.functions.mean(axis=1)
     # Ridge regression of the bound, once at each of eight points.
     inner = table.T @ table / 8 + 0.5 * np.eye(len(space.weights))

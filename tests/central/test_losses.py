@@ -12,7 +12,8 @@ import pytest
 from scipy.special import expit
 
 from dpfda.central.functions import Matern
-from dpfda.central.kernel_machine import Loss, Space
+from dpfda.central.kernel_machine import Space
+from dpfda.central.losses import Loss
 
 VALUES: dict[str, Callable[[float, float], float]] = {
     "squared": lambda y, f: (y - f) ** 2,

@@ -10,7 +10,7 @@ import pytest
 from dpfda.central.cell_queries import cell_sensitivity
 from dpfda.central.functions import Matern, as_grid
 from dpfda.central.kernel_density import KernelDensity
-from dpfda.central.kernel_machine import KernelMachine, Loss, Space
+from dpfda.central.kernel_machine import KernelMachine, Space
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
@@ -19,6 +19,7 @@ from dpfda.central.linear import (
     OptimalAllocation,
     QuadraticRegularization,
 )
+from dpfda.central.losses import Loss
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.queries import MOST_RECORDS, BallMean, integer_sums, mean_of, units
 from dpfda.central.records import clip_rows
@@ -46,7 +47,7 @@ def release(mechanism: FunctionMechanism) -> MeanRelease:
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda m: m.name)
 def test_the_stated_worst_curves_attain_the_bound(mechanism: LinearMechanism) -> None:
     mean = release(mechanism)
-    look = mechanism.look(mean)
+    look = mechanism.query(mean)
     here, there = (look.exact(side, None) for side in mean.neighbors(N))  # type: ignore[arg-type]
     found = look.mechanism.reach(here - there)
     # The Gaussian bound is attained in one coordinate, not along s/a.
@@ -56,15 +57,15 @@ def test_the_stated_worst_curves_attain_the_bound(mechanism: LinearMechanism) ->
 
 @pytest.mark.parametrize("mechanism", TIGHT[:3], ids=lambda m: m.name)
 def test_published_bounds_hold_and_are_loose(mechanism: LinearMechanism) -> None:
-    published = replace(mechanism, published=True).look(release(mechanism))
-    assert published.sensitivity > 1.5 * mechanism.look(release(mechanism)).sensitivity
+    published = replace(mechanism, published=True).query(release(mechanism))
+    assert published.sensitivity > 1.5 * mechanism.query(release(mechanism)).sensitivity
     assert search(published, starts=5, steps=20).ratio <= 1
 
 
 def test_thresholding_contracts_and_its_bound_is_reached() -> None:
     # With all n curves equal and large the mean is above every threshold, so a move is not damped.
     mechanism = AbsoluteRegularization(psi=0.05)
-    look = mechanism.look(release(mechanism))
+    look = mechanism.query(release(mechanism))
     pull = 1 / look.axes
     direction = pull / np.linalg.norm(pull)
     high = np.full(look.size, 10.0)

@@ -123,7 +123,7 @@ def pvalues(case: Case, epsilon: float, seed: int) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few people at a small ε, which is the point
         found = PrivateGroupComparison(epsilon, **known, random_state=seed).fit(rows, group)
-    return found.pvalue_, _non_private(rows, group, found.moments_.look.second)
+    return found.pvalue_, _non_private(rows, group, found.moments_.query.second)
 
 
 def _people(case: Case, seed: int) -> tuple[FloatArray, IntArray]:

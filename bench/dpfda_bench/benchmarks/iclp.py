@@ -81,7 +81,7 @@ def gains(n: int) -> dict[str, float]:
 
     def error(mechanism: QuadraticRegularization) -> float:
         release = MeanRelease(epsilon=1.0, n=n, bound=1.0, grid=_GRID, mechanism=mechanism)
-        return privacy_error(mechanism.look(release))
+        return privacy_error(mechanism.query(release))
 
     published = error(QuadraticRegularization(eta=1.5, published=True))
     return {

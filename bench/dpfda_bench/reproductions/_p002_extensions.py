@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.alternatives import GaussianFM
 from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
-from dpfda.central.regression.single_release import GaussianFM
 from dpfda.central.regression.two_stage_queries import LocationQuery
 from dpfda.curves.matrices import floored
 from dpfda.datasets.preparation import Prepared

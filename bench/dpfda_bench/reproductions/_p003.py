@@ -65,10 +65,10 @@ def without_noise(release: MeanRelease, records: FloatArray) -> tuple[FloatArray
     """The curve that noise is added to, and E‖noise‖²: for comparisons only, not private."""
     mechanism = release.mechanism
     assert isinstance(mechanism, LinearMechanism | Bernstein)
-    look = mechanism.look(release)
-    basis = mechanism.basis(release.grid).first(look.size)
-    exact = look.exact(look.fitting(release.records(records)), SimulationSource(0))
-    variance = look.noise.law.variance
+    query = mechanism.query(release)
+    basis = mechanism.basis(release.grid).first(query.size)
+    exact = query.exact(query.fitting(release.records(records)), SimulationSource(0))
+    variance = query.noise.law.variance
     return basis.expand(exact), float(variance @ (basis.functions**2 @ basis.weights))
 
 
@@ -82,7 +82,7 @@ def kernel_estimate(density: KernelDensity, points: FloatArray, box: Box) -> Flo
     """A kernel estimate without noise, on the cells' grid: not private, for comparisons only."""
     basis, features, axes = density.layout(box, len(points), whole=True)
     low, high = (np.array([side[end] for side in box]) for end in (0, 1))
-    look = NearestMean(
+    query = NearestMean(
         cost=Cost(epsilon=1.0),
         n=len(points),
         low=low,
@@ -91,7 +91,7 @@ def kernel_estimate(density: KernelDensity, points: FloatArray, box: Box) -> Flo
         features=features,
         axes=axes,
     )
-    return basis.expand(look.exact((points,), SimulationSource(0)))
+    return basis.expand(query.exact((points,), SimulationSource(0)))
 
 
 def released(

@@ -1,6 +1,6 @@
 """The adaptive release of a mean: one query, or two with a radius about the first between them.
 
-`Plan` chooses between them by the least expected error. Everything it reads is public: how many
+`MeanPlan` chooses between them by the least expected error. Everything it reads is public: how many
 curves, what may be spent, how many coefficients there are. Its prior, in units of the public bound:
 the level of the curves is anywhere; curves turn once, a few times or often; they fill all of their
 range, a third of it or a tenth.
@@ -45,7 +45,7 @@ FOLDED = 8  # coefficients for each sum of further ones
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class MeanPlan:
     """One query of the whole ball, or a first one, a radius about it and a second one.
 
     Attributes:
@@ -57,8 +57,8 @@ class Plan:
         error: expected squared error, in units of the squared bound.
 
     Examples:
-        >>> few = Plan.of((Cost(epsilon=1.0),), n=20, most=60)
-        >>> many = Plan.of((Cost(epsilon=1.0),), n=2000, most=60)
+        >>> few = MeanPlan.of((Cost(epsilon=1.0),), n=20, most=60)
+        >>> many = MeanPlan.of((Cost(epsilon=1.0),), n=2000, most=60)
         >>> few.first, many.first > 0, few.size < many.size
         (0.0, True, True)
     """
@@ -76,11 +76,11 @@ class Plan:
         return self.size // FOLDED if self.first else 0
 
     def rest(self, n: int) -> bool:
-        """Whether the norm of all others is asked for: if it can be told from nothing."""
+        """Whether the norm of all other coefficients is asked for: if its noise is small enough."""
         return bool(self.first) or _noise(self.cost, n, self.size + 1) < _TOLD**2
 
     @classmethod
-    def of(cls, costs: tuple[Cost, ...], *, n: int, most: int, single: bool = True) -> Plan:
+    def of(cls, costs: tuple[Cost, ...], *, n: int, most: int, single: bool = True) -> MeanPlan:
         """The best for any of the costs.
 
         Args:
@@ -92,7 +92,7 @@ class Plan:
         return _best(costs, n, most, single)
 
     @classmethod
-    def of_rows(cls, costs: tuple[Cost, ...], *, n: int, most: int, rows: int) -> Plan:
+    def of_rows(cls, costs: tuple[Cost, ...], *, n: int, most: int, rows: int) -> MeanPlan:
         """The best of one query about several functions together, such as a coefficient each.
 
         Args:
@@ -106,15 +106,15 @@ class Plan:
 
 
 @lru_cache(maxsize=256)
-def _best(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> Plan:
-    tried: list[Plan] = []
+def _best(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> MeanPlan:
+    tried: list[MeanPlan] = []
     for cost in costs:
         tried += _one_query(cost, n, most) if single else []
         tried += _two_queries(cost, n, most)
     return _fewest(tried)
 
 
-def _fewest(tried: list[Plan]) -> Plan:
+def _fewest(tried: list[MeanPlan]) -> MeanPlan:
     """The fewest coefficients with which the expected error is nearly the least.
 
     More of them would hardly lower the error and widen bands.
@@ -124,7 +124,7 @@ def _fewest(tried: list[Plan]) -> Plan:
     return min(good, key=lambda plan: (plan.size, plan.error))
 
 
-def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[Plan]:
+def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[MeanPlan]:
     prior, plans = _prior(most), []
     for size in _sizes(most):
         if rows > 1:  # covariates and a constant: a person moves √2 times as much
@@ -132,11 +132,11 @@ def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[Plan]:
         else:
             noise = _noise(cost, n, size + (size < most))
         error = _error(prior[:, :size], noise) + prior[:, size:].sum(axis=1)
-        plans.append(Plan(cost=cost, size=size, error=float(error.mean())))
+        plans.append(MeanPlan(cost=cost, size=size, error=float(error.mean())))
     return plans
 
 
-def _two_queries(cost: Cost, n: int, most: int) -> list[Plan]:
+def _two_queries(cost: Cost, n: int, most: int) -> list[MeanPlan]:
     prior, index = _prior(most), np.arange(1, most + 1)
     plans = []
     for first, search, coarse in product(_FIRST, _SEARCH, _sizes(most)):
@@ -151,7 +151,7 @@ def _two_queries(cost: Cost, n: int, most: int) -> list[Plan]:
             noise = radius2 * _noise(last, n, dimensions) / index[:size]
             error = _error(after[:, :size], noise) + prior[:, size:].sum(axis=1)
             error = (1 - lost) * error + lost * after.sum(axis=1)
-            plan = Plan(
+            plan = MeanPlan(
                 cost=cost,
                 size=size,
                 first=first,
@@ -207,7 +207,7 @@ FINER = (
 class Adaptive(FunctionMechanism, name="adaptive"):
     """A few private queries of the same curves; the default for means.
 
-    The plan of least expected error is taken (`Plan`): one query of all of ‖X‖ ≤ τ, or
+    The plan of least expected error is taken (`MeanPlan`): one query of all of ‖X‖ ≤ τ, or
 
     1. a coarse mean from all of ‖X‖ ≤ τ, shrunk into a center c,
     2. a radius R that holds most curves around c, by the exponential mechanism,
@@ -234,14 +234,14 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         """As many splines as there are points."""
         return spline_basis(grid, size=math.prod(axis.size for axis in grid))
 
-    def plan(self, mean: MeanRelease) -> Plan:
+    def plan(self, mean: MeanRelease) -> MeanPlan:
         """The best for pure ε or, where a δ is given, the better of both noises."""
         known = math.isfinite(mean.bound)
         both = Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
         pure = Cost(epsilon=mean.epsilon).part(mean.share)
         costs = (pure, both) if mean.either and known and not both.pure else (both,)
         size = self.basis(mean.grid).size
-        return Plan.of(costs, n=mean.n, most=size, single=known)
+        return MeanPlan.of(costs, n=mean.n, most=size, single=known)
 
     def budget(self, mean: MeanRelease) -> Cost:
         """Pure ε where that has less noise."""
@@ -262,16 +262,16 @@ class Adaptive(FunctionMechanism, name="adaptive"):
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """One query, or two and a search between them."""
-        return self._two_looks(mean) if self.plan(mean).first else self._one_look(mean)
+        return self._ask_twice(mean) if self.plan(mean).first else self._ask_once(mean)
 
-    def _one_look(self, mean: MeanRelease) -> Questions[Release]:
+    def _ask_once(self, mean: MeanRelease) -> Questions[Release]:
         layout = self.layout(mean)
         answer = yield mean.whole_ball(mean.whole, layout.width)
         return concluded(
             mean, layout, answer.values, (answer.noise,), stages=1, radius=mean.bound, clipped=0.0
         )
 
-    def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
+    def _ask_twice(self, mean: MeanRelease) -> Questions[Release]:
         layout, plan = self.layout(mean), self.plan(mean)
         scouting = BallSearch(
             axes=layout.axes(TILT),
@@ -331,7 +331,7 @@ def concluded(
     warnings: tuple[str, ...] = (),
     **more: Any,
 ) -> Release:
-    """The mean under one belief, with what is left out of it, and what is to be said of it.
+    """The posterior mean, the size of what it leaves out, and warnings.
 
     Args:
         mean: the conversation.

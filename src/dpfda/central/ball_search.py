@@ -65,7 +65,7 @@ class FoundBall(NamedTuple):
     """What was found.
 
     Attributes:
-        place: center and axes for the looks that follow.
+        place: center and axes for the queries that follow.
         radius: holds most curves about the center, along the axes.
         coarse: the last mean of what the bound allows, and the law of its noise.
         budget: what there was before it, of which shares are taken.
@@ -114,12 +114,12 @@ class BallSearch:
         known = math.isfinite(asked.bound)
         region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
         if known:
-            region = yield from beyond(asked, region)
+            region = yield from count_beyond(asked, region)
             found = yield from self._round(asked, region)
             if not (found.loose and asked.finds_bound and _can_search(asked, found.left)):
                 return found
             region = region._replace(budget=found.left)
-        region = yield from located(asked, region)
+        region = yield from locate(asked, region)
         return (yield from self._round(asked, region))
 
     def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[FoundBall]:
@@ -127,9 +127,9 @@ class BallSearch:
         budget, size = region.budget, len(self.axes)
         first, search = budget.part(self.first), budget.part(self.search)
         place = asked.place(region.center[: self.coarse], np.ones(self.coarse))
-        look = yield BallMean(cost=first, **place, radius=region.bound)
-        variance = look.noise.variance
-        believed = posterior(look.values, self.doubt * variance, region.bound)
+        query = yield BallMean(cost=first, **place, radius=region.bound)
+        variance = query.noise.variance
+        believed = posterior(query.values, self.doubt * variance, region.bound)
         place = asked.place(region.center + padded(believed.mean, size), self.axes)
         wanted: Any = {"bound": region.bound, "certain": self.certain, "some": self.some}
         radius = yield from find_radius(search, place, **wanted)
@@ -137,7 +137,7 @@ class BallSearch:
         return FoundBall(
             place=place,
             radius=radius,
-            coarse=(region.center[: self.coarse] + look.values, look.noise),
+            coarse=(region.center[: self.coarse] + query.values, query.noise),
             budget=budget,
             left=budget.rest(first, search),
             outside=left_outside(search, place, **wanted),
@@ -147,7 +147,7 @@ class BallSearch:
         )
 
 
-def beyond(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
+def count_beyond(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
     """How many curves are longer than their public bound: whether it is too small.
 
     A mean at the edge of a bound does not tell: curves at one end of a range that is far too wide
@@ -157,23 +157,23 @@ def beyond(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
     check = price_of_a_count(budget, asked.n)
     place = asked.place(np.zeros(size), np.ones(size))
     inside = yield RadiusCount(cost=check, **place, radius=bound_of_a_count(region.bound))
-    return region._replace(budget=budget.rest(check), warnings=counted(inside, asked.n))
+    return region._replace(budget=budget.rest(check), warnings=bound_warnings(inside, asked.n))
 
 
 def bound_of_a_count(bound: float) -> float:
-    """The bound, and a hair more: who lies on it is within."""
+    """The bound with room for rounding: a curve on it is inside."""
     return bound * (1 + _ROUNDED)
 
 
-def counted(inside: Answer, n: int) -> tuple[str, ...]:
-    """What is to be said of a public bound that holds so many of n curves, by a noisy count."""
+def bound_warnings(inside: Answer, n: int) -> tuple[str, ...]:
+    """Warnings about a public bound, from a noisy count of the curves inside it."""
     outside = n - float(inside.values[0])
     if not more_than_a_few(outside, n, inside.noise):
         return ()
     return (too_small("their public bound") if outside > _MOST * n else BEYOND,)
 
 
-def located(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
+def locate(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
     """Where curves lie: their norm, a guess at their mean, their distance from it.
 
     Args:
@@ -187,15 +187,15 @@ def located(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
     known = math.isfinite(region.bound)
     norms = np.asarray(region.bound * _WITHIN) if known else MAGNITUDES
     norm, bound = yield from _magnitude(search, asked.place(nowhere, round_), norms)
-    told = region.warnings or (_outside(known),) * bool(norm >= norms[-1])
+    warnings = region.warnings or (_outside(known),) * bool(norm >= norms[-1])
     bound = min(bound, region.bound)
     few = min(_GUESSED, size)
-    look = yield BallMean(cost=search, **asked.place(nowhere[:few], round_[:few]), radius=bound)
-    guess = padded(look.values, size)
+    query = yield BallMean(cost=search, **asked.place(nowhere[:few], round_[:few]), radius=bound)
+    guess = padded(query.values, size)
     _, near = yield from _magnitude(search, asked.place(guess, round_), np.asarray(bound * _NEAR))
     if near < bound:
-        return Region(guess, near, left, told)
-    return Region(nowhere, bound, left, told)
+        return Region(guess, near, left, warnings)
+    return Region(nowhere, bound, left, warnings)
 
 
 def _left(budget: Cost, search: Cost) -> Cost:
@@ -212,12 +212,12 @@ def _search_share(asked: CurveConversation[Any], budget: Cost) -> float:
 
 def _magnitude(cost: Cost, place: Place, rising: FloatArray) -> Questions[tuple[float, float]]:
     """The smallest of some radii that holds nearly all curves, and the same with some room."""
-    outside = min(0.5, max(0.02, _erring(cost, place["n"], rising)))
-    found = yield from halved(cost, place, rising, wanted=(1 - outside) * place["n"])
+    outside = min(0.5, max(0.02, _count_error(cost, place["n"], rising)))
+    found = yield from search_radius(cost, place, rising, wanted=(1 - outside) * place["n"])
     return found, found * (_SPARE if outside < 0.25 else 1.5 * _SPARE)
 
 
-def _erring(cost: Cost, n: int, rising: FloatArray) -> float:
+def _count_error(cost: Cost, n: int, rising: FloatArray) -> float:
     """Share of the curves by which the counts of a search hardly ever err more."""
     each = cost.part(Fraction(1, steps(rising)))
     if cost.pure:
@@ -228,7 +228,7 @@ def _erring(cost: Cost, n: int, rising: FloatArray) -> float:
 def _can_search(asked: CurveConversation[Any], budget: Cost) -> bool:
     """Whether counts for a part of the budget can tell where curves lie."""
     search = budget.part(_search_share(asked, budget))
-    return _erring(search, asked.n, _WITHIN) <= _TELLING
+    return _count_error(search, asked.n, _WITHIN) <= _TELLING
 
 
 def _outside(known: bool) -> str:
@@ -281,7 +281,7 @@ def find_radius(
     if not cost.pure:
         further = np.arange(len(radii), 1 << steps(radii))  # so that all halvings are asked for
         radii = np.append(radii, radii[0] * 2.0 ** (-further / 4))
-        return (yield from halved(cost, place, radii[::-1], wanted=wanted, count=count))
+        return (yield from search_radius(cost, place, radii[::-1], wanted=wanted, count=count))
     evidence = wanted * cost.epsilon_spent / 2  # of a good radius against a tiny one
     steepness = min(_STEEPEST, 0.5 * evidence / np.log(radii[0] / radii[-1]))
     octaves = np.arange(len(radii)) / 4
@@ -306,8 +306,10 @@ def left_outside(
     """
     if cost.pure:
         return min(0.5, max(0.01 * some, 10 / (cost.epsilon_spent * place["n"])))
-    told = certain * math.sqrt(steps(candidates(bound, place["axes"]))) / (cost.mu * place["n"])
-    return min(0.5, max(0.02 * some, told))
+    noticeable = (
+        certain * math.sqrt(steps(candidates(bound, place["axes"]))) / (cost.mu * place["n"])
+    )
+    return min(0.5, max(0.02 * some, noticeable))
 
 
 def _prior(octaves: FloatArray) -> IntArray:
@@ -316,7 +318,7 @@ def _prior(octaves: FloatArray) -> IntArray:
     return np.asarray(np.maximum(np.rint(2.0**room * 1024 * 2**octaves), 1), dtype=np.int64)
 
 
-def halved(
+def search_radius(
     cost: Cost,
     place: Place,
     rising: FloatArray,

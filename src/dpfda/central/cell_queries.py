@@ -24,7 +24,7 @@ _LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step i
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellQuery(CountedQuery):
-    """Points in a public box, each told by one of `along`^d numbered cells alone.
+    """Points in a public box, each described only by its cell, one of `along`^d.
 
     Attributes:
         low, high: ends of the box along each variable; points outside are moved to its border.
@@ -115,7 +115,7 @@ class NearestMean(CellQuery, name="nearest_mean"):
     """Mean of public features of the grid point that is nearest to each point.
 
     Privacy:
-        Points are told by their grid point alone, so that what one can change is known exactly: the
+        Points are described by their grid point alone, so the sensitivity is known exactly: the
         largest distance between the features of two grid points, over n (C13). Features are
         rounded to whole numbers of a public unit first, so that their sum over any number of
         records is exact.

@@ -28,87 +28,87 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelQuery(AdditiveQuery, name="channel"):
-    """A look at one channel of records that have several, or numbers beside their curves.
+    """A query at one channel of records that have several, or numbers beside their curves.
 
     Privacy:
-        That of the look: what a record holds in other channels does not enter the answer.
+        That of the query: what a record holds in other channels does not enter the answer.
 
     Attributes:
-        look: what is asked of the channel.
+        query: what is asked of the channel.
         channel: which one, counted from 0.
         channels: how many there are.
         numbers: how many single numbers stand beside them, a regression's targets.
     """
 
-    look: AdditiveQuery = part(lambda: Query)
+    query: AdditiveQuery = part(lambda: Query)
     channel: int = whole(least=0, most=_MOST_CHANNELS)
     channels: int = whole(least=1, most=_MOST_CHANNELS)
     numbers: int = whole(least=0, most=_MOST_CHANNELS, default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.look, AdditiveQuery) or len(self.look.columns) != 1:
-            raise InvalidParameter("look", "one that adds up over single rows", self.look.name)
-        if self.look.unit != self.unit:
-            raise InvalidParameter("unit", f"the look's: {self.look.unit!r}", self.unit)
+        if not isinstance(self.query, AdditiveQuery) or len(self.query.columns) != 1:
+            raise InvalidParameter("query", "one that adds up over single rows", self.query.name)
+        if self.query.unit != self.unit:
+            raise InvalidParameter("unit", f"the query's: {self.query.unit!r}", self.unit)
         if self.channel >= self.channels:
             raise InvalidParameter("channel", f"below {self.channels}", self.channel)
 
     @property
     def mechanism(self) -> Mechanism:
-        """The look's."""
-        return self.look.mechanism
+        """The query's."""
+        return self.query.mechanism
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The look's."""
-        return self.look.assumptions
+        """The query's."""
+        return self.query.assumptions
 
     @property
     def announced(self) -> int | None:
-        """The look's."""
-        return self.look.announced
+        """The query's."""
+        return self.query.announced
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Of every channel what the look asks of one; then the numbers."""
-        return self.look.columns * self.channels + (0,) * self.numbers
+        """Of every channel what the query asks of one; then the numbers."""
+        return self.query.columns * self.channels + (0,) * self.numbers
 
     @property
     def size(self) -> int:
-        """The look's."""
-        return self.look.size
+        """The query's."""
+        return self.query.size
 
     @property
     def largest(self) -> int:
-        """The look's."""
-        return self.look.largest
+        """The query's."""
+        return self.query.largest
 
     @property
     def linear(self) -> bool:  # type: ignore[override]
-        """The look's."""
-        return self.look.linear
+        """The query's."""
+        return self.query.linear
 
     @property
     def block_rows(self) -> int:  # type: ignore[override]
-        """The look's."""
-        return self.look.block_rows
+        """The query's."""
+        return self.query.block_rows
 
     def block(self, records: Records) -> FloatArray | IntArray:
         """Sums of the channel."""
-        return self.look.block((records[self.channel],))
+        return self.query.block((records[self.channel],))
 
     def statistic(self, totals: IntArray) -> FloatArray:
-        """The look's."""
-        return self.look.statistic(totals)
+        """The query's."""
+        return self.query.statistic(totals)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """The first and the last of some channels; one with a number beside it."""
         place: dict[str, Any] = {"center": np.zeros(2), "axes": np.ones(2), "radius": 1.5}
-        look = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
+        query = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
         places = (0, 2, 0), (2, 3, 0), (0, 1, 1)
-        return [cls(look=look, channel=k, channels=m, numbers=more) for k, m, more in places]
+        return [cls(query=query, channel=k, channels=m, numbers=more) for k, m, more in places]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,31 +142,35 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
 
     def questions(self) -> Questions[Release]:
         """Those about the first channel, then those about the second one."""
-        asked = [one.questions() for one in self.parts]
-        first = [next(questions) for questions in asked]  # what is refused is refused before all
-        found, many = [], len(asked)
-        for channel, (questions, look) in enumerate(zip(asked, first, strict=True)):
-            release = yield from about(questions, look, channel=channel, channels=many)
-            found.append(release)
-        return self._together(found)
+        conversations = [one.questions() for one in self.parts]
+        first = [
+            next(questions) for questions in conversations
+        ]  # what is refused is refused before all
+        releases, many = [], len(conversations)
+        for channel, (questions, query) in enumerate(zip(conversations, first, strict=True)):
+            release = yield from about_channel(questions, query, channel=channel, channels=many)
+            releases.append(release)
+        return self._together(releases)
 
-    def _together(self, found: Sequence[Release]) -> Release:
-        basis = max((one.basis for one in found), key=lambda basis: basis.size)
-        told = {key: tuple(one.parameters[key] for one in found) for key in found[0].parameters}
-        doubts = ((k, text) for k, one in enumerate(found, start=1) for text in one.warnings)
+    def _together(self, releases: Sequence[Release]) -> Release:
+        basis = max((one.basis for one in releases), key=lambda basis: basis.size)
+        choices = {
+            key: tuple(one.parameters[key] for one in releases) for key in releases[0].parameters
+        }
+        doubts = ((k, text) for k, one in enumerate(releases, start=1) for text in one.warnings)
         return replace(
-            found[0],
-            coefficients=np.stack([padded(one.coefficients, basis.size) for one in found]),
-            noisy=np.stack([padded(one.noisy, basis.size) for one in found]),
-            noise=self._each([one.noise for one in found], basis.size),
-            sampling=self._each([one.sampling for one in found], basis.size),
-            unseen=np.array([one.unseen for one in found]),
+            releases[0],
+            coefficients=np.stack([padded(one.coefficients, basis.size) for one in releases]),
+            noisy=np.stack([padded(one.noisy, basis.size) for one in releases]),
+            noise=self._each([one.noise for one in releases], basis.size),
+            sampling=self._each([one.sampling for one in releases], basis.size),
+            unseen=np.array([one.unseen for one in releases]),
             basis=basis,
-            center=np.zeros((len(found), found[0].center.size)),
-            sensitivity=max(one.sensitivity for one in found),
-            parameters={key: each[0] if _alike(each) else each for key, each in told.items()},
+            center=np.zeros((len(releases), releases[0].center.size)),
+            sensitivity=max(one.sensitivity for one in releases),
+            parameters={key: each[0] if _alike(each) else each for key, each in choices.items()},
             warnings=tuple(f"channel {channel}: {text}" for channel, text in doubts),
-            channels=len(found),
+            channels=len(releases),
         )
 
     def _each(self, laws: Sequence[tuple[NoiseLaw, ...]], size: int) -> tuple[NoiseLaw, ...]:
@@ -204,19 +208,19 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         return [cls(**known, parts=each)]
 
 
-def about(questions: Questions[Found], look: Query, **where: int) -> Questions[Found]:
-    """Questions, of which `look` is the first, asked about one part of a record only.
+def about_channel(questions: Questions[Found], query: Query, **where: int) -> Questions[Found]:
+    """Questions, of which `query` is the first, asked about one part of a record only.
 
     Args:
         questions: about rows that have no other part.
-        look: the first of them.
+        query: the first of them.
         where: channel, channels and numbers of `ChannelQuery`.
     """
     while True:
-        assert isinstance(look, AdditiveQuery)
-        answer = yield ChannelQuery(unit=look.unit, look=look, **where)
+        assert isinstance(query, AdditiveQuery)
+        answer = yield ChannelQuery(unit=query.unit, query=query, **where)
         try:
-            look = questions.send(answer)
+            query = questions.send(answer)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 

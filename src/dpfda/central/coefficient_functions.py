@@ -58,7 +58,7 @@ class Effects(NamedTuple):
         return self.error / max(self.error + self.size, 1e-300)
 
 
-class Moments(NamedTuple):
+class NoisySystem(NamedTuple):
     """Released T1 and T2 with the variances of their noise; covariates are in the unit ball."""
 
     matrix: FloatArray
@@ -68,7 +68,7 @@ class Moments(NamedTuple):
     constant: bool
 
 
-def believed(moments: Moments, *, reach: float) -> Effects:
+def posterior_effects(moments: NoisySystem, *, reach: float) -> Effects:
     """Mean of β in T1 β = T2 under a belief about functions in their public bound.
 
     The intercept is believed to be like a mean curve (`shrinkage.posterior`); covariates have no
@@ -80,14 +80,14 @@ def believed(moments: Moments, *, reach: float) -> Effects:
         reach: public bound on the norm of the curves.
 
     Examples:
-        >>> moments = Moments(
+        >>> moments = NoisySystem(
         ...     np.diag([0.3, 1.0]), np.zeros((2, 2)), np.array([[0.0], [0.5]]),
         ...     np.full((2, 1), 1e-6), True,
         ... )
-        >>> believed(moments, reach=1.0).mean.round(2).ravel().tolist()
+        >>> posterior_effects(moments, reach=1.0).mean.round(2).ravel().tolist()
         [0.0, 0.5]
     """
-    matrix, unsure = _likely(moments)
+    matrix, unsure = _shrunk_matrix(moments)
     size = moments.vectors.shape[1]
     most = math.sqrt(len(matrix) - moments.constant)
     effects = _EFFECTS if moments.constant else _ALONE
@@ -105,14 +105,14 @@ def believed(moments: Moments, *, reach: float) -> Effects:
             one = _mixed(_solved(noisy, noise, matrix, unsure, tried), np.log(odds), matrix)
             means.append(one.mean)
             error, log = error + one.error, log + one.log
-        found.append(_Part(np.vstack(means), error, log))
-    rows = [np.stack([getattr(one, name) for one in found]) for name in _Part._fields]
-    whole = _mixed(_Part(*rows), np.zeros(len(found)), matrix)
+        found.append(_Hypotheses(np.vstack(means), error, log))
+    rows = [np.stack([getattr(one, name) for one in found]) for name in _Hypotheses._fields]
+    whole = _mixed(_Hypotheses(*rows), np.zeros(len(found)), matrix)
     predicted = float(np.einsum("jp,pq,jq->", whole.mean, matrix, whole.mean))
     return Effects(whole.mean.T, float(whole.error), predicted)
 
 
-class _Part(NamedTuple):
+class _Hypotheses(NamedTuple):
     """Of some coefficients j, under one hypothesis or several (first axis).
 
     Attributes:
@@ -126,7 +126,7 @@ class _Part(NamedTuple):
     log: Any
 
 
-def _likely(moments: Moments) -> tuple[FloatArray, FloatArray]:
+def _shrunk_matrix(moments: NoisySystem) -> tuple[FloatArray, FloatArray]:
     """T1 as it is believed to be, and the variances that are left of its entries.
 
     Of p covariates in the unit ball each is within 1/√p; where noise is larger than that, it says
@@ -146,7 +146,7 @@ def _likely(moments: Moments) -> tuple[FloatArray, FloatArray]:
 
 def _solved(
     noisy: FloatArray, noise: FloatArray, matrix: FloatArray, unsure: FloatArray, prior: FloatArray
-) -> _Part:
+) -> _Hypotheses:
     """Normal posteriors of the rows of (J, p), for priors (H, J, p); a few rows at a time."""
     size = max(1, _MOST_NUMBERS // (len(prior) * matrix.size))
     if len(noisy) > size:
@@ -155,7 +155,7 @@ def _solved(
             _solved(noisy[place], noise[place], matrix, unsure, prior[:, place]) for place in places
         ]
         means = np.concatenate([one.mean for one in parts], axis=1)
-        return _Part(means, sum(one.error for one in parts), sum(one.log for one in parts))
+        return _Hypotheses(means, sum(one.error for one in parts), sum(one.log for one in parts))
     weighted = prior[..., None] * matrix
     errors = noise + prior @ unsure.T
     inner = matrix @ weighted + errors[..., None] * np.eye(len(matrix))
@@ -164,10 +164,10 @@ def _solved(
     left = prior[..., None] * np.eye(len(matrix)) - gain @ np.swapaxes(weighted, -1, -2)
     logs = np.einsum("...p,...p->...", noisy, np.linalg.solve(inner, noisy[..., None])[..., 0])
     logs = -0.5 * (logs + np.linalg.slogdet(inner)[1])
-    return _Part(mean, np.einsum("hjpq,pq->h", left, matrix), logs.sum(axis=1))
+    return _Hypotheses(mean, np.einsum("hjpq,pq->h", left, matrix), logs.sum(axis=1))
 
 
-def _mixed(parts: _Part, odds: FloatArray, matrix: FloatArray) -> _Part:
+def _mixed(parts: _Hypotheses, odds: FloatArray, matrix: FloatArray) -> _Hypotheses:
     """Of all hypotheses together."""
     logs = parts.log + odds - logsumexp(odds)
     log = logsumexp(logs)
@@ -175,7 +175,7 @@ def _mixed(parts: _Part, odds: FloatArray, matrix: FloatArray) -> _Part:
     mean = np.tensordot(weights, parts.mean, 1)
     off = parts.mean - mean
     apart = np.einsum("hjp,pq,hjq->h", off, matrix, off)
-    return _Part(mean, weights @ (parts.error + apart), log)
+    return _Hypotheses(mean, weights @ (parts.error + apart), log)
 
 
 _MOST_DRAWN = 1 << 23  # of all functions that are drawn: 64 MB, held a few times

@@ -63,7 +63,7 @@ def more_than_a_few(outside: float, n: int, law: NoiseLaw) -> bool:
 
 _SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
 EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach it
-_BLUR = 0.1  # of a bound: with more noise nothing can be told
+_BLUR = 0.1  # of a bound: with more noise no warning is given
 _BOUNDS = 1e-25, 1e40  # squares, and parts of them, stay within what queries allow
 
 BEYOND = (
@@ -80,12 +80,12 @@ OUTSIDE = (
     "outside was pulled into it"
 )
 
-Kept = TypeVar("Kept")
-"""What is released, with a guarantee on it."""
+Result = TypeVar("Result")
+"""The released object, which has a guarantee."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CentralConversation(Conversation[Kept]):
+class CentralConversation(Conversation[Result]):
     """Questions to n records that end in one release, a `summary` of them.
 
     Whatever could be refused later, with a part of the budget gone, is refused here.
@@ -136,31 +136,33 @@ class CentralConversation(Conversation[Kept]):
             unseen=unseen,
         )
         doubts = self.doubts(release)  # which say more than that some curves are outside
-        told = tuple(
+        further = tuple(
             text for text in warnings if not (doubts and text in (OUTSIDE, BEYOND, *doubts))
         )
-        return replace(release, warnings=(*doubts, *told))
+        return replace(release, warnings=(*doubts, *further))
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """What the release itself shows to be wrong with the public bounds."""
         return ()
 
-    def one_look(self, look: CountedQuery, basis: FunctionBasis, **told: Any) -> Questions[Release]:
+    def one_query(
+        self, query: CountedQuery, basis: FunctionBasis, **further: Any
+    ) -> Questions[Release]:
         """Ask one question and release its answer as it is."""
-        answer = yield look
-        sensitivity = look.sensitivity
-        return self.conclude(basis, answer.values, answer.noise, sensitivity=sensitivity, **told)
+        answer = yield query
+        sensitivity = query.sensitivity
+        return self.conclude(basis, answer.values, answer.noise, sensitivity=sensitivity, **further)
 
-    def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Kept:
+    def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Result:
         """The release of a curator's records, stamped with where its noise came from."""
         released, _ = curate(self, records, source=source, ledger=ledger)
         kept: Any = released
-        stamped: Kept = replace(kept, guarantee=kept.guarantee.drawn_from(source))
+        stamped: Result = replace(kept, guarantee=kept.guarantee.drawn_from(source))
         return stamped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CurveConversation(CentralConversation[Kept]):
+class CurveConversation(CentralConversation[Result]):
     """Questions about curves with a public bound on their norm, by their coefficients.
 
     Attributes:
@@ -181,7 +183,7 @@ class CurveConversation(CentralConversation[Kept]):
 
     @property
     def reach(self) -> float:
-        """The bound, or for audits some length where there is none."""
+        """The bound; 1 for audits without a bound."""
         return self.bound if math.isfinite(self.bound) else 1.0
 
     def place(self, center: FloatArray, axes: FloatArray) -> Place:
@@ -202,7 +204,7 @@ class BoxConversation(CentralConversation[Release]):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What all looks at cells have in common."""
+        """What all queries at cells have in common."""
         low, high = np.array(self.box, dtype=np.float64).T
         return {"unit": self.unit, "cost": self.whole, "n": self.n, "low": low, "high": high}
 

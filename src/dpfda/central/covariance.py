@@ -79,9 +79,9 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         return replace(release, parameters=known)
 
     def _release(
-        self, look: BallProducts, answer: Answer, shift: FloatArray, warnings: tuple[str, ...]
+        self, query: BallProducts, answer: Answer, shift: FloatArray, warnings: tuple[str, ...]
     ) -> Release:
-        triangle, law = look.triangle, answer.noise
+        triangle, law = query.triangle, answer.noise
         # The products are about the released center: take off the rest of the mean.
         noisy = answer.values - triangle.vector(np.outer(shift, shift))
         shrunk = monotone_shrinkage(noisy, law.variance) * noisy
@@ -101,12 +101,12 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             noisy,
             law,
             shrunk=cleaned,
-            sensitivity=look.sensitivity,
+            sensitivity=query.sensitivity,
             warnings=warnings,
             components=triangle.size,
-            radius=look.radius / unit,
+            radius=query.radius / unit,
             noise=math.sqrt(noise) / unit**2,
-            mean=tuple((look.center + shift).tolist()),
+            mean=tuple((query.center + shift).tolist()),
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

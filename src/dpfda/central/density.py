@@ -166,8 +166,8 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         """Noisy counts, cosine transform, shrinkage."""
         n, box = density.n, density.box
         size = self.cells_along(density.strength, len(box))
-        look = CellCounts(**density.asked, along=size)
-        answer = yield look
+        query = CellCounts(**density.asked, along=size)
+        answer = yield query
         basis, mixing = _cosines(box, size)
         noise = replace(answer.noise, mixing=mixing / n)
         coefficients = answer.values @ mixing / n
@@ -184,12 +184,12 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             coefficients,
             noise,
             shrunk=shrunk,
-            sensitivity=look.sensitivity,
+            sensitivity=query.sensitivity,
             mechanism=self.name,
             cells=size,
         )
-        told = release.warnings or _unresolved(answer.values / n, noise_of_cell / n, size)
-        return replace(release, warnings=told)
+        warnings = release.warnings or _unresolved(answer.values / n, noise_of_cell / n, size)
+        return replace(release, warnings=warnings)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -198,7 +198,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
 
 
 def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:
-    """Warnings about points that crowd in one cell, where nobody knows how they lie inside.
+    """Warnings about many points in one cell: their places inside it are unknown.
 
     Args:
         shares: noisy shares of points in cells.

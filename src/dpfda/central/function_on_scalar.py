@@ -11,8 +11,8 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.ball_search import bound_of_a_count, counted
-from dpfda.central.coefficient_functions import Moments, Solved, believed
+from dpfda.central.ball_search import bound_of_a_count, bound_warnings
+from dpfda.central.coefficient_functions import NoisySystem, Solved, posterior_effects
 from dpfda.central.conversation import (
     CurveConversation,
     checked_bound,
@@ -166,7 +166,7 @@ class PairRadiusCount(RadiusCount, name="pair_radius_count"):
 
 
 _END = 0.99  # of a range: fewer than one in two hundred are at its other end
-_BLUR = 0.02  # noise above which nothing can be told
+_BLUR = 0.02  # noise above which no warning is given
 _UNBOUNDED = (
     "noise hides how these covariates vary apart from each other and from the intercept: {names}. "
     "The bands of their coefficients are as wide as coefficients may be. Leave out covariates that "
@@ -227,7 +227,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         return replace(self, either=False)
 
     def questions(self) -> Questions[Release]:
-        """A count of the curves beyond their bound, and two looks."""
+        """A count of the curves beyond their bound, and two queries."""
         check = price_of_a_count(self.whole, self.n)
         size = self.basis.size
         within = yield PairRadiusCount(
@@ -260,39 +260,39 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         solve = scale[:, None] * np.linalg.inv(gram)
         scaled = solve @ two.values.reshape(shape)
         noise = two.noise.variance.reshape(shape)
-        told = self._own_units(pairs.width)
+        unit_change = self._own_units(pairs.width)
         matrix = products.triangle.matrix(one.values)
         matrix_variance = products.triangle.variance(one.noise.variance)
         if self.intercept:  # the square of the constant, which is public
             matrix[-1, -1], matrix_variance[-1, -1] = 1.0, 0.0
-        moments = Moments(
+        moments = NoisySystem(
             matrix,
             matrix_variance,
             two.values.reshape(shape),
             noise,
             self.intercept,
         )
-        effects = believed(moments, reach=self.bound)
+        effects = posterior_effects(moments, reach=self.bound)
         solved = Solved(
             matrix=matrix,
             vectors=two.values.reshape(shape),
-            combinations=told * scale,
+            combinations=unit_change * scale,
             matrix_noise=one.noise,
             vector_noise=two.noise,
             bound=self.bound,
             limit=self.limit,
-            steepest=self._steepest(told, told * scale),
+            steepest=self._steepest(unit_change, unit_change * scale),
             constant=self.intercept,
         )
         release = self.conclude(
             self.basis,
-            told @ scaled,
+            unit_change @ scaled,
             # To first order, with T1 taken as known; bands come from `solved`, which takes neither.
-            NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
-            shrunk=told @ (scale[:, None] * effects.mean),
+            NoiseLaw(law="gaussian", scales=np.sqrt((unit_change @ solve) ** 2 @ noise)),
+            shrunk=unit_change @ (scale[:, None] * effects.mean),
             sensitivity=pairs.sensitivity,
             warnings=(
-                *(counted(within, self.n) or self._crowded(two.values, two.noise.variance)),
+                *(bound_warnings(within, self.n) or self._crowded(two.values, two.noise.variance)),
                 *(self._at_ends(solved.matrix, spread) or self._unbounded(solved)),
             ),
             covariate_bound=self.covariate_bound,
@@ -309,35 +309,35 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         return (*(self.names or numbered), *("intercept",) * self.intercept)
 
     def _unbounded(self, solved: Solved) -> tuple[str, ...]:
-        """What is to be said where noise hides how covariates vary."""
+        """A warning where noise hides how covariates vary."""
         taking = solved.hidden(self._rows)
         return (_UNBOUNDED.format(names=", ".join(taking)),) * bool(taking)
 
     def _own_units(self, width: int) -> FloatArray:
         """From coefficients of (x - shift)/unit_of to those of x; the constant is the last."""
-        told = np.eye(width)
+        unit_change = np.eye(width)
         if self.unit_of is not None and self.shift is not None:
-            told[: self.covariates, : self.covariates] /= self.unit_of[:, None]
+            unit_change[: self.covariates, : self.covariates] /= self.unit_of[:, None]
             if self.intercept:
-                told[-1, : self.covariates] = -self.shift / self.unit_of
-        return told
+                unit_change[-1, : self.covariates] = -self.shift / self.unit_of
+        return unit_change
 
-    def _steepest(self, told: FloatArray, combinations: FloatArray) -> FloatArray:
-        """Largest values of the told functions, over those of lines in the covariates' bounds.
+    def _steepest(self, unit_change: FloatArray, combinations: FloatArray) -> FloatArray:
+        """Largest values of the released functions, over those of lines in the covariates' bounds.
 
         Of a line in covariates in [-1, 1], Σ|β| is bounded; of one in a ball, the length of β.
         """
         lengths = np.linalg.norm(combinations[:, : self.covariates], axis=1)
-        return np.asarray(np.maximum(lengths, np.abs(told).max(axis=1)))
+        return np.asarray(np.maximum(lengths, np.abs(unit_change).max(axis=1)))
 
     def _crowded(self, values: FloatArray, variance: FloatArray) -> tuple[str, ...]:
-        """What is to be said where the mean of Y, last of T2's rows, is as long as the bound."""
+        """A warning where the mean of Y, the last row of T2, is as long as the bound."""
         last = slice(-self.basis.size, None)
         seen = self.intercept and reaches(values[last], variance[last], self.bound)
         return (too_small("their public bound"),) * seen
 
     def _at_ends(self, products: FloatArray, noise: float) -> tuple[str, ...]:
-        """What is to be said where the mean of a covariate, in T1's last row, is an end.
+        """A warning where the mean of a covariate, in T1's last row, is at an end of its range.
 
         Lengths tell nothing: two groups coded -1 and 1 all reach their bound, and rightly.
         """

@@ -108,15 +108,15 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         lattice = [np.linspace(axis[0], axis[-1], self.order + 1) for axis in mean.grid]
         return between(mean.grid, records, lattice)
 
-    def look(self, mean: MeanRelease) -> BoxMean:
+    def query(self, mean: MeanRelease) -> BoxMean:
         """The one question."""
         size = (self.order + 1) ** len(mean.grid)
         return BoxMean(unit=mean.unit, cost=mean.whole, n=mean.n, bound=mean.bound, values=size)
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """Noisy lattice values as Bernstein coefficients."""
-        look, basis = self.look(mean), self.basis(mean.grid)
-        return mean.one_look(look, basis, mechanism=self.name, order=self.order)
+        query, basis = self.query(mean), self.basis(mean.grid)
+        return mean.one_query(query, basis, mechanism=self.name, order=self.order)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """Opposite corners of the box."""
@@ -169,9 +169,9 @@ class KernelDensity(DensityMechanism, name="kernel"):
         """Noisy kernel estimate."""
         basis, features, axes = self.layout(density.box, density.n)
         along = basis.grid[0].size
-        look = NearestMean(**density.asked, along=along, features=features, axes=axes)
-        return density.one_look(
-            look,
+        query = NearestMean(**density.asked, along=along, features=features, axes=axes)
+        return density.one_query(
+            query,
             basis,
             mechanism=self.kind,
             eta=self.eta,

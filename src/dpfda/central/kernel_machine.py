@@ -1,30 +1,19 @@
-"""Kernel machines: the query, its losses, and the minimizer in a public number of steps.
-
-For the minimizer f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = ∂L/∂f. Replacing (x, y) by
-(x', y') changes the gradient at w by (s' r(x') - s r(x))/n, and 2ψ-strong convexity turns that into
-a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimizers. `widest` bounds the norm
-over all pairs of places, given their features r and a bound on ‖w‖. Distances between places are
-those of their features: ‖r‖² + ‖r'‖² - 2⟨r, r'⟩ would lose half of its digits for a long kernel,
-whose features are nearly equal.
-"""
+"""Kernel machines: the query, and its minimizer in a public number of steps."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from scipy.special import expit
 
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.cell_queries import Box, CellQuery
 from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis, Kernel, Matern, eigenpairs
+from dpfda.central.losses import Loss
 from dpfda.central.queries import units
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
@@ -34,151 +23,12 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number, part
 from dpfda.protocol.query import Records
 
-
-@dataclass(frozen=True, kw_only=True)
-class Loss(Registered, family="loss"):
-    """L(y, f), with its derivative in f."""
-
-    classification: ClassVar[bool] = True
-    smoothness: ClassVar[float]
-    """Largest ∂²L/∂f²."""
-
-    @abstractmethod
-    def slope(self, y: float, f: FloatArray) -> FloatArray:
-        """∂L/∂f."""
-
-    @abstractmethod
-    def at_zero(self, target_bound: float) -> float:
-        """Largest L(y, 0)."""
-
-    @abstractmethod
-    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
-        """Bound on ‖s' r(x') - s r(x)‖ at a minimizer, for places with these features r."""
-
-    def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
-        """Sum of slopes at each place, from how many -1 and +1 there are (2, places)."""
-        return np.asarray(totals[0] * self.slope(-1.0, f) + totals[1] * self.slope(1.0, f))
-
-    def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
-        """What `total_slopes` needs, as whole numbers: how many -1 and +1 at each place."""
-        return np.concatenate(
-            [np.bincount(places[side], minlength=count) for side in (y < 0, y >= 0)]
-        )
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """The one instance."""
-        return [cls()]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Squared(Loss, name="squared"):
-    """(y - f)² with |y| ≤ Y.
-
-    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of 2(yf - f²) ≤ Y²/2, and |f| ≤ κ‖w‖ gives more if κ² < ψ:
-    ‖w‖ ≤ Y/(2√ψ), or Yκ/(ψ + κ²).
-    """
-
-    classification: ClassVar[bool] = False
-    smoothness: ClassVar[float] = 2.0
-
-    def slope(self, y: float, f: FloatArray) -> FloatArray:
-        """2(f - y)."""
-        return 2 * (f - y)
-
-    def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
-        """From counts and sums of targets."""
-        return np.asarray(2 * (totals[0] * f - totals[1]))
-
-    def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
-        """Counts, and sums of targets in units."""
-        sums = np.zeros(count, dtype=np.int64)
-        np.add.at(sums, places, np.rint(y * units).astype(np.int64))
-        return np.concatenate([np.bincount(places, minlength=count), sums])
-
-    def at_zero(self, target_bound: float) -> float:
-        """Y²."""
-        return target_bound**2
-
-    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
-        """2‖(r'r'ᵀ - rrᵀ)w - (y'r' - yr)‖ ≤ 2(‖r'r'ᵀ - rrᵀ‖ ‖w‖ + Y max ‖r' ± r‖).
-
-        The operator's norm is (|‖r'‖² - ‖r‖²| + ‖r' - r‖ ‖r' + r‖)/2.
-        """
-        squares = (features**2).sum(axis=1)
-        largest = float(squares.max())
-        few = largest < psi
-        length = math.sqrt(largest) / (psi + largest) if few else 1 / (2 * math.sqrt(psi))
-        between, across = cdist(features, features), cdist(features, -features)
-        operator = (np.abs(squares[:, None] - squares) + between * across) / 2
-        targets = np.maximum(between, across)
-        return 2 * target_bound * float((length * operator + targets).max())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Logistic(Loss, name="logistic"):
-    """log(1 + e^{-yf}), y = ±1.
-
-    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of mσ(-m), m = yf: at most 0.27847, and at most κ‖w‖/2 where
-    that matters: ‖w‖ ≤ A = min(√(0.27847/(2ψ)), κ/(4ψ)).
-    """
-
-    smoothness: ClassVar[float] = 0.25
-
-    def slope(self, y: float, f: FloatArray) -> FloatArray:
-        """-y σ(-yf)."""
-        return np.asarray(-y * expit(-y * f))
-
-    def at_zero(self, target_bound: float) -> float:
-        """log 2."""
-        return math.log(2)
-
-    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
-        """The largest ‖p r ± q r'‖ over a polygon of slopes p, q.
-
-        Each is at most σ(A‖r‖). With opposite labels also p + q ≤ 2σ(A‖r - r'‖/2), as f differs
-        by at most A‖r - r'‖ between the places. The norm is convex: largest at a corner.
-        """
-        gram, diagonal = features @ features.T, (features**2).sum(axis=1)
-        length = min(math.sqrt(0.27847 / (2 * psi)), math.sqrt(float(diagonal.max())) / (4 * psi))
-        a, b = diagonal[:, None], diagonal[None, :]
-        most = expit(length * np.sqrt(diagonal))
-        p, other = most[:, None], most[None, :]
-        apart = cdist(features, features)
-        q = np.minimum(other, 2 * expit(length * apart / 2) - p)
-        corners = (
-            p**2 * a + 0 * b,
-            p**2 * a + q**2 * b + 2 * p * q * gram,  # opposite labels; the other corner by symmetry
-            p**2 * a + other**2 * b - 2 * p * other * gram,  # equal labels
-        )
-        return math.sqrt(max(float(corner.max()) for corner in corners))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SmoothedHinge(Loss, name="smoothed_hinge"):
-    """The support vector loss (1 - yf)₊, rounded by a parabola on |1 - yf| < ½."""
-
-    smoothness: ClassVar[float] = 1.0
-
-    def slope(self, y: float, f: FloatArray) -> FloatArray:
-        """-y clip(1 - yf + ½, 0, 1)."""
-        return np.asarray(-y * np.clip(1.5 - y * f, 0.0, 1.0))
-
-    def at_zero(self, target_bound: float) -> float:
-        """1."""
-        return 1.0
-
-    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
-        """2κ: |s| ≤ 1; attained by turning a label round where |f| ≤ ½."""
-        return 2 * math.sqrt(float((features**2).sum(axis=1).max()))
-
-
 CELLS = {1: 200, 2: 24}
 _SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
 _ACCURACY = 1e-9  # of a minimizer, in units of √(L₀/ψ), which no minimizer exceeds
 _LEAST_PSI = 1e-5  # of κ²: below, the steps take too long
 _EDGE = 0.95  # of what targets at one end alone would give
-_BLUR = 0.1  # noise, in units of that, above which nothing can be told
+_BLUR = 0.1  # noise, in units of that, above which no warning is given
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -375,7 +225,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     along: int | None = None
 
     @cached_property
-    def look(self) -> KernelMachine:
+    def query(self) -> KernelMachine:
         """The question."""
         along = CELLS[len(self.box)] if self.along is None else self.along
         loss, bound, psi = Loss.named(self.loss)(), self.target_bound, self.psi
@@ -387,19 +237,19 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
 
     def questions(self) -> Questions[Release]:
         """The minimizer with noise."""
-        look, space = self.look, self.look.space
-        return self.one_look(look, space.basis, psi=look.psi, kappa=space.kappa)
+        query, space = self.query, self.query.space
+        return self.one_query(query, space.basis, psi=query.psi, kappa=space.kappa)
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """A function that is on average what targets at one end of their range alone give."""
-        look = self.look
+        query = self.query
         if Loss.named(self.loss).classification:
             return ()
         mean = release.basis.functions.mean(axis=1)
         points = np.stack(np.meshgrid(*release.basis.grid, indexing="ij"), -1)
         points = points.reshape(-1, len(self.box))
-        full: Any = look.block((points, np.full(len(points), self.target_bound)))
-        most = float(look.statistic(full * (self.n / len(points))) @ mean)
+        full: Any = query.block((points, np.full(len(points), self.target_bound)))
+        most = float(query.statistic(full * (self.n / len(points))) @ mean)
         noise = math.sqrt(sum(float(law.variance @ mean**2) for law in release.noise))
         seen = noise <= _BLUR * most and abs(float(release.noisy @ mean)) >= _EDGE * most
         return (too_small("an end of their range", "targets"),) * seen

@@ -5,7 +5,7 @@ by public factors and add independent noise along public axes: one `ShrunkMean` 
 are the tight ones (Cauchy–Schwarz); ``published=True`` uses the larger bounds of
 003 instead.
 
-The look behind all linear releases of a mean: clip, average, shrink, add noise along axes.
+The query behind all linear releases of a mean: clip, average, shrink, add noise along axes.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class LinearMechanism(FunctionMechanism):
         """Parameters, given or by privacy-safe selection: for the record."""
 
     @abstractmethod
-    def look(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> ShrunkMean:
         """The one question: factors, axes and thresholds of the coefficients that are kept."""
 
     def _shrunk(
@@ -166,10 +166,10 @@ class LinearMechanism(FunctionMechanism):
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """Noisy shrunken mean."""
-        look = self.look(mean)
-        basis = self.basis(mean.grid).first(look.size)
-        return mean.one_look(
-            look,
+        query = self.query(mean)
+        basis = self.basis(mean.grid).first(query.size)
+        return mean.one_query(
+            query,
             basis,
             mechanism=self.name,
             kernel=self.kernel.to_dict(),
@@ -179,8 +179,8 @@ class LinearMechanism(FunctionMechanism):
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """Cauchy–Schwarz is attained by coefficients ∝ s_j/a_j."""
-        look = self.look(mean)
-        return far_apart(mean.n, look.factors / look.axes, mean.bound)
+        query = self.query(mean)
+        return far_apart(mean.n, query.factors / query.axes, mean.bound)
 
     def basis(self, grid: Grid) -> FunctionBasis:
         """Eigenpairs on the data's grid."""
@@ -219,7 +219,7 @@ class FiniteLaplace(LinearMechanism, name="frl"):
             size = max(1, math.floor(mean.n ** (1 / 3) + 1e-9))
         return {"components": min(size, self.basis(mean.grid).size)}
 
-    def look(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> ShrunkMean:
         """M coefficients with equal axes."""
         ones = np.ones(self.choices(mean)["components"])
         return self._shrunk(mean, ones, axes=ones)
@@ -256,7 +256,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
             raise InvalidParameter("psi", "small enough to keep one coefficient", psi)
         return {"eta": self.eta, "psi": psi, "components": size}
 
-    def look(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> ShrunkMean:
         """Thresholds ψ/(2 λ_j^{η/2}), axes √λ_j."""
         chosen = self.choices(mean)
         kept = self.basis(mean.grid).eigenvalues[: chosen["components"]]
@@ -268,7 +268,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         (law,) = release.noise
         blur = math.log(law.scales.size / _FALSE_ALARMS) * law.scales  # of Laplace noise
         least = np.maximum(np.abs(release.noisy) - blur, 0.0)
-        least += (least > 0) * self.look(mean).thresholds
+        least += (least > 0) * self.query(mean).thresholds
         long = float(least @ least) >= (EDGE * mean.bound) ** 2
         return (too_small("their public bound"),) * long
 
@@ -323,7 +323,7 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         factors = self.factors(mean)
         return np.asarray(factors[factors > _SMALLEST_FACTOR * factors[0]])
 
-    def look(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> ShrunkMean:
         """Factors s_j, axes √λ_j."""
         axes = np.sqrt(self.basis(mean.grid).eigenvalues)
         return self._shrunk(mean, self.factors(mean), axes=axes)
@@ -341,7 +341,7 @@ class OptimalAllocation(QuadraticRegularization, name="allocation"):
         'allocation'
     """
 
-    def look(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> ShrunkMean:
         """Factors s_j, axes √s_j."""
         factors = self.large(mean)
         return self._shrunk(mean, factors, axes=np.sqrt(factors))
@@ -367,7 +367,7 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
 
     needs_delta: ClassVar[bool] = True
 
-    def look(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> ShrunkMean:
         """Factors s_j, axes s_j (or √λ_j)."""
         factors = self.large(mean)
         published = np.sqrt(self.basis(mean.grid).eigenvalues[: factors.size])

@@ -59,7 +59,7 @@ class FunctionMechanism(
 
     @abstractmethod
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
-        """Rows of n curves, one of them replaced, that are told apart well."""
+        """Neighboring rows of n curves that are easy to tell apart."""
 
     @classmethod
     @abstractmethod
@@ -67,9 +67,9 @@ class FunctionMechanism(
         """A few instances for checks and audits."""
 
     def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
-        """What is to be said where nearly all curves were, or may have been, pulled to the bound.
+        """Warnings where nearly all curves were, or may have been, pulled to the bound.
 
-        A mean that is shorter than the bound by less than one deviation of its noise does not tell.
+        A mean shorter than the bound by less than one deviation of its noise is not conclusive.
         """
         weights = release.basis.weights
         limit = mean.bound * math.sqrt(weights.sum() if self.bounds_largest else 1.0)
@@ -88,7 +88,7 @@ class FunctionMechanism(
 
     @classmethod
     def allows(cls, delta: float) -> bool:
-        """Whether a δ, or 0, is neither missing nor in vain."""
+        """Whether the mechanism can use this δ, or do without one."""
         return bool(delta) if cls.needs_delta else cls.takes_delta or not delta
 
     @property

@@ -31,7 +31,7 @@ _FINEST, _LARGEST_SUM = 40, 62  # bits: of a record's bound, and of the sum of a
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedQuery(AdditiveQuery):
-    """A look whose noise depends on how many records are asked.
+    """A query whose noise depends on how many records are asked.
 
     It says how far a replaced record moves its statistic (`sensitivity`) along which axes
     (`noise_axes`), in ‖h/a‖₂; where noise is `independent`, in Σ|h_j|/a_j for pure ε.

@@ -200,9 +200,9 @@ class Release(Documented):
         )
 
     def _judged(self) -> Verdict:
-        from dpfda.central.release_report import judged  # which stands on this file
+        from dpfda.central.release_report import verdict_of  # which stands on this file
 
-        return judged(self)
+        return verdict_of(self)
 
     def _contents(self) -> Contents:
         from dpfda.central.release_report import contents  # which stands on this file
@@ -308,7 +308,7 @@ class Release(Documented):
 
     @property
     def covered(self) -> str:
-        """What a band speaks of by default, for readers of tables and pictures."""
+        """Which errors a band includes by default, for readers of tables and pictures."""
         return "of noise and sampling" if self.sampling else "of the privacy noise"
 
     def name_of(self, number: int) -> str:

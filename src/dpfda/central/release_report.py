@@ -125,7 +125,7 @@ def blur(squares: FloatArray, variance: FloatArray) -> float:
     return math.sqrt(float((2 * variance**2 + 4 * variance * kept).sum()))
 
 
-def judged(release: Release) -> Verdict:
+def verdict_of(release: Release) -> Verdict:
     """The verdict on a release, by what it is a release of."""
     if release.summary == "mean":
         rows = range(len(np.atleast_2d(release.noisy)))
@@ -139,7 +139,7 @@ def judged(release: Release) -> Verdict:
     return _shape(release, "a constant", kind="guessing")
 
 
-def _told(what: str, instead: str, *, hidden: bool) -> str:
+def _sentence(what: str, instead: str, *, hidden: bool) -> str:
     """What noise does to a release, beside what was public before."""
     if hidden:
         return f"noise hides {what}: {instead} may be as close"
@@ -147,7 +147,7 @@ def _told(what: str, instead: str, *, hidden: bool) -> str:
 
 
 def _mean(release: Release, row: int) -> Verdict:
-    """Beside the public center: is the mean told from it, or at least known well?"""
+    """Whether the mean differs from the public center beyond noise, or is at least known well."""
     name, found = release.name_of(row + 1), strength(release, row=row)
     span, curve = public_span(release.parameters, row), len(release.basis.grid) == 1
     wide = known = level = False
@@ -162,12 +162,12 @@ def _mean(release: Release, row: int) -> Verdict:
         width = float(np.median(high - low))
         wide, known = width >= span, width <= NARROW * span
     if known or (clear and not wide):
-        told = f"{name}: a level line fits into the band, so no shape of the curve was found."
-        return Verdict(sentences=(told,) * level)
+        text = f"{name}: a level line fits into the band, so no shape of the curve was found."
+        return Verdict(sentences=(text,) * level)
     kind: Kind = "center" if same else "noise"
     what = "this is the public center of the curves, or close to it: noise hides where they are"
     if not same:
-        what = _told("the curve", "the public center", hidden=hidden or wide)
+        what = _sentence("the curve", "the public center", hidden=hidden or wide)
     if wide:
         what += ", and the band is as wide as the public range of values, so this release says "
         what += "nothing"
@@ -190,34 +190,34 @@ def public_span(parameters: Mapping[str, Any], row: int = 0) -> float | None:
 
 
 def _effects(release: Release) -> Verdict:
-    """Are predictions told from the public center? Of each covariate: does its band hold 0?"""
+    """Whether predictions differ from the public center, and which bands of covariates hold 0."""
     doubt = float(release.parameters["doubt"])
     if doubt > DOUBTED:
         kind: Kind = "center" if doubt > MOSTLY else "noise"
-        what = _told("the expected curves", "the public center", hidden=kind == "center")
+        what = _sentence("the expected curves", "the public center", hidden=kind == "center")
         return Verdict(kind=kind, sentences=(f"{what}. {remedy(release.warnings)}",))
     low, high = (np.atleast_2d(side) for side in release.interval(simultaneous=True))
     hidden = np.all((low <= 0) & (high >= 0), axis=1).tolist()
     effects = [(release.name_of(row + 1), found) for row, found in enumerate(hidden)]
     effects = [effect for effect in effects if effect[0] != "intercept"]
     names = ", ".join(name for name, found in effects if found)
-    told = f"{names}: the band holds 0 everywhere, so this may be noise alone."
+    text = f"{names}: the band holds 0 everywhere, so this may be noise alone."
     if all(found for _, found in effects):
-        told = f"No effect on the curves was found ({names}): bands hold 0 everywhere, so this may "
+        text = f"No effect on the curves was found ({names}): bands hold 0 everywhere, so this may "
         return Verdict(
-            kind="noise", sentences=(f"{told}be noise alone. {remedy(release.warnings)}",)
+            kind="noise", sentences=(f"{text}be noise alone. {remedy(release.warnings)}",)
         )
-    return Verdict(sentences=(told,) * bool(names))
+    return Verdict(sentences=(text,) * bool(names))
 
 
 def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "noise") -> Verdict:
-    """Beside a constant: does anything stand out of the noise?"""
+    """Whether the shape differs from a constant beyond noise."""
     found = strength(release, even=even)
     if found.clear:
         return Verdict()
-    told = _told("its shape", instead, hidden=found.hidden)
+    text = _sentence("its shape", instead, hidden=found.hidden)
     kind = kind if found.hidden else "noise"
-    return Verdict(kind=kind, sentences=(f"{release.summary}: {told}. {remedy(release.warnings)}",))
+    return Verdict(kind=kind, sentences=(f"{release.summary}: {text}. {remedy(release.warnings)}",))
 
 
 _ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface

@@ -1,4 +1,4 @@
-"""How often a public classifier is right about private rows: one look, at a price."""
+"""How often a public classifier is right about private rows: one query, at a price."""
 
 from __future__ import annotations
 

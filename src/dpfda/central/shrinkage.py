@@ -29,7 +29,7 @@ _PART_ODDS = np.array([0.3, 0.6, 0.1])
 
 
 class Posterior(NamedTuple):
-    """What is believed of coefficients after a noisy look at them."""
+    """What is believed of coefficients after a noisy query of them."""
 
     mean: FloatArray
     variance: FloatArray
@@ -186,11 +186,11 @@ class Layout:
             reach: the public bound.
         """
         own, folds = slice(self.size, None), self._folded
-        further = Further(noisy[own], variance[own], folds=folds, beyond=self.beyond)
+        further = FurtherCoefficients(noisy[own], variance[own], folds=folds, beyond=self.beyond)
         return further.left_out(reach)
 
 
-class Further(NamedTuple):
+class FurtherCoefficients(NamedTuple):
     """What a noisy row says about coefficients beyond those asked for.
 
     Attributes:

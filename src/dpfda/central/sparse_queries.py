@@ -27,7 +27,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import vector
 
 MOST_POINTS = 2048
-"""Of a grid: its functions are computed anew by whoever is asked."""
+"""Largest grid: the data holder computes its functions anew."""
 _LEAST_GAP = 1e-7  # between two points: closer ones have no functions of their own
 
 

@@ -216,7 +216,7 @@ def _about(query: AdditiveQuery, n: int, *, epsilon: float | None = None) -> Add
     data = query.to_dict()
     if epsilon is not None and "cost" in data:
         _put(data, ("cost", "epsilon"), epsilon)
-    for path in (("n",), ("look", "n")):
+    for path in (("n",), ("query", "n")):
         if path[0] in data and path[-1] in _at(data, path[:-1]):
             _put(data, path, n)
     made = made_from(data)

@@ -13,7 +13,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.ball_search import SEARCH_FROM
-from dpfda.central.conversation import CentralConversation, Kept
+from dpfda.central.conversation import CentralConversation, Result
 from dpfda.central.functions import Grid, norm_bound
 from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
@@ -111,7 +111,7 @@ class CentralEstimator(SumEstimator):
         self.release_: Release = self._stamped(asked, read, found)
         return self
 
-    def _stamped(self, asked: CentralConversation[Any], read: HeldRecords, found: Kept) -> Kept:
+    def _stamped(self, asked: CentralConversation[Any], read: HeldRecords, found: Result) -> Result:
         """A release with public parameters first on its record, and its verdict among warnings."""
         one: Any = found
         parameters = {"n": asked.n, **self._public(read), **one.parameters}
@@ -119,7 +119,7 @@ class CentralEstimator(SumEstimator):
         known: Any = replace(one, parameters=parameters)
         told = known.verdict.added_to(known.warnings)
         self._warn(told, known.verdict.sentences, stacklevel=5)
-        kept: Kept = replace(known, warnings=told)
+        kept: Result = replace(known, warnings=told)
         return kept
 
     def _one_each(self, rows: Records, groups: Any) -> Records:

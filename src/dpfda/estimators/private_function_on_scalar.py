@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.adaptive import Plan
+from dpfda.central.adaptive import MeanPlan
 from dpfda.central.function_on_scalar import FunctionOnScalarRelease
 from dpfda.central.functions import norm_bound, spline_basis
 from dpfda.central.records import read_records
@@ -124,7 +124,7 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         given = {Cost(epsilon=self.epsilon, delta=delta).part(left) for delta in (0.0, self.delta)}
         rows = covariates + bool(self.fit_intercept)
         points = read.rows[1].shape[1]
-        plan = Plan.of_rows(tuple(given), n=n, most=points, rows=max(rows, 2))
+        plan = MeanPlan.of_rows(tuple(given), n=n, most=points, rows=max(rows, 2))
         reach = math.sqrt(covariates)
         if self.feature_norm_bound is not None:
             reach = _validate.positive("feature_norm_bound", self.feature_norm_bound)

@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.functions import Kernel, Matern
-from dpfda.central.kernel_machine import KernelMachineRelease, Loss
+from dpfda.central.kernel_machine import KernelMachineRelease
+from dpfda.central.losses import Loss
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
@@ -92,7 +93,7 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         )
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
-        self._look = asked.look
+        self._look = asked.query
         if self._classifies and not self._classes_given:
             found = replace(found, guarantee=found.guarantee.assuming(CLASSES_ARE_PUBLIC))
         return super()._keep(asked, read, found)

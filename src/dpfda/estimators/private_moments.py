@@ -29,7 +29,7 @@ from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
 
 Emphasis = Literal["means", "differences", "covariances"]
-_COURSES = {"means": FOR_MOMENTS, "differences": FOR_TESTS, "covariances": FOR_CLASSES}
+_CLIPPING = {"means": FOR_MOMENTS, "differences": FOR_TESTS, "covariances": FOR_CLASSES}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -127,7 +127,7 @@ class PrivateMoments(CuratedCurveEstimator):
             groups=names,
             separate=self.separate and self._grouped,
             emphasis=emphasis,
-            course=_COURSES[emphasis],
+            clipping=_CLIPPING[emphasis],
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:
@@ -135,7 +135,7 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
         unit = norm_bound(1.0, read.grid)  # the norm of bounds
-        public = {"radius": found.look.radius, **found.parameters}
+        public = {"radius": found.query.radius, **found.parameters}
         few = () if asked.emphasis == "means" else too_few(asked)
         told = {
             "parameters": {name: value / unit for name, value in public.items()},

@@ -17,7 +17,7 @@ from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.model import RegressionModel
-from dpfda.central.regression.model_report import doubts
+from dpfda.central.regression.model_report import range_warnings
 from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.central.regression.queries import OUTSIDE, OutsideCount
 from dpfda.central.regression.recipe import Recipe
@@ -221,7 +221,7 @@ class PrivateRegression(LabelsOrNumbers):
     ) -> Self:
         shape = self._recipe.shape
         first = self._telling(transcript)
-        seen = doubts(first, fitted, problem=regression.problem, shape=shape)
+        seen = range_warnings(first, fitted, problem=regression.problem, shape=shape)
         # They say more than that some are outside.
         told = tuple(text for text in fitted.warnings if not (seen and text == OUTSIDE))
         fitted = replace(fitted, warnings=(*told, *seen))

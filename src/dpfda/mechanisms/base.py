@@ -16,7 +16,7 @@ from dpfda.noise import Source
 from dpfda.privacy.events import Event, PureEvent
 from dpfda.privacy.guarantee import Guarantee, Model
 
-_SMALLEST_EPSILON = 1e-6  # below, odds so near 1 are not told apart by 30-bit weights
+_SMALLEST_EPSILON = 1e-6  # below, 30-bit weights cannot represent odds so near 1
 
 
 @dataclass(frozen=True, kw_only=True)

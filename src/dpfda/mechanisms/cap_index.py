@@ -17,7 +17,7 @@ from dpfda.mechanisms.codebook import (
     HALF_WIDTH,
     PEOPLE,
     Codebook,
-    Moments,
+    WordMoments,
     codebook_size,
     in_ball,
     polar,
@@ -67,7 +67,7 @@ class CodewordReport(Mechanism):
         return self.codebook.best_cap(capped(self.epsilon), buckets=self.buckets)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> WordMoments:
         """Of a sent codeword, 0 in a bucket that is not one's own."""
         return self.codebook.moments(capped(self.epsilon), cap=self.cap, buckets=self.buckets)
 

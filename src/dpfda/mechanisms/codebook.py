@@ -112,7 +112,7 @@ _ENTRIES = 1 << 16  # of the half of a codebook that a person makes: a quarter o
 _ENOUGH = 0.98  # of the largest possible gain, squared
 
 
-class Moments(NamedTuple):
+class WordMoments(NamedTuple):
     """Of a sent codeword, counted as 0 where it is not in the person's own bucket."""
 
     gain: float
@@ -149,14 +149,14 @@ class Codebook:
         if self.size % 2:
             raise InvalidParameter("codewords", "even", self.size)
 
-    def moments(self, epsilon: float, *, cap: int, buckets: int = 1) -> Moments:
+    def moments(self, epsilon: float, *, cap: int, buckets: int = 1) -> WordMoments:
         """Where the cap weighs e^ε, and all other codewords of this and L - 1 more buckets 1."""
         first, square = cap_sums(self.dimension, self.size // 2, cap)
         more = math.expm1(epsilon)
         total = cap * more + buckets * self.size
         # The sums over all B codewords are 0, B and B; those over the cap weigh e^ε - 1 more.
         across = (cap * self.dimension - square) / max(self.dimension - 1, 1)
-        return Moments(
+        return WordMoments(
             first * more / total,
             (square * more + self.size) / total,
             (across * more + self.size) / total,

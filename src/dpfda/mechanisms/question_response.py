@@ -121,7 +121,7 @@ def information(epsilon: float, *, questions: int) -> float:
 
 
 def effective_answers(n_people: float, epsilon: float) -> float:
-    """N_eff = N max_k k α_k²: how many clean answers a study of N people is worth.
+    """N_eff = N max_k k α_k²: the number of noiseless answers that N noisy ones equal.
 
     Examples:
         >>> round(effective_answers(3000, 0.5))

@@ -168,7 +168,7 @@ _NARROW = 1 / 30
 """Belief about the least deviation of columns over their public bounds: values that fill a tenth of
 a range deviate by a third of that. It counts where noise is so large that it says nothing about how
 much columns vary: solutions then are as large as this allows."""
-_LEVEL = 0.95  # probability with which noise alone makes a direction look as large as it is told
+_LEVEL = 0.95  # level of the test whether noise alone makes a direction this large
 _TAKES_PART = 0.2  # least squared share of a column in a direction for the column to be named
 
 

@@ -1,4 +1,4 @@
-"""What one look may spend of a whole budget, in units that add up exactly."""
+"""The share of a budget that one query may spend, in units that add up exactly."""
 
 from __future__ import annotations
 

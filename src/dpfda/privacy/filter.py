@@ -147,7 +147,7 @@ class Filter:
         return next((way for way in WAYS if self.allows(way, whole)), None)
 
     def allows(self, way: str | None, sums: Sums) -> bool:
-        """Whether all releases together fit; `way` is none before the first."""
+        """Whether all releases together fit; `way` is None before the first."""
         if way is None:
             return self.way(sums) is not None
         epsilon, delta = exact(self.limit.epsilon), exact(self.limit.delta)

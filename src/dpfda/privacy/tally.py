@@ -240,7 +240,7 @@ def note(
     ledger: BaseLedger | None,
     event: Event | None = None,
 ) -> None:
-    """Write down a release that nobody refused, before its noise is drawn.
+    """Record an accepted release before its noise is drawn.
 
     Args:
         promise: what it announced.

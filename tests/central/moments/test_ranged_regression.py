@@ -89,7 +89,7 @@ def test_shares_of_the_budget_add_up_to_it(delta: float) -> None:
         holder = Rehearsal(asked, 3000)
         converse(asked, lambda query, number, holder=holder: holder.answer(query, number=number))
         queries: list[Any] = [one.query for one in holder.transcript]
-        shares = [getattr(query, "look", query).cost.share for query in queries]
+        shares = [getattr(query, "query", query).cost.share for query in queries]
         assert sum(shares) == 1
         assert isinstance(queries[0], ChannelQuery)
 

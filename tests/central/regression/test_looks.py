@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dpfda.central.regression.noisy_gradient import GradientQuery
+from dpfda.central.regression.alternatives import EigenvalueQuery, GradientQuery
 from dpfda.central.regression.perturbation import MinimizerQuery, Risk
 from dpfda.central.regression.problem import (
     Bounds,
@@ -17,7 +17,6 @@ from dpfda.central.regression.problem import (
     with_constant,
 )
 from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, OutsideCount
-from dpfda.central.regression.single_release import EigenvalueQuery
 from dpfda.central.regression.two_stage_queries import (
     LocationQuery,
     NewtonQuery,

@@ -118,7 +118,7 @@ def test_log_odds_state_no_interval():
 
 
 def test_chebyshev_scales_the_log_odds_and_keeps_the_boundary():
-    from dpfda.central.regression.single_release import GaussianFM
+    from dpfda.central.regression.alternatives import GaussianFM
 
     X, y = line()
     labels = (y > 0.1).astype(int)

@@ -16,7 +16,7 @@ from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.functions import FunctionBasis, as_grid, norm_bound
-from dpfda.central.moments.joint_answer import BELIEVED, Belief, JointAnswer, believed
+from dpfda.central.moments.joint_answer import BELIEVED, GroupMeans, JointAnswer, posterior_means
 from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.release import DOMAIN
 from dpfda.central.release_report import public_span
@@ -34,7 +34,7 @@ _DRAWN = 40  # curves of a picture
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SyntheticCurves:
-    """Curves that nobody has, to hand around.
+    """Synthetic curves that may be shared freely.
 
     Attributes:
         curves: on the grid, (n, T).
@@ -92,7 +92,7 @@ class SyntheticCurves:
 class MomentsBody(Body):
     """The document of `CurveMoments`."""
 
-    look: dict[str, Any]
+    query: dict[str, Any]
     noisy: list[float]
     grid_points: list[list[float]]
     functions: list[list[float]]
@@ -107,7 +107,7 @@ class CurveMoments(JointAnswer, Documented):
     """Means of groups of curves, group sizes and covariances, from one private release.
 
     Attributes:
-        look: the public question whose answer this is.
+        query: the public question whose answer this is.
         noisy: the answer.
         basis: functions that the coefficients belong to.
         groups: names of the groups; empty where there is one.
@@ -140,26 +140,26 @@ class CurveMoments(JointAnswer, Documented):
     @cached_property
     def coefficients(self) -> FloatArray:
         """Noisy means in the basis, (groups, M), the public center not included."""
-        return np.asarray(self.look.center + self.shift * self.unit)[:, : self.basis.size]
+        return np.asarray(self.query.center + self.shift * self.unit)[:, : self.basis.size]
 
     @property
     def shrunk(self) -> FloatArray:
         """The same, as they are believed to be."""
-        return self.belief.mean
+        return self.posterior.mean
 
     @cached_property
-    def belief(self) -> Belief:
+    def posterior(self) -> GroupMeans:
         """What is known of the groups' means: of the mean of all, and what sets groups apart."""
         span = public_span(self.parameters)
-        reach = self.look.radius if span is None else norm_bound(span / 2, self.basis.grid)
+        reach = self.query.radius if span is None else norm_bound(span / 2, self.basis.grid)
         most = max(self.grid_points.size, self.basis.size)
-        return believed(self, reach=reach, size=self.basis.size, most=most)
+        return posterior_means(self, reach=reach, size=self.basis.size, most=most)
 
     @property
     def left_out(self) -> FloatArray:
         """Deviation, at a point, of what further functions and clipping may add, one a group."""
-        further = np.sqrt(self.belief.most) / norm_bound(1.0, self.basis.grid)
-        clipped = self.parameters.get("clipped", 0.0) if self.look.emphasis == "means" else 0.0
+        further = np.sqrt(self.posterior.most) / norm_bound(1.0, self.basis.grid)
+        clipped = self.parameters.get("clipped", 0.0) if self.query.emphasis == "means" else 0.0
         return np.asarray(np.hypot(further, clipped))
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
@@ -169,7 +169,7 @@ class CurveMoments(JointAnswer, Documented):
             group: whose; left out where there is one covariance for all.
             floor: of eigenvalues, in deviations of the noise.
         """
-        table = 0 if self.look.blocks == 1 else self.number_of(group)
+        table = 0 if self.query.blocks == 1 else self.number_of(group)
         size = self.basis.size
         return self.covariance_in(table, floor=floor)[:size, :size]
 
@@ -235,9 +235,9 @@ class CurveMoments(JointAnswer, Documented):
         )
 
     def _judged(self) -> Verdict:
-        from dpfda.central.moments.moments_report import judged  # which stands on this file
+        from dpfda.central.moments.moments_report import verdict_of  # which stands on this file
 
-        return judged(self)
+        return verdict_of(self)
 
     def _contents(self) -> Contents:
         from dpfda.central.moments.moments_report import contents  # which stands on this file
@@ -246,7 +246,7 @@ class CurveMoments(JointAnswer, Documented):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "look": self.look.to_dict(),
+            "query": self.query.to_dict(),
             "noisy": self.noisy,
             "grid_points": self.basis.grid,
             "functions": self.basis.functions,
@@ -258,7 +258,7 @@ class CurveMoments(JointAnswer, Documented):
 
     @classmethod
     def _from_body(cls, body: dict[str, Any]) -> Self:
-        look = JointMoments.from_dict(body.pop("look"))
+        query = JointMoments.from_dict(body.pop("query"))
         grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
         functions, noisy, center = (
             np.array(body.pop(name), dtype=np.float64) for name in ("functions", "noisy", "center")
@@ -267,17 +267,17 @@ class CurveMoments(JointAnswer, Documented):
         rules = {
             "functions": functions.ndim == 2
             and functions.shape[1] == points
-            and look.second <= len(functions) <= len(look.axes),
-            "noisy": noisy.shape == (look.size,),
+            and query.second <= len(functions) <= len(query.axes),
+            "noisy": noisy.shape == (query.size,),
             "center": center.shape == (points,),
-            "groups": max(1, len(body["groups"])) == look.groups,
+            "groups": max(1, len(body["groups"])) == query.groups,
         }
         for name, holds in rules.items():
             if not holds:
-                raise InvalidData(name, "as long as the look of this document asks for")
+                raise InvalidData(name, "as long as the query of this document asks for")
         basis = FunctionBasis(grid, functions, np.ones(len(functions)))
-        return cls(**body, look=look, noisy=noisy, center=center, basis=basis)
+        return cls(**body, query=query, noisy=noisy, center=center, basis=basis)
 
     def __repr__(self) -> str:
         names = f", groups {', '.join(map(str, self.groups))}" if self.groups else ""
-        return f"CurveMoments({len(self.look.axes)} coefficients{names}, {self.guarantee})"
+        return f"CurveMoments({len(self.query.axes)} coefficients{names}, {self.guarantee})"

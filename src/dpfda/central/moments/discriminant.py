@@ -1,4 +1,4 @@
-"""Linear discriminant analysis from one joint look: class means, class sizes, one covariance."""
+"""Linear discriminant analysis from one joint query: class means, class sizes, one covariance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_FEATURES = 64
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discriminant(JointRelease[Fitted], name="discriminant"):
-    """Classes of rows with ‖x‖ ≤ bound, told apart by released means and their common covariance.
+    """Classes of rows with ‖x‖ ≤ bound, separated by released means and their common covariance.
 
     Attributes:
         features: numbers in a row.
@@ -55,7 +55,7 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
         return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
 
     def questions(self) -> Questions[Fitted]:
-        """A center, a radius, the joint look; then algebra."""
+        """A center, a radius, the joint query; then algebra."""
         found = yield from self.joint(
             ClippingSchedule(widened=_NARROWED, tilt=0.0),
             size=self.features,
@@ -82,10 +82,10 @@ def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
     prior = np.log(share)
     explained, clarity = _between(found, inverse, share)
     return Fitted(
-        slope=slope / found.look.radius,
+        slope=slope / found.query.radius,
         offset=prior - (slope * found.shift).sum(axis=1) / 2,
-        center=np.asarray(found.look.center),
-        radius=found.look.radius,
+        center=np.asarray(found.query.center),
+        radius=found.query.radius,
         clips=True,
         explained=explained,
         clarity=clarity,

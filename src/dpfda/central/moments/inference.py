@@ -33,8 +33,8 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
     if drawn.shares.size:  # a size that came out too large makes the mean too small
         wrong = drawn.shares - drawn.shares.mean(axis=-1, keepdims=True)
         share = np.clip(moments.answer.shares - wrong, 1 / moments.n, 1.0)
-        truth = moments.belief.mean - moments.look.center[:kept]
-        truth = truth + np.sqrt(moments.belief.variance) * generator.normal(size=found.shape)
+        truth = moments.posterior.mean - moments.query.center[:kept]
+        truth = truth + np.sqrt(moments.posterior.variance) * generator.normal(size=found.shape)
         found += truth * (share / moments.share - 1)[..., None]
         people *= share
     if sampling:
@@ -42,7 +42,7 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
         for number, spread in enumerate(spreads):
             other = NoiseLaw.normal(spread).draw(size, generator)
             found[:, number] += other / np.sqrt(people[:, number, None])
-        if moments.look.emphasis == "differences":
+        if moments.query.emphasis == "differences":
             deviations = np.sqrt([np.diag(spread) for spread in spreads])
             one_for_all = generator.normal(size=(size, 1, deviations.shape[1]))
             found += one_for_all * moved(moments, deviations)
@@ -52,7 +52,7 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
 
 def _spreads(moments: CurveMoments) -> list[FloatArray]:
     """Covariances of the groups; those of tests need no floor."""
-    floor = 0.0 if moments.look.emphasis == "differences" else BELIEVED
+    floor = 0.0 if moments.query.emphasis == "differences" else BELIEVED
     names = moments.groups or (None,)
     return [moments.covariance(name, floor=floor) for name in names]
 
@@ -94,8 +94,8 @@ def _mean_squares(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
 
 def _square_noise(moments: CurveMoments) -> FloatArray:
     """Variance of the noise on each group's mean square of clipped curves."""
-    parts, people, few = moments.variances, moments.share, moments.look.second
-    if moments.look.blocks == 1:
+    parts, people, few = moments.variances, moments.share, moments.query.second
+    if moments.query.blocks == 1:
         return np.zeros(len(people))  # one covariance for all: nothing tells them apart
     entries = np.array([few * moments.product_noise(table) ** 2 for table in range(len(people))])
     return np.asarray(entries + parts.rests / people**2)
@@ -121,7 +121,7 @@ def band(
     level = _validate.fraction("level", level)
     sampling = whose(of) == "population"
     paths = np.einsum("g,sgm->sm", contrast, errors(moments, sampling=sampling))
-    if not sampling and moments.look.emphasis == "differences":
+    if not sampling and moments.query.emphasis == "differences":
         deviations = np.sqrt([np.diag(spread) for spread in _spreads(moments)])
         most = contrast @ _clipped(moments, deviations)  # two deviations: the radius is for tests
         paths = paths + np.random.default_rng(1).normal(size=paths.shape) * most / 2
@@ -157,7 +157,7 @@ def difference(
     return band(moments, contrast, level=level, simultaneous=simultaneous)
 
 
-_LEAST = 30.0  # people of a group of which something can be told
+_LEAST = 30.0  # people of the smallest group that is tested
 _CLEAR = 3.0  # deviations of noise below which a size is too uncertain
 _PLAUSIBLE = 2.0  # deviations of noise within which a group may be empty
 _NOBODY = 5.0
@@ -172,7 +172,7 @@ def pvalue(moments: CurveMoments) -> float:
     """
     if len(moments.sizes) < 2:
         raise InvalidParameter("groups", "two at least", moments.groups)
-    places, few = large(moments), moments.look.second
+    places, few = large(moments), moments.query.second
     if len(places) < 2:
         return 1.0
     null, seen = errors(moments)[:, places, :few], moments.coefficients[places, :few]
@@ -186,7 +186,7 @@ def large(moments: CurveMoments) -> list[int]:
 
 
 def about_small(moments: CurveMoments) -> tuple[str, ...]:
-    """What is to be said of the others; free, from the released sizes.
+    """Warnings about small groups, from the released sizes.
 
     Tests take errors of means for normal, and so want people. The band of a mean allows for few of
     them, and for a size that is hardly known: where means are asked for, a group is too small only
@@ -194,15 +194,15 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
     """
     if len(moments.groups) < 2:
         return ()
-    found, means = [], moments.look.emphasis == "means"
+    found, means = [], moments.query.emphasis == "means"
     empty = moments.sizes < _PLAUSIBLE * _size_noise(moments)
     kept = set(np.flatnonzero(~empty).tolist() if means else large(moments))
     for place, (name, size) in enumerate(zip(moments.groups, moments.sizes, strict=True)):
         if place not in kept:
-            told = f"group {name!r} has about {size if size > 1 else 0:.0f} people, too few to tell"
+            text = f"group {name!r} has about {size if size > 1 else 0:.0f} people, too few to tell"
             nobody = empty[place] or size < _NOBODY
             hint = "; perhaps nobody is in it: check how its name is spelt" if nobody else ""
-            found.append(f"{told} anything of it{hint}")
+            found.append(f"{text} anything of it{hint}")
     return tuple(found)
 
 
@@ -212,7 +212,7 @@ def _size_noise(moments: CurveMoments) -> FloatArray:
 
 
 def chance(null: FloatArray, seen: FloatArray) -> float:
-    """How often errors (draws, groups, coefficients) look as far apart as the means seen do.
+    """How often errors (draws, groups, coefficients) query as far apart as the means seen do.
 
     Each group counts by its precision (`_scores`), so that groups of which little is known cost no
     power. The scores are made uncorrelated along the coefficients, smooth functions first; the

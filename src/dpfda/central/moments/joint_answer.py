@@ -15,7 +15,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.moments.moment_query import JointMoments
-from dpfda.central.shrinkage import Further, posterior
+from dpfda.central.shrinkage import FurtherCoefficients, posterior
 from dpfda.curves.matrices import floored
 from dpfda.noise.law import NoiseLaw
 
@@ -38,29 +38,29 @@ class JointAnswer:
     """What can be said of groups from one answer.
 
     Attributes:
-        look: the public question.
+        query: the public question.
         noisy: the answer.
     """
 
-    look: JointMoments
+    query: JointMoments
     noisy: FloatArray
 
     @property
     def n(self) -> int:
         """How many people (public)."""
-        return self.look.n
+        return self.query.n
 
     @cached_property
     def sizes(self) -> FloatArray:
         """People in each group: noisy, at least one; with one group, all."""
-        if self.look.groups == 1:
+        if self.query.groups == 1:
             return np.array([float(self.n)])
         return np.maximum(self.answer.shares * self.n, 1.0)
 
     @property
     def unit(self) -> FloatArray:
         """What 1 in u stands for."""
-        return self.look.radius * self.look.axes
+        return self.query.radius * self.query.axes
 
     @cached_property
     def answer(self) -> Parts:
@@ -68,12 +68,12 @@ class JointAnswer:
         found = self.parts(self.noisy / self._scale)
         if not found.shares.size:
             return found
-        return found._replace(shares=found.shares + (1 - found.shares.sum()) / self.look.groups)
+        return found._replace(shares=found.shares + (1 - found.shares.sum()) / self.query.groups)
 
     @cached_property
     def law(self) -> NoiseLaw:
         """Of the noise on it."""
-        return self.look.noise.law.times(1 / self._scale)
+        return self.query.noise.law.times(1 / self._scale)
 
     @cached_property
     def share(self) -> FloatArray:
@@ -83,7 +83,7 @@ class JointAnswer:
         keeps 1/s from being far too large where it is not, and makes the mean S E[s]/E[s²] the
         linear one of least error.
         """
-        if self.look.groups == 1:
+        if self.query.groups == 1:
             return np.ones(1)
         noise, raw = np.sqrt(self.variances.shares), self.answer.shares
         low, high = (np.clip(raw + far * noise, 1 / self.n, 1.0) for far in (-_FAR, _FAR))
@@ -95,7 +95,7 @@ class JointAnswer:
     @property
     def pooled(self) -> tuple[FloatArray, FloatArray]:
         """Mean of u over all people, and the variance of its noise: no size is needed for it."""
-        common = self.look.weights.mixing(self.look.groups)[1]
+        common = self.query.weights.mixing(self.query.groups)[1]
         noise = self._cut(self.law.variance).means.sum(axis=0) / common**2
         return np.asarray(self.answer.means.sum(axis=0)), np.asarray(noise)
 
@@ -113,8 +113,8 @@ class JointAnswer:
     def variances(self) -> Parts:
         """Of the noise on the parts of the answer."""
         cut = self._cut(self.law.variance)
-        own, common = self.look.weights.mixing(self.look.groups)
-        alike = 1 / self.look.groups
+        own, common = self.query.weights.mixing(self.query.groups)
+        alike = 1 / self.query.groups
         return cut._replace(
             means=cut.means * ((1 - alike) / own**2 + alike / common**2),
             shares=cut.shares * (1 - alike),
@@ -123,7 +123,7 @@ class JointAnswer:
     @cached_property
     def products(self) -> FloatArray:
         """Covariances of the first u, (tables, J, J), as they came out of the noise."""
-        few, triangle = self.look.second, self.look.triangle
+        few, triangle = self.query.second, self.query.triangle
         found = []
         for table, weight in enumerate(self._weights):
             mean = self.shift[:, :few]
@@ -135,7 +135,7 @@ class JointAnswer:
     @cached_property
     def rests(self) -> FloatArray:
         """Sums of the variances of all further u, one a table."""
-        squares = (self.shift**2 - self.shift_variance)[:, self.look.second :].sum(axis=1)
+        squares = (self.shift**2 - self.shift_variance)[:, self.query.second :].sum(axis=1)
         raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
         return np.asarray(np.array(raw) - self._weights @ squares)
 
@@ -145,7 +145,7 @@ class JointAnswer:
         Beyond the coefficients whose products were released only the sum of variances is known; it
         is spread along the axes.
         """
-        many, few = len(self.look.axes), self.look.second
+        many, few = len(self.query.axes), self.query.second
         full = np.zeros((many, many))
         full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
         beyond = np.arange(few, many)
@@ -159,38 +159,38 @@ class JointAnswer:
 
     def parts(self, vectors: FloatArray) -> Parts:
         """Joint vectors (..., size) in their parts, group by group."""
-        return self._cut(self.look.mixed(vectors, back=True))
+        return self._cut(self.query.mixed(vectors, back=True))
 
     def _cut(self, vectors: FloatArray) -> Parts:
-        (groups, width), (tables, entries) = self.look.shapes
+        (groups, width), (tables, entries) = self.query.shapes
         cut = groups * width
         first = vectors[..., :cut].reshape(*vectors.shape[:-1], groups, width)
         second = vectors[..., cut:].reshape(*vectors.shape[:-1], tables, entries)
-        many = len(self.look.axes)
+        many = len(self.query.axes)
         shares = first[..., many] if width > many else first[..., :0, 0]
         return Parts(first[..., :many], shares, second[..., :-1], second[..., -1])
 
     @cached_property
     def _scale(self) -> FloatArray:
         """What the joint vector was multiplied with, entry by entry."""
-        return np.asarray(self.look.noise_axes * self.look.part_weights)
+        return np.asarray(self.query.noise_axes * self.query.part_weights)
 
     @cached_property
     def _weights(self) -> FloatArray:
         """How much each group counts in a table of products, (tables, groups)."""
-        if self.look.blocks > 1:
+        if self.query.blocks > 1:
             return np.eye(len(self.sizes))
         return np.asarray(self.sizes / self.sizes.sum())[None, :]
 
     def _people(self, table: int) -> float:
         """The share of all people whose products are in a table."""
-        return float(self.share[table]) if self.look.blocks > 1 else 1.0
+        return float(self.share[table]) if self.query.blocks > 1 else 1.0
 
 
-_UNSEEN = 1e6  # of a bound: deviation of the noise on a number that nobody asked for
+_UNSEEN = 1e6  # of a bound: deviation of the noise on a coefficient that was not queried
 
 
-class Belief(NamedTuple):
+class GroupMeans(NamedTuple):
     """Of the groups' means.
 
     Attributes:
@@ -211,7 +211,7 @@ class Belief(NamedTuple):
         return np.asarray(self.variance.sum(axis=1) + self.left_out)
 
 
-def believed(answer: JointAnswer, *, reach: float, size: int, most: int) -> Belief:
+def posterior_means(answer: JointAnswer, *, reach: float, size: int, most: int) -> GroupMeans:
     """Means of groups under the belief of `posterior`.
 
     Args:
@@ -223,14 +223,16 @@ def believed(answer: JointAnswer, *, reach: float, size: int, most: int) -> Beli
     unit, beyond = answer.unit, most - size
     none, noise = np.zeros(beyond), np.full(beyond, (_UNSEEN * reach) ** 2)
     shift, variance = answer.pooled
-    row, blur = answer.look.center + shift * unit, variance * unit**2
+    row, blur = answer.query.center + shift * unit, variance * unit**2
     common = posterior(np.append(row[:size], none), np.append(blur[:size], noise), reach)
     usual = highest = float(common.variance[size:].sum())
     if row.size > size:
         folds = row.size - size - 1
-        found = Further(row[size:], blur[size:], folds=folds, beyond=beyond).left_out(reach)
+        found = FurtherCoefficients(row[size:], blur[size:], folds=folds, beyond=beyond).left_out(
+            reach
+        )
         usual, highest = found.likely**2, found.most**2
-    if answer.look.groups == 1:
+    if answer.query.groups == 1:
         means, variances = common.mean[None], common.variance[None]
         further = np.zeros(1)
     else:
@@ -241,7 +243,7 @@ def believed(answer: JointAnswer, *, reach: float, size: int, most: int) -> Beli
         # Where noise hides a group, it is as uncertain as the mean of all besides.
         variances = effect + (effect / np.stack([own for _, own in apart])) ** 2 * common.variance
         further = effect[:, size:].sum(axis=1)
-    return Belief(means[:, :size], variances[:, :size], usual + further, highest + further)
+    return GroupMeans(means[:, :size], variances[:, :size], usual + further, highest + further)
 
 
 def _apart(
@@ -249,12 +251,12 @@ def _apart(
 ) -> list[tuple[FloatArray, FloatArray]]:
     """How far each group seems to be from the mean of all, and the variance of the noise on it.
 
-    A wrong size multiplies what a mean is away from the center of the look, 1 at most.
+    A wrong size multiplies what a mean is away from the center of the query, 1 at most.
     """
     size = common.size - noise.size
     wrong = answer.variances.shares[:, None] * np.minimum(answer.shift**2, 1.0)
     blur = (answer.shift_variance + wrong / answer.share[:, None] ** 2) * answer.unit**2
-    away = (answer.look.center + answer.shift * answer.unit)[:, :size] - common[:size]
+    away = (answer.query.center + answer.shift * answer.unit)[:, :size] - common[:size]
     none = np.zeros(noise.size)
     return [
         (np.append(one, none), np.append(own[:size], noise))

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.adaptive import Adaptive, Plan, combined, concluded
+from dpfda.central.adaptive import Adaptive, MeanPlan, combined, concluded
 from dpfda.central.ball_search import BallSearch
-from dpfda.central.conversation import CurveConversation, Kept, far_apart
+from dpfda.central.conversation import CurveConversation, Result, far_apart
 from dpfda.central.functions import FunctionBasis, as_grid, spline_basis
 from dpfda.central.mean import MeanRelease
 from dpfda.central.moments.curve_moments import CurveMoments
@@ -48,10 +48,10 @@ class Schedule:
     """How a budget is shared among the steps: public, from n, ε and the number of functions alone.
 
     Attributes:
-        first: share of the first look.
-        radius: share of the search for a radius; the second look gets the rest.
-        coarse: coefficients of the first look.
-        fine: coefficients of the second look.
+        first: share of the first query.
+        radius: share of the search for a radius; the second query gets the rest.
+        coarse: coefficients of the first query.
+        fine: coefficients of the second query.
 
     Examples:
         >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
@@ -81,7 +81,7 @@ class Schedule:
 
 
 class ClippingSchedule(NamedTuple):
-    """How looks are made; public.
+    """How queries are made; public.
 
     Attributes:
         first, search: shares of the looks for a center and a radius. With pure ε they are those of
@@ -120,7 +120,7 @@ less noise is worth more. Skewed groups of which one scatters more are moved apa
 
 
 class JointFound(NamedTuple):
-    """What the looks gave.
+    """What the queries gave.
 
     Attributes:
         coarse: the first, a mean of all that the bound allows, and the law of its noise, if any.
@@ -137,18 +137,18 @@ class JointFound(NamedTuple):
 
 def joint(
     about: CurveConversation[Any],
-    course: ClippingSchedule,
+    clipping: ClippingSchedule,
     axes: FloatArray,
     *,
     most: int,
     groups: int = 1,
     **asked: Any,
 ) -> Questions[JointFound]:
-    """Looks at vectors: a center, a radius about it, and then everything else in one.
+    """Queries at vectors: a center, a radius about it, and then everything else in one.
 
     Args:
         about: whose vectors, for which budget.
-        course: how looks are made.
+        clipping: how queries are made.
         axes: shape of the clipping region, one for each number of a vector that is looked at.
         most: numbers in a vector.
         groups: how many.
@@ -158,28 +158,28 @@ def joint(
     pure = about.whole.pure
     scouting = BallSearch(
         axes=axes,
-        first=schedule.first if pure else course.first,
-        search=schedule.radius if pure else course.search,
+        first=schedule.first if pure else clipping.first,
+        search=schedule.radius if pure else clipping.search,
         coarse=min(len(axes), schedule.coarse),
         doubt=_DOUBT,
         certain=_CERTAIN,
     )
     found = yield from scouting.questions(about)
-    radius = course.widened * found.radius
+    radius = clipping.widened * found.radius
     last = JointMoments(cost=found.left, **found.place, radius=radius, groups=groups, **asked)
     answer = yield last
-    joint_answer = JointAnswer(look=last, noisy=answer.values)
+    joint_answer = JointAnswer(query=last, noisy=answer.values)
     return JointFound(found.coarse, joint_answer, found.outside, found.warnings)
 
 
 def whole_ball(
     about: CurveConversation[Any], *, size: int, groups: int = 1, **asked: Any
 ) -> Questions[JointFound]:
-    """One look at all that the bound allows; arguments as in `joint`."""
+    """One query at all that the bound allows; arguments as in `joint`."""
     place = about.place(np.zeros(size), np.ones(size))
-    look = JointMoments(cost=about.whole, **place, radius=about.bound, groups=groups, **asked)
-    answer = yield look
-    return JointFound(None, JointAnswer(look=look, noisy=answer.values), 0.0, ())
+    query = JointMoments(cost=about.whole, **place, radius=about.bound, groups=groups, **asked)
+    answer = yield query
+    return JointFound(None, JointAnswer(query=query, noisy=answer.values), 0.0, ())
 
 
 def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:
@@ -190,23 +190,23 @@ def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:
 
 def too_few(about: CurveConversation[Any]) -> tuple[str, ...]:
     """The warning of those who draw bands from too few people, or for too small an ε."""
-    told = (
+    text = (
         f"n·epsilon is {about.strength:g}, below {BANDS_FROM}: bands and tests may hold less than "
         "they say"
     )
-    return (told,) * (about.strength < BANDS_FROM)
+    return (text,) * (about.strength < BANDS_FROM)
 
 
 _SMOOTH = 16  # functions of which covariances are worth more than rougher means
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JointRelease(CurveConversation[Kept]):
-    """Questions that end in one joint look at n vectors with ‖x‖ ≤ bound, and at their groups.
+class JointRelease(CurveConversation[Result]):
+    """Questions that end in one joint query at n vectors with ‖x‖ ≤ bound, and at their groups.
 
     Privacy:
-        The budgets of all looks (center, steps of a search for a radius, the joint one) add up; the
-        last one moves by no more than a mean of the vectors alone would (`JointMoments`).
+        The budgets of all queries (center, steps of a search for a radius, the joint one) add up.
+        The last one moves by no more than a mean of the vectors alone would (`JointMoments`).
 
     Attributes:
         groups: names of the groups; with fewer than two nobody is asked for theirs.
@@ -219,10 +219,12 @@ class JointRelease(CurveConversation[Kept]):
     def width(self) -> int:
         """Numbers in a vector."""
 
-    def joint(self, course: ClippingSchedule, *, size: int, **asked: Any) -> Questions[JointFound]:
-        """The looks of `joint_looks`, at all groups."""
+    def joint(
+        self, clipping: ClippingSchedule, *, size: int, **asked: Any
+    ) -> Questions[JointFound]:
+        """The queries of `joint_looks`, at all groups."""
         many = max(1, len(self.groups))
-        return joint(self, course, course.axes(size), most=self.width, groups=many, **asked)
+        return joint(self, clipping, clipping.axes(size), most=self.width, groups=many, **asked)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One vector at either end of the ball; with groups, in another one too."""
@@ -242,7 +244,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         basis: functions that the coefficients belong to.
         separate: covariances for each group instead of one for all.
         emphasis: what is to be exact: ``means``, their ``differences`` or ``covariances``.
-        course: how looks are made.
+        clipping: how queries are made.
     """
 
     summary: ClassVar[str] = "moments"
@@ -250,7 +252,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     basis: FunctionBasis
     separate: bool = False
     emphasis: str = "means"
-    course: ClippingSchedule = FOR_MOMENTS
+    clipping: ClippingSchedule = FOR_MOMENTS
 
     @property
     def finds_bound(self) -> bool:
@@ -282,10 +284,10 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         return size, min(size, second)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> MeanPlan:
         """The one of least expected error for the mean of all."""
         known = math.isfinite(self.bound)
-        return Plan.of((self.whole,), n=self.n, most=self.basis.size, single=known)
+        return MeanPlan.of((self.whole,), n=self.n, most=self.basis.size, single=known)
 
     @property
     def searches(self) -> bool:
@@ -293,7 +295,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         return self.emphasis == "covariances" or bool(self.plan.first)
 
     def questions(self) -> Questions[CurveMoments]:
-        """A center and a radius, where they are worth it, and the joint look."""
+        """A center and a radius, where they are worth it, and the joint query."""
         layout, many = self.layout, max(1, len(self.groups))
         asked: dict[str, Any] = {
             "second": self.sizes[1],
@@ -302,17 +304,17 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             "groups": many,
         }
         if self.searches:
-            plan, course = self.plan, self.course
-            course = course._replace(
-                first=max(course.first, plan.first), search=max(course.search, plan.search)
+            plan, clipping = self.plan, self.clipping
+            clipping = clipping._replace(
+                first=max(clipping.first, plan.first), search=max(clipping.search, plan.search)
             )
-            axes = layout.axes(course.tilt)
-            found = yield from joint(self, course, axes, most=self.basis.size, **asked)
+            axes = layout.axes(clipping.tilt)
+            found = yield from joint(self, clipping, axes, most=self.basis.size, **asked)
         else:
             found = yield from whole_ball(self, size=layout.width, **asked)
-        radius = found.answer.look.radius
+        radius = found.answer.query.radius
         return CurveMoments(
-            look=found.answer.look,
+            query=found.answer.query,
             noisy=found.answer.noisy,
             basis=self.basis.first(layout.size),
             groups=self.groups,
@@ -326,14 +328,14 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
         """One group, three that are compared, two of which nothing is known."""
         basis = spline_basis(as_grid(np.linspace(0.0, 1.0, 9)), size=9)
-        tests: dict[str, Any] = {"emphasis": "differences", "course": FOR_TESTS}
-        courses: list[dict[str, Any]] = [
+        tests: dict[str, Any] = {"emphasis": "differences", "clipping": FOR_TESTS}
+        variants: list[dict[str, Any]] = [
             {},
             {"groups": ("a", "b", "c"), "separate": True, **tests},
             {"bound": math.inf, "groups": ("a", "b")},
         ]
         known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "basis": basis}
-        return [cls(**known | {"bound": 1.0} | course) for course in courses]
+        return [cls(**known | {"bound": 1.0} | clipping) for clipping in variants]
 
 
 UNSURE = 1.08
@@ -345,13 +347,13 @@ bands`."""
 
 @dataclass(frozen=True, kw_only=True)
 class MeanWithInference(Adaptive, name="moments"):
-    """Looks of the adaptive mean, the last of which holds second moments too.
+    """Queries of the adaptive mean, the last of which holds second moments too.
 
     Second moments ride on the mean for nothing (`JointMoments`): they say how far the mean of other
     people might lie, so that a band holds the mean of the population.
 
     Privacy:
-        That of `Adaptive`: the budgets of all looks add up.
+        That of `Adaptive`: the budgets of all queries add up.
 
     Examples:
         >>> MeanWithInference().name
@@ -366,7 +368,7 @@ class MeanWithInference(Adaptive, name="moments"):
         return Layout(basis=basis, size=size, folds=plan.folds, rest=plan.rest(mean.n))
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """A joint look, with a center and a radius before it where that is worth it."""
+        """A joint query, with a center and a radius before it where that is worth it."""
         layout = self.layout(mean)
         asked: dict[str, Any] = {
             "second": min(layout.size, sizes(mean, most=layout.basis.size)[1]),
@@ -378,8 +380,8 @@ class MeanWithInference(Adaptive, name="moments"):
             found = yield from joint(mean, FOR_BANDS, axes, most=layout.basis.size, **asked)
         else:
             found = yield from whole_ball(mean, size=layout.width, **asked)
-        answer, look = found.answer, found.answer.look
-        noisy = look.center + answer.shift[0] * answer.unit
+        answer, query = found.answer, found.answer.query
+        noisy = query.center + answer.shift[0] * answer.unit
         laws: tuple[NoiseLaw, ...] = (answer.law.first(layout.width).times(answer.unit),)
         if found.coarse is not None:
             noisy, laws = combined((noisy, *laws), found.coarse)
@@ -390,8 +392,8 @@ class MeanWithInference(Adaptive, name="moments"):
             noisy,
             laws,
             stages=1 if found.coarse is None else 2,
-            radius=look.radius,
-            clipped=clipped_away(look.radius, AFTER * found.outside, mean.n),
+            radius=query.radius,
+            clipped=clipped_away(query.radius, AFTER * found.outside, mean.n),
             sampling=(NoiseLaw.normal(sampling / mean.n),),
             warnings=found.warnings,
             mechanism="moments",

@@ -48,35 +48,35 @@ def compared(moments: CurveMoments, level: float = 0.95) -> str:
     p = pvalue(moments)
     which = "groups"
     if len(large(moments)) < len(moments.groups):  # of means, not all of the small ones are named
-        which = "larger groups" if moments.look.emphasis == "means" else "other groups"
+        which = "larger groups" if moments.query.emphasis == "means" else "other groups"
     if p > _SURE:
         return (
             f"No difference between the {which} was found (p = {p:.2g}): they may be alike, or too "
             "few people or too small an ε hide it."
         )
-    told, both = [f"The {which} differ (p = {p:.2g})."], pairs(moments)
+    text, both = [f"The {which} differ (p = {p:.2g})."], pairs(moments)
     each = 1 - (1 - level) / len(both)
     for one, other in both:
         found = difference(moments, one, other, each)
         places = "; ".join(_where(moments.grid_points, found)) or "nowhere beyond its band"
-        told.append(f"{one} minus {other}: {places}.")
-    return " ".join(told)
+        text.append(f"{one} minus {other}: {places}.")
+    return " ".join(text)
 
 
 def _where(t: FloatArray, found: Band) -> list[str]:
     """The stretches of t where a band excludes 0, and the largest effect there."""
-    told = []
+    text = []
     for word, outside in (("above", found.low > 0), ("below", found.high < 0)):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], outside.astype(np.int64), [0]])))
-        told += [
+        text += [
             f"{word} 0 from t = {t[start]:g} to {t[stop - 1]:g}"
             for start, stop in edges.reshape(-1, 2)
         ]
-    if told:
+    if text:
         sure = (found.low > 0) | (found.high < 0)
         most = int(np.argmax(np.where(sure, np.abs(found.middle), 0.0)))
-        told.append(f"largest {found.middle[most]:.2g} at t = {t[most]:g}")
-    return told
+        text.append(f"largest {found.middle[most]:.2g} at t = {t[most]:g}")
+    return text
 
 
 def plot_means(moments: CurveMoments, ax: Any = None, *, level: float = 0.95) -> Any:
@@ -111,20 +111,20 @@ def _plot(moments: CurveMoments, bands: dict[Any, Band], ax: Any, level: float) 
         shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
         ax.fill_between(t, band.low, band.high, **shade)
     ax.set_xlabel("t")
-    told = f"{100 * level:g} % bands, whole curve: noise and sampling"
-    ax.legend(title=told, fontsize="small", title_fontsize="small")
+    text = f"{100 * level:g} % bands, whole curve: noise and sampling"
+    ax.legend(title=text, fontsize="small", title_fontsize="small")
     return ax
 
 
 _DRAWS = 400  # of errors, for their mean squares
 
 
-def judged(moments: CurveMoments) -> Verdict:
+def verdict_of(moments: CurveMoments) -> Verdict:
     """The verdict on moments of one group or of several."""
     parts = []
-    if moments.look.emphasis == "means":
+    if moments.query.emphasis == "means":
         parts.append(_means(moments))
-    if moments.look.emphasis == "covariances":
+    if moments.query.emphasis == "covariances":
         parts.append(_covariances(moments))
     if len(moments.groups) > 1:
         parts.append(_differences(moments))
@@ -132,8 +132,8 @@ def judged(moments: CurveMoments) -> Verdict:
 
 
 def _means(moments: CurveMoments) -> Verdict:
-    """Beside the public center: are the means told from it, or at least known well?"""
-    belief, length = moments.belief, float(np.ptp(moments.grid_points))
+    """Whether the means differ from the public center beyond noise, or are known well."""
+    belief, length = moments.posterior, float(np.ptp(moments.grid_points))
     error, span = belief.error, public_span(moments.parameters)
     doubt = error.sum() / (error.sum() + (belief.mean**2).sum())
     # A band of ±2 deviations that narrow is known well, wherever it is.
@@ -141,33 +141,33 @@ def _means(moments: CurveMoments) -> Verdict:
         return Verdict()
     if doubt <= DOUBTED:
         return Verdict()
-    told = "mean: noise hides where the curves are: their public center may be as close."
-    told = f"{told} {remedy(moments.warnings)}"
-    return Verdict(kind="noise", sentences=(told,))
+    text = "mean: noise hides where the curves are: their public center may be as close."
+    text = f"{text} {remedy(moments.warnings)}"
+    return Verdict(kind="noise", sentences=(text,))
 
 
 def _covariances(moments: CurveMoments) -> Verdict:
-    """Of what curves are drawn from: does any direction stand out of the noise?"""
-    few = moments.look.second
+    """Whether any direction of the covariance stands out of the noise."""
+    few = moments.query.second
     for table, products in enumerate(moments.products):
         # The largest eigenvalue of a symmetric matrix of noise is about 2σ√J.
         if np.linalg.eigvalsh(products)[-1] > 2 * np.sqrt(few) * moments.product_noise(table):
             return Verdict()
-    told = "covariance: noise hides how curves vary, and synthetic curves vary by noise."
-    told = f"{told} {remedy(moments.warnings)}"
-    return Verdict(kind="noise", sentences=(told,))
+    text = "covariance: noise hides how curves vary, and synthetic curves vary by noise."
+    text = f"{text} {remedy(moments.warnings)}"
+    return Verdict(kind="noise", sentences=(text,))
 
 
 def _differences(moments: CurveMoments) -> Verdict:
-    """Do groups differ? If not: is privacy noise larger than sampling error, and hides it?"""
-    told = (compared(moments),)
-    if differ(moments) or moments.look.emphasis == "means":  # where that was not the question
-        return Verdict(sentences=told)
+    """Whether groups differ; if not, whether privacy noise exceeds sampling error."""
+    text = (compared(moments),)
+    if differ(moments) or moments.query.emphasis == "means":  # where that was not the question
+        return Verdict(sentences=text)
     noise, whole = (
         float((_apart(errors(moments, sampling=sampling, size=_DRAWS)) ** 2).mean())
         for sampling in (False, True)
     )
-    return Verdict(kind="unclear" if noise > whole / 2 else "signal", sentences=told)
+    return Verdict(kind="unclear" if noise > whole / 2 else "signal", sentences=text)
 
 
 def _apart(drawn: FloatArray) -> FloatArray:
@@ -188,8 +188,8 @@ def contents(moments: CurveMoments) -> Contents:
         rows = [{"group": str(name), "about how many": round(float(size))} for name, size in sizes]
         tables.append(Table.of(rows, title="sizes of groups, with privacy noise"))
         if pairs(moments):
-            told = f"Differences of means, {_BAND}; 0 is no difference."
-            pictures.append(Picture.of(lambda axes: plot_differences(moments, axes), told))
+            text = f"Differences of means, {_BAND}; 0 is no difference."
+            pictures.append(Picture.of(lambda axes: plot_differences(moments, axes), text))
     return Contents(
         verdict=moments.verdict.findings,
         doubts=moments.verdict.added_to(moments.warnings),

@@ -59,7 +59,7 @@ _RARE_TIMES = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseMoments(SparseRows, JointMoments, name="sparse_moments"):
-    """The joint look at z of sparse rows: their mean and second moments.
+    """The joint query at z of sparse rows: their mean and second moments.
 
     Privacy:
         That of `JointMoments`, with one group.
@@ -148,7 +148,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         sizes = _Sizes.of(mean.strength, basis.size)
         shares = (_ESTIMATE if self.estimate else _CHECK, _FIRST, _search_share(mean))
         times, first, search = map(budget.part, shares)
-        density, doubt, told = yield from self._density(mean, times)
+        density, doubt, warnings = yield from self._density(mean, times)
 
         place = self._place(mean, np.zeros(sizes.first), np.ones(sizes.first), density)
         coarse = yield SparseMean(cost=first, **place, radius=_reach(mean, place))
@@ -165,7 +165,7 @@ class Sparse(FunctionMechanism, name="sparse"):
             choice=SparseRadiusChoice,
             count=SparseRadiusCount,
         )
-        look = SparseMoments(
+        query = SparseMoments(
             cost=budget.rest(times, first, search),
             **place,
             radius=(1 + _ROOM * outside) * radius,
@@ -174,11 +174,11 @@ class Sparse(FunctionMechanism, name="sparse"):
             separate=False,
             emphasis="means",
         )
-        answer = yield look
-        found = JointAnswer(look=look, noisy=answer.values)
-        noisy = length * (look.center + found.shift[0] * found.unit)  # of functions on the domain
+        answer = yield query
+        found = JointAnswer(query=query, noisy=answer.values)
+        noisy = length * (query.center + found.shift[0] * found.unit)  # of functions on the domain
         law = found.law.first(sizes.fine).times(length * found.unit)
-        wrong = _wrong_times(look, found.shift[0] * found.unit, doubt)
+        wrong = _wrong_times(query, found.shift[0] * found.unit, doubt)
         spread = UNSURE * found.covariance_in() / mean.n + wrong
         sampling = NoiseLaw.normal(length**2 * spread)
         variance = law.variance + sampling.variance
@@ -190,12 +190,12 @@ class Sparse(FunctionMechanism, name="sparse"):
             law.widened(wider),
             shrunk=padded(shrunk, wider),
             sampling=(sampling.widened(wider), _left_out(noisy, variance, wider)),
-            sensitivity=length * look.sensitivity * look.radius,
-            warnings=(*told, *too_few(mean)),
+            sensitivity=length * query.sensitivity * query.radius,
+            warnings=(*warnings, *too_few(mean)),
             mechanism="sparse",
             components=sizes.fine,
             stages=2,
-            radius=look.radius,
+            radius=query.radius,
             times="estimated" if self.estimate else "declared",
         )
 
@@ -222,8 +222,8 @@ class Sparse(FunctionMechanism, name="sparse"):
             ratio = 1 + kept @ functions  # f/declared
             found = declared * np.maximum(ratio, _LEAST)
             held = np.vstack([np.sqrt(variance)[:, None] * functions, ratio - found / declared])
-            told = (_RARE_TIMES,) * bool(ratio.min() < _LEAST)
-            return found / float(weights @ found), held * declared / found, told
+            warnings = (_RARE_TIMES,) * bool(ratio.min() < _LEAST)
+            return found / float(weights @ found), held * declared / found, warnings
         beyond = float((answer.values**2 / variance).sum()) > float(chi2.ppf(_SURE, size))
         far = float((answer.values**2 - variance).sum()) > _FAR**2
         return declared, np.zeros((0, len(weights))), (_OTHER_TIMES,) * bool(beyond and far)
@@ -262,16 +262,16 @@ def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
     return NoiseLaw(law="gaussian", scales=np.concatenate([np.zeros(size), beyond]))
 
 
-def _wrong_times(look: SparseRows, shift: FloatArray, doubt: FloatArray) -> FloatArray:
+def _wrong_times(query: SparseRows, shift: FloatArray, doubt: FloatArray) -> FloatArray:
     """Covariance of what a wrong density adds to the mean of z: ∫ (μ - c) (f̂/f - 1) φ.
 
     Args:
-        look: at z; its center is c.
+        query: at z; its center is c.
         shift: the released μ - c, in coefficients.
         doubt: functions of t (rows): f̂/f - 1 is the sum of normal deviates times them.
     """
-    weights = trapezoid((look.grid,))
-    moved = (look.functions * (shift @ look.functions) * weights) @ doubt.T
+    weights = trapezoid((query.grid,))
+    moved = (query.functions * (shift @ query.functions) * weights) @ doubt.T
     return np.asarray(moved @ moved.T)
 
 

@@ -1,4 +1,4 @@
-"""Private linear and logistic regression, of whoever holds rows and can add them up.
+"""Private linear and logistic regression of rows that a data holder can add up.
 
 A method (users choose it as `mechanism`) is a short conversation: it asks for a sum over all rows,
 receives the sum with noise, and may ask again. Who answers, a curator, chunks, a cluster or sites

@@ -13,8 +13,8 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.ball_search import Region, located
-from dpfda.central.channels import about
+from dpfda.central.ball_search import Region, locate
+from dpfda.central.channels import about_channel
 from dpfda.central.conversation import (
     CurveConversation,
     far_apart,
@@ -102,7 +102,7 @@ class RegressionMechanism(Registered, Declared, family="regression mechanism"):
 
     @abstractmethod
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """Ask for noisy sums, one look after the other, and return the fit."""
+        """Ask for noisy sums, one query after the other, and return the fit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -256,7 +256,7 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
     """Where n rows lie, by noisy halvings; then a regression in the ball that was found.
 
     Privacy:
-        The budgets of all looks add up; those of the search see rows only.
+        The budgets of all queries add up; those of the search see rows only.
 
     Attributes:
         problem: link and targets; its ball of rows is the one that is found.
@@ -284,8 +284,8 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
     def questions(self) -> Questions[Fitted]:
         """A search for where rows are, then those of the method about what was found."""
         everywhere = Region(np.zeros(self.problem.dimension), math.inf, self.whole, ())
-        search = located(self, everywhere)
-        found = yield from about(search, next(search), channel=0, channels=1, numbers=1)
+        search = locate(self, everywhere)
+        found = yield from about_channel(search, next(search), channel=0, channels=1, numbers=1)
         ball = replace(self.problem.bounds, center=found.center, radius=found.bound)
         regression = Regression(
             epsilon=self.epsilon,

@@ -255,14 +255,11 @@ class RegressionModel(Documented):
         return model_report.pulled(self)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
-        """Draw the slope function, with its band where that is known, or the coefficients.
-
-        Returns the axes.
-        """
+        """Draw the slope function with its band, or the coefficients; returns the axes."""
         import matplotlib.pyplot as plt
 
         ax = plt.subplots()[1] if ax is None else ax
-        if self.encoder is not None and self.of_curves:
+        if self.encoder is not None:
             known = self.has_band
             band = self.slope_band(level) if known else Band(*[self.slope()] * 3)
             t = np.linspace(*self.encoder.basis.domain_range, band.middle.shape[-1])
@@ -271,8 +268,8 @@ class RegressionModel(Documented):
                 (drawn,) = ax.plot(t, line)
                 if known:
                     shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
-                    told = f"{100 * level:g} % band for the whole curve"
-                    ax.fill_between(t, low, high, label=told, **shade)
+                    text = f"{100 * level:g} % band for the whole curve"
+                    ax.fill_between(t, low, high, label=text, **shade)
             ax.axhline(0, color="0.6", linewidth=0.8)
             ax.set(xlabel="t", ylabel="slope function β(t)")
             if known:
@@ -339,8 +336,8 @@ class RegressionModel(Documented):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know, the sentences of a doubtful `verdict` among it."""
-        told = (*self.fit.warnings, *self.hidden_features, self.pulled)
-        return self.verdict.added_to(filter(None, told))
+        text = (*self.fit.warnings, *self.hidden_features, self.pulled)
+        return self.verdict.added_to(filter(None, text))
 
     @property
     def hidden_features(self) -> tuple[str, ...]:
@@ -352,7 +349,7 @@ class RegressionModel(Documented):
     def _judged(self) -> Verdict:
         from dpfda.central.regression import model_report  # which imports this file
 
-        return model_report.judged(self)
+        return model_report.verdict_of(self)
 
     def _contents(self) -> Contents:
         from dpfda.central.regression import model_report  # which imports this file
@@ -394,7 +391,7 @@ class RegressionModel(Documented):
 
 
 def _array(part: list[Any]) -> Any:
-    """Numbers of a document; rows of different lengths are refused by whoever needs a matrix."""
+    """Numbers of a document; rows of unequal lengths give an empty array, refused by its shape."""
     try:
         return np.array(part, dtype=np.float64)
     except ValueError:

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.alternatives import GradientQuery
 from dpfda.central.regression.base import Fitted
 from dpfda.central.regression.model import RegressionModel
-from dpfda.central.regression.noisy_gradient import GradientQuery
 from dpfda.central.regression.problem import Problem
 from dpfda.central.regression.queries import MomentQuery
 from dpfda.central.regression.recipe import ANY_VALUE, value_range_of
@@ -147,17 +147,17 @@ _ANYWHERE = (
 )
 
 
-def judged(model: RegressionModel) -> Verdict:
+def verdict_of(model: RegressionModel) -> Verdict:
     """The verdict on a regression or a classifier."""
     fit = model.fit
     if fit.explained is not None and fit.clarity is not None:
         if fit.explained <= 0 or fit.clarity < _CLEAR:
-            told = _CONSTANT if model.classes is None else _GUESSING
-            return Verdict(kind="guessing", sentences=(told,))
+            text = _CONSTANT if model.classes is None else _GUESSING
+            return Verdict(kind="guessing", sentences=(text,))
         if label := _same_for_all(model):
-            told = f"This classifier names {label} for nearly everybody: it is no better than "
-            told += "guessing the most frequent class."
-            return Verdict(kind="guessing", sentences=(told,))
+            text = f"This classifier names {label} for nearly everybody: it is no better than "
+            text += "guessing the most frequent class."
+            return Verdict(kind="guessing", sentences=(text,))
         return Verdict(sentences=(_ANYWHERE,) * _zero_everywhere(model))
     if fit.released is None or fit.clips:
         few = _strength(model) < _FEW
@@ -167,10 +167,10 @@ def judged(model: RegressionModel) -> Verdict:
         return Verdict(kind="noise" if noise else "signal", sentences=(_NOISE,) * noise)
     hidden, found = _zero_everywhere(model), _clarity(fit.released)
     if found < _CLEAR and hidden:
-        told = _CONSTANT if model.of_curves else _NOISE
-        return Verdict(kind="noise", sentences=(told,))
-    told = _ANYWHERE if model.of_curves else _TOGETHER
-    return Verdict(sentences=(told,) * hidden)
+        text = _CONSTANT if model.of_curves else _NOISE
+        return Verdict(kind="noise", sentences=(text,))
+    text = _ANYWHERE if model.of_curves else _TOGETHER
+    return Verdict(sentences=(text,) * hidden)
 
 
 def _clarity(released: Released, *, sampling: bool = True) -> float:
@@ -209,7 +209,7 @@ def _strength(model: RegressionModel) -> float:
 
 
 def _same_for_all(model: RegressionModel) -> str:
-    """The class that nearly everybody is given; empty if there is none."""
+    """The class predicted for nearly everybody, or an empty string."""
     spread, score = model.fit.spread, model.fit.offset
     if model.classes is None or spread is None or abs(score) <= _NEARLY_ALL * spread:
         return ""
@@ -234,8 +234,8 @@ def pulled(model: RegressionModel) -> str | None:
     known = released.beliefs(released.matrix[None], model.slope_sizes)[0, : len(model.fit.slope)]
     found = model.plausible_slopes(sampling=False) / np.diag(released.combinations)
     left = np.minimum(found.var(axis=0) / known**2, 1.0)
-    told = np.maximum(np.diag(released.matrix)[: len(known)], 0.0) * known**2
-    return _PULLED if float(told @ left) > _MOSTLY * float(told.sum()) else None
+    weights = np.maximum(np.diag(released.matrix)[: len(known)], 0.0) * known**2
+    return _PULLED if float(weights @ left) > _MOSTLY * float(weights.sum()) else None
 
 
 def hidden_features(model: RegressionModel) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ def hidden_features(model: RegressionModel) -> tuple[str, ...]:
 _EDGE = 0.95  # length of a mean row in units of the ball: nearly all rows reach it in one direction
 _END = 0.99  # of a range: fewer than one in two hundred are at its other end
 _FLAT = 0.9  # of a range: a line that is nowhere below it has seen targets at one end only
-_BLUR = 0.02  # noise above which nothing can be told
+_BLUR = 0.02  # noise above which no warning is given
 
 Shape = Literal["ball", "box", "curves"]
 _WRONG = "probably far too small, and then the result is wrong"
@@ -270,7 +270,9 @@ class Means(NamedTuple):
     noise: float
 
 
-def doubts(first: Exchange, fitted: Fitted, *, problem: Problem, shape: Shape) -> tuple[str, ...]:
+def range_warnings(
+    first: Exchange, fitted: Fitted, *, problem: Problem, shape: Shape
+) -> tuple[str, ...]:
     """Warnings from released numbers alone; post-processing.
 
     Args:

@@ -27,10 +27,10 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from dpfda._validate import FloatArray
+from dpfda.central.regression.alternatives import in_units
 from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import ONE, Bounds, Link, Problem
 from dpfda.central.regression.queries import ProblemQuery
-from dpfda.central.regression.single_release import in_units
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import Source, discrete_gaussian
@@ -280,14 +280,14 @@ class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""
         problem = regression.problem
-        look = TiltedQuery(
+        query = TiltedQuery(
             cost=regression.whole,
             unit=regression.unit,
             problem=problem,
             ridge_share=self.ridge_share,
         )
-        answer = yield look
-        return in_units(problem, answer.values / look.mechanism.ridge)
+        answer = yield query
+        return in_units(problem, answer.values / query.mechanism.ridge)
 
 
 def tilt_sigma(epsilon: float, delta: float) -> float:
@@ -367,6 +367,6 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""
         problem = regression.problem
-        look = MinimizerQuery(cost=regression.whole, unit=regression.unit, problem=problem)
-        answer = yield look
-        return in_units(problem, answer.values / look.ridge(answer.n))
+        query = MinimizerQuery(cost=regression.whole, unit=regression.unit, problem=problem)
+        answer = yield query
+        return in_units(problem, answer.values / query.ridge(answer.n))

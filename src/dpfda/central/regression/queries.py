@@ -40,10 +40,10 @@ _ROWS = 256  # of a block, at least
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowQuery(DatasetQuery):
-    """A look at rows (n, D) and targets (n,) that may spend a share of a budget.
+    """A query of rows (n, D) and targets (n,) that may spend a share of a budget.
 
     Gaussian noise where the budget has a δ, for a sensitivity `l2`; otherwise Laplace noise, for
-    `l1`. A look that states one of them only is refused with the other kind of budget.
+    `l1`. A query that states one of them only is refused with the other kind of budget.
 
     Attributes:
         cost: what it may spend.
@@ -116,7 +116,7 @@ class RowQuery(DatasetQuery):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProblemQuery(RowQuery):
-    """A look that is about a problem's loss and balls.
+    """A query that is about a problem's loss and balls.
 
     Attributes:
         problem: which.
@@ -177,7 +177,7 @@ class RowSums(RowQuery, AdditiveQuery):
 
 
 @dataclass(frozen=True)
-class Moments:
+class NoisyMoments:
     """Noisy means, in units of the clipping radii.
 
     Attributes:
@@ -258,12 +258,12 @@ class MomentQuery(RowSums, name="regression_moments"):
         triangle = (x.T @ x)[np.triu_indices(self.coefficients)]
         return np.concatenate([targets @ x, triangle])
 
-    def read(self, answer: Answer) -> Moments:
+    def read(self, answer: Answer) -> NoisyMoments:
         """Noisy means with their noise levels."""
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
         size = self.coefficients
         weights = self.moment_weights[size:] / SQUARE
-        return Moments(
+        return NoisyMoments(
             linear=mean[:size] / self.linear_weight,
             quadratic=unfold(mean[size:] / weights, size),
             linear_sigma=noise / self.linear_weight,
@@ -333,7 +333,7 @@ class OutsideCount(RowQuery, AdditiveQuery, name="regression_outside"):
     """How many records are marked, in their third column, as outside their ranges.
 
     Whoever reads a table moves rows and targets into their ranges, and marks records of which
-    something was outside. No look sees numbers beyond their ranges.
+    something was outside. No query sees numbers beyond their ranges.
 
     Privacy:
         A neighbor moves the count by 1.

@@ -13,18 +13,18 @@ from scipy.special import logsumexp
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.regression.alternatives import GaussianFM
 from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds
-from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, Moments
+from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, NoisyMoments
 from dpfda.central.regression.released import Released
-from dpfda.central.regression.single_release import GaussianFM
 from dpfda.central.regression.two_stage_queries import (
     NEARLY,
     TARGET_WEIGHT,
+    BudgetPlan,
     Location,
     LocationQuery,
     NewtonQuery,
-    Plan,
     Slope,
 )
 from dpfda.curves.matrices import floored
@@ -61,8 +61,8 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         post-processing.
 
     Where the number of rows is known beforehand, a linear link divides the budget by the plan of
-    least expected error (`Plan`): of few rows the mean target is nearly all that can be learned.
-    Slopes are pulled towards 0 as far as the answers say that they may be noise.
+    least expected error (`BudgetPlan`). From few rows little more than the mean target can be
+    learned. Slopes are shrunk towards 0 as far as the answers say that they may be noise.
 
     Made for prediction: with few rows the second stage clips at 0.7 root-mean-square distances,
     which makes noise small and slopes steeper than those of unclipped rows, each by another factor.
@@ -93,12 +93,12 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         super().__post_init__()
         _validate.fraction("share + newton_share", (self.share or 0.0) + self.newton_share)
 
-    def plan(self, regression: Regression, costs: Sequence[Cost]) -> Plan | None:
+    def plan(self, regression: Regression, costs: Sequence[Cost]) -> BudgetPlan | None:
         """How the budget is divided, where the number of rows says it."""
         rows, features = regression.problem.rows, regression.problem.dimension
         if rows is None or self.share is not None or regression.problem.link != "linear":
             return None
-        plans = [Plan.of(one, usual=_SHARE[one.pure], rows=rows, features=features)
+        plans = [BudgetPlan.of(one, usual=_SHARE[one.pure], rows=rows, features=features)
                  for one in costs]  # fmt: skip
         best = min(plans, key=lambda plan: plan.error)
         return plans[-1] if plans[-1].error <= NEARLY * best.error else best
@@ -139,14 +139,14 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         fitted = solve(regression, location, moments, n=answer.n, weighted=self.weighted)
         floor = _FLOOR * moments.quadratic_sigma
         for cost in kept:
-            look = NewtonQuery(
+            query = NewtonQuery(
                 cost=cost,
                 bounds=location.bounds,
                 theta=fitted.slope * fitted.radius,
                 offset=fitted.offset,
                 unit=unit,
             )
-            fitted = newton_step(fitted, look.read((yield look)), moments.quadratic, floor=floor)
+            fitted = newton_step(fitted, query.read((yield query)), moments.quadratic, floor=floor)
         return fitted
 
     def _steps(self, regression: Regression, n: int) -> int:
@@ -184,7 +184,7 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
 
 
 def solve(
-    regression: Regression, location: Location, moments: Moments, *, n: int, weighted: bool
+    regression: Regression, location: Location, moments: NoisyMoments, *, n: int, weighted: bool
 ) -> Fitted:
     """Slopes, and what they are worth (post-processing).
 
@@ -223,7 +223,7 @@ def solve(
     )
 
 
-def believed_slopes(location: Location, moments: Moments, *, n: int) -> FloatArray:
+def believed_slopes(location: Location, moments: NoisyMoments, *, n: int) -> FloatArray:
     """w of b = M w: its mean under a belief, given M̂ and b̂ (post-processing).
 
     Slopes w ~ N(0, τ²I) explain τ² tr M of the targets; hypotheses about how much that is are
@@ -244,7 +244,7 @@ def believed_slopes(location: Location, moments: Moments, *, n: int) -> FloatArr
     return np.asarray((weights * scales[:, 0, 0]) @ solved @ matrix)
 
 
-def _errors(location: Location, moments: Moments, *, n: int) -> FloatArray:
+def _errors(location: Location, moments: NoisyMoments, *, n: int) -> FloatArray:
     """Covariance of b̂: noise, sampling, and wrong centers of rows and targets together."""
     ball = location.bounds
     whole = location.target_variance / ball.target_radius**2
@@ -254,7 +254,7 @@ def _errors(location: Location, moments: Moments, *, n: int) -> FloatArray:
 
 
 def gain(
-    location: Location, moments: Moments, inverse: FloatArray, *, n: int
+    location: Location, moments: NoisyMoments, inverse: FloatArray, *, n: int
 ) -> tuple[float, float]:
     """What predictions are expected to explain of the targets' variance, and how clearly.
 
@@ -272,7 +272,7 @@ def gain(
     return (seen - 2 * float(np.trace(inverse @ errors))) / whole, clarity
 
 
-def released(location: Location, moments: Moments, inverse: FloatArray, *, n: int) -> Released:
+def released(location: Location, moments: NoisyMoments, inverse: FloatArray, *, n: int) -> Released:
     """The moments, and what of the targets' variance a line leaves (post-processing)."""
     ball = location.bounds
     trace = float(np.trace(inverse))
@@ -295,7 +295,7 @@ def released(location: Location, moments: Moments, inverse: FloatArray, *, n: in
     )
 
 
-def residual_variance(ball: Bounds, moments: Moments, w: FloatArray, trace: float) -> float:
+def residual_variance(ball: Bounds, moments: NoisyMoments, w: FloatArray, trace: float) -> float:
     """Mean p(1 - p) of a 0/1 target around its linear fit: what turns a line into log-odds."""
     rate = ball.target_center
     explained = float(moments.linear @ w) - moments.linear_sigma**2 * trace

@@ -1,8 +1,8 @@
 """Queries of the two-stage regression, and how it divides its budget between them.
 
 The first query asks where rows lie and how far they spread; Newton's method asks for one more noisy
-sum a step. `Plan` divides the budget by the least expected error. It reads public numbers alone:
-rows, features and budget. Its prior, in units of the public bounds: the means of rows and of
+sum a step. `BudgetPlan` divides the budget by the least expected error. It reads public numbers
+alone: rows, features and budget. Its prior, in units of the public bounds: the means of rows and of
 targets are anywhere, both fill all of their range, a third of it or a tenth, and half of the
 variance of targets depends on the rows. Where no slope can be learned from so few rows, the mean
 target still can.
@@ -40,7 +40,7 @@ from dpfda.protocol.fields import number, part, vector
 from dpfda.protocol.query import Answer, Records
 
 _LEVEL = 0.18  # squared: of a mean that is uniform over three quarters of its range
-TARGET_WEIGHT = 0.5  # of the mean target beside the mean row, where nothing speaks for another
+TARGET_WEIGHT = 0.5  # of the mean target beside the mean row, the default
 _SHARES = tuple(
     Fraction(k, 20) for k in (4, 8, 12, 16, 19)
 )  # of the first question, that are tried
@@ -56,7 +56,7 @@ NEARLY = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class BudgetPlan:
     """What the first of two questions spends, and how much of it is about targets.
 
     Attributes:
@@ -67,8 +67,8 @@ class Plan:
 
     Examples:
         >>> cost, usual = Cost(epsilon=1.0), Fraction(1, 4)
-        >>> few = Plan.of(cost, usual=usual, rows=40, features=8)
-        >>> many = Plan.of(cost, usual=usual, rows=10**5, features=8)
+        >>> few = BudgetPlan.of(cost, usual=usual, rows=40, features=8)
+        >>> many = BudgetPlan.of(cost, usual=usual, rows=10**5, features=8)
         >>> few.share > usual, many.share == usual, few.target_weight > many.target_weight
         (True, True, True)
     """
@@ -79,7 +79,7 @@ class Plan:
     error: float
 
     @classmethod
-    def of(cls, cost: Cost, *, usual: Fraction, rows: int, features: int) -> Plan:
+    def of(cls, cost: Cost, *, usual: Fraction, rows: int, features: int) -> BudgetPlan:
         """The usual one, unless another is expected to be clearly better.
 
         Args:
@@ -92,10 +92,10 @@ class Plan:
 
 
 @lru_cache(maxsize=256)
-def _best(cost: Cost, usual: Fraction, rows: int, features: int) -> Plan:
-    def plan(share: Fraction, weight: float) -> Plan:
+def _best(cost: Cost, usual: Fraction, rows: int, features: int) -> BudgetPlan:
+    def plan(share: Fraction, weight: float) -> BudgetPlan:
         error = _error(cost, share, weight, rows, features)
-        return Plan(cost=cost, share=share, target_weight=weight, error=error)
+        return BudgetPlan(cost=cost, share=share, target_weight=weight, error=error)
 
     tried = [plan(*one) for one in product((usual, *_SHARES), _WEIGHTS)]
     best = min(tried, key=lambda plan: plan.error)
@@ -103,7 +103,7 @@ def _best(cost: Cost, usual: Fraction, rows: int, features: int) -> Plan:
 
 
 def _error(cost: Cost, share: Fraction, weight: float, rows: int, features: int) -> float:
-    """Expected squared error, averaged over what is believed."""
+    """Expected squared error, averaged over the prior."""
     first, second = cost.part(share), cost.part(1 - share)
     row_noise = _location_noise(first, weight, rows, features)
     target_noise = row_noise / weight**2

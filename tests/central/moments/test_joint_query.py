@@ -153,20 +153,20 @@ def test_pure_noise_is_shared_between_the_parts(emphasis: str, share: float) -> 
     assert means == pytest.approx(share, abs=0.06)  # a block may reach over the border
 
 
-COURSES = {
+CLIPPING = {
     "moments": (FOR_MOMENTS, 0.2, 0.05, 1.25, 0.5),
     "tests": (FOR_TESTS, 0.1, 0.05, 1.0, 0.35),
     "bands": (FOR_BANDS, 0.15, 0.1, 1.5, 0.75),
 }
 
 
-@pytest.mark.parametrize("name", COURSES)
+@pytest.mark.parametrize("name", CLIPPING)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
-    course, first, search, widened, tilt = COURSES[name]
+    clipping, first, search, widened, tilt = CLIPPING[name]
     # Pure: too few curves to search for a range that seems loose, as nobody is within a radius.
     n = 2000 if delta else 999
-    asked = MomentsRelease(epsilon=1.0, delta=delta, n=n, bound=1.0, basis=BASIS, course=course)
+    asked = MomentsRelease(epsilon=1.0, delta=delta, n=n, bound=1.0, basis=BASIS, clipping=clipping)
     holder = Rehearsal(asked, n)
     moments = converse(asked, lambda query, number: holder.answer(query, number=number))
     queries: list[Any] = [exchange.query for exchange in holder.transcript]
@@ -177,7 +177,7 @@ def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
         shares = [first, *[search / 6] * 6, 1 - first - search]
     assert rest == pytest.approx([(1 - check) * share for share in shares])
     joint = queries[-1]
-    assert joint.to_dict() == moments.look.to_dict()
+    assert joint.to_dict() == moments.query.to_dict()
     # 45 coefficients would be worth it, 12 there are; 9 have products, 7 of fewer curves.
     assert (len(joint.center), joint.second) == (12, 9 if delta else 7)
     assert joint.axes == pytest.approx(np.arange(1, 13) ** -tilt)
@@ -197,18 +197,18 @@ def widened_by(transcript: Any) -> float:
 
 def test_each_estimator_asks_in_its_way() -> None:
     rows = np.random.default_rng(0).normal(size=(600, 20))
-    plain = PrivateMoments(1.0, value_range=(-4, 4), random_state=0).fit(rows).moments_.look
+    plain = PrivateMoments(1.0, value_range=(-4, 4), random_state=0).fit(rows).moments_.query
     assert plain.emphasis == "means"
     assert plain.axes == pytest.approx(FOR_MOMENTS.axes(len(plain.axes)))
     assert np.isclose(plain.radius, 1.25 * candidates(4.0, plain.axes)).any()
     told = PrivateMoments(1.0, value_range=(-4, 4), emphasis="covariances", random_state=0)
-    look = told.fit(rows).moments_.look
+    look = told.fit(rows).moments_.query
     assert (look.emphasis, look.second, len(look.axes)) == ("covariances", 16, 16)
     assert np.isclose(look.radius, 0.7 * candidates(4.0, look.axes)).any()
     with pytest.raises(InvalidParameter, match="emphasis must be"):
         PrivateMoments(1.0, value_range=(-4, 4), emphasis="all").fit(rows)  # type: ignore[arg-type]
     compared = PrivateGroupComparison(1.0, value_range=(-4, 4), random_state=0)
-    asked = compared.fit(rows, np.arange(600) % 2).moments_.look
+    asked = compared.fit(rows, np.arange(600) % 2).moments_.query
     assert asked.emphasis == "differences"
     assert asked.axes == pytest.approx(FOR_TESTS.axes(len(asked.axes)))
     assert np.isclose(asked.radius, candidates(4.0, asked.axes)).any()
