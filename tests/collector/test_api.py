@@ -149,9 +149,9 @@ def test_replies_that_belong_elsewhere(
     message = json.loads(body)
     for change, expected in [
         ({"phase": 1}, (409, "wrong_phase")),
-        ({"phase": -1}, (409, "wrong_phase")),
+        ({"phase": -1}, (400, "malformed")),
         ({"ticket": 99}, (422, "bad_reply")),
-        ({"ticket": 2**70}, (422, "bad_reply")),
+        ({"ticket": 2**70}, (400, "malformed")),
         ({"plan": "0" * 64}, (409, "wrong_study")),
         ({"values": [1.0]}, (422, "bad_reply")),
         ({"values": [1e400, 0.0]}, (400, "malformed")),

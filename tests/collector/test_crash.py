@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from forked_collector import ForkedCollector
 
-from dpfda.client.http import Connection
 from dpfda_bench.benchmarks import _killed_conclusions, crash
 
 
@@ -54,8 +53,7 @@ def test_a_restart_goes_on_at_the_same_point(database: str, make_plan) -> None:
                 collector.start()
             status = collector.wait_until(plan.hash[:16], phase=first + 1)
             assert status["issued"] == 0
-            with Connection(collector.url) as connection:
-                history = connection.ask("GET", f"{path}/models").json()
+            history = collector.request("GET", f"{path}/models")
             assert [entry["phase"] for entry in history] == [-1, first], "concluded once"
             models.append(history[-1]["model"])
         finally:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,11 +24,25 @@ from dpfda_bench.many_studies import fill
 
 Ask = Callable[[Collector], Awaitable[Any]]
 
+
+async def listed(collector: Collector, *, key: bool = True, **asked: Any) -> Any:
+    """What the interface lists."""
+
+    async def fits(*_: str) -> bool:
+        return True
+
+    state = SimpleNamespace(keyhole=SimpleNamespace(fits=fits))
+    headers = {"authorization": "Bearer key"} if key else {}
+    request = SimpleNamespace(headers=headers, client=None, app=SimpleNamespace(state=state))
+    return await list_studies.fn(request=request, collector=collector, **asked)
+
+
 ROUTES: dict[str, Ask] = {
     "health": lambda collector: health.fn(collector=collector),
     "metrics": lambda collector: show_metrics.fn(collector=collector, metrics=Metrics()),
-    "interface": lambda collector: list_studies.fn(collector=collector),
-    "next page": lambda collector: list_studies.fn(collector=collector, after="5.0-05", most=5),
+    "interface": listed,
+    "next page": lambda collector: listed(collector, after="5.0-05", most=5),
+    "strangers": lambda collector: listed(collector, key=False),
     "dashboard": lambda collector: routes.list_studies.fn(collector=collector, csrf=""),
     "watcher": lambda collector: collector.watcher.look(),
 }
@@ -96,10 +111,10 @@ def test_pages_of_the_interface_and_the_dashboard(database: str) -> None:
         try:
             seen, after = [], None
             for _ in range(3):
-                page = await list_studies.fn(collector=collector, after=after)
+                page = await listed(collector, after=after)
                 seen += [study.id for study in page.studies]
-                listed = await routes.list_studies.fn(collector=collector, csrf="", after=after)
-                shown = text(listed)
+                shown_page = await routes.list_studies.fn(collector=collector, csrf="", after=after)
+                shown = text(shown_page)
                 assert all(study.id in shown for study in page.studies)
                 assert ("Newest studies" in shown) == (after is not None)
                 assert ("Older studies" in shown) == (page.next is not None)
@@ -127,7 +142,7 @@ def test_one_broken_row_does_not_hide_the_others(database: str) -> None:
                 connection.execute(change, {"plan": plan, "id": f"{number:02x}"})
         collector = Collector(storage)
         try:
-            page = await list_studies.fn(collector=collector)
+            page = await listed(collector)
             assert len(page.studies) == 3
             shown = await routes.list_studies.fn(collector=collector, csrf="")
             assert shown.status_code == 200

@@ -24,7 +24,7 @@ from dpfda.collector.storage.base import StudyLine, StudyRecord
 from dpfda.collector.summary import standing
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
-from dpfda.protocol.wire import RECEIPT, Counted, Receipt, ReplyMessage, TaskMessage
+from dpfda.protocol.wire import RECEIPT, Counted, Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.report import Verdict
 
 T = TypeVar("T")
@@ -203,10 +203,13 @@ async def create_exchange(
 
 @get("/studies")
 async def list_studies(
-    collector: NamedDependency[Collector], after: After = None, most: PageSize = 50
+    request: Asked, collector: NamedDependency[Collector], after: After = None, most: PageSize = 50
 ) -> StudyPage:
-    """The studies here, newest first, a page at a time."""
-    lines, following = await page_of(collector, after, most)
+    """The studies here, newest first, a page at a time: without the key, those open to anybody."""
+    only_open = request.headers.get("authorization") is None
+    if not only_open:
+        await require_key(request, None)
+    lines, following = await page_of(collector, after, most, only_open=only_open)
     return StudyPage(
         [
             StudyEntry(
@@ -340,23 +343,32 @@ async def confirm_clock(collector: NamedDependency[Collector]) -> ClockState:
 
 
 @get("/studies/{study:str}/model")
-async def get_model(study: StudyName, collector: NamedDependency[Collector]) -> Response[bytes]:
+async def get_model(
+    study: StudyName, request: Asked, collector: NamedDependency[Collector]
+) -> Response[bytes]:
     """The present model: basis, rescaling, coefficients, guarantee."""
+    await _require_view(study, request, collector)
     newest = (await collector.models(study))[-1]
     return Response(newest.document.encode(), media_type="application/json")
 
 
 @get("/studies/{study:str}/verdict")
-async def get_verdict(study: StudyName, collector: NamedDependency[Collector]) -> Verdict:
+async def get_verdict(
+    study: StudyName, request: Asked, collector: NamedDependency[Collector]
+) -> Verdict:
     """Whether the model is any good; of a study that goes on, from how many replies it is."""
+    await _require_view(study, request, collector)
     record, history = await collector.study(study), await collector.models(study)
     said = standing(record, await collector.answered(record), history)
     return Verdict(kind=said["kind"], sentences=tuple(said["sentences"]))
 
 
 @get("/studies/{study:str}/models")
-async def list_models(study: StudyName, collector: NamedDependency[Collector]) -> list[ModelEntry]:
+async def list_models(
+    study: StudyName, request: Asked, collector: NamedDependency[Collector]
+) -> list[ModelEntry]:
     """The model after every phase, oldest first."""
+    await _require_view(study, request, collector)
     return [
         ModelEntry(
             *(entry.phase, entry.kind, entry.people, entry.created),
@@ -367,15 +379,24 @@ async def list_models(study: StudyName, collector: NamedDependency[Collector]) -
     ]
 
 
+async def _require_view(study: str, request: Asked, collector: Collector) -> None:
+    """Results of a study for invited people are for them and for the administrator."""
+    if (await collector.study(study)).open:
+        return
+    credential = bearer(request.headers.get("authorization"))
+    if not await collector.knows(study, token_hash(credential)):
+        await require_key(request, None)
+
+
 async def page_of(
-    collector: Collector, after: str | None, most: int
+    collector: Collector, after: str | None, most: int, *, only_open: bool = False
 ) -> tuple[list[StudyLine], str | None]:
     """A page of studies, and the cursor of the next one if there is one."""
     place = None
     if after is not None:
         created, _, study = after.partition("-")
         place = float(created), study
-    lines = await collector.page(most=most + 1, after=place)
+    lines = await collector.page(most=most + 1, after=place, only_open=only_open)
     if len(lines) <= most:
         return lines, None
     last = lines[most - 1]

@@ -1,6 +1,7 @@
-"""The present phase of every study, as one process knows it: read again when needed, seldom.
+"""The present phase of a study as a process knows it: what to ask and what to accept.
 
-The present phase of a study as a collector process knows it: what to ask, what to accept.
+`OpenPhase` is one phase. `Phases` is a cache of those that were used last; it is read again from
+the storage when another process may have ended a phase.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ class _Block:
 
 
 INTERVAL = 0.1  # seconds between two looks at one study
+MOST_PHASES = 256  # in memory; one takes up to 225 kB, and milliseconds to read again
 
 
 class _Known(NamedTuple):
@@ -167,13 +169,14 @@ class Phases:
         self._read = read
         self._clock = clock
         self._sleep = sleep
-        self._known: dict[str, _Known] = {}
+        self._known: OrderedDict[str, _Known] = OrderedDict()  # the longest unused one first
         self._looking: dict[str, asyncio.Task[None]] = {}
 
     async def get(self, study: str, *, at_least: int = 0) -> OpenPhase:
         """The present phase; of an earlier one than `at_least` it is certain that it is present."""
         known = self._known.get(study)
         if known is not None and known.serves(at_least):
+            self._known.move_to_end(study)
             return known.phase
         asked = self._clock()
         while known is None or not (known.serves(at_least) or known.began >= asked):
@@ -202,6 +205,9 @@ class Phases:
             phase = await self._read(study, None if known is None else known.phase)
             if self._looking.get(study) is me:
                 self._known[study] = _Known(phase, began)
+                self._known.move_to_end(study)
+                if len(self._known) > MOST_PHASES:
+                    self._known.popitem(last=False)
         finally:
             if self._looking.get(study) is me:
                 del self._looking[study]

@@ -144,13 +144,16 @@ class Collector:
             deadline=settings.deadline,
             created=self.clock.now(),
             seal=secrets.token_hex(32),
+            open=settings.open,
             **first.following,
         )
         return record, first.recorded(record.id, -1, "begin")
 
-    async def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
+    async def page(
+        self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
+    ) -> list[StudyLine]:
         """Some of them, newest first."""
-        return await self._read(self.storage.page, most=most, after=after)
+        return await self._read(self.storage.page, most=most, after=after, only_open=only_open)
 
     async def totals(self) -> Totals:
         """How many there are."""

@@ -9,6 +9,9 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+"""A number that every implementation of JSON reads exactly."""
+
 
 class Ticketed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What belongs to one ticket.
@@ -20,8 +23,8 @@ class Ticketed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     plan: str
-    phase: int
-    ticket: int
+    phase: Natural
+    ticket: Natural
 
 
 class TaskMessage(Ticketed, frozen=True):

@@ -48,6 +48,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
         enrolled: people with a token.
         seal: secret key of its receipts.
         successor: the study that goes on after this one, if it is a stream.
+        open: anybody may take part, and the study is listed for everybody.
     """
 
     id: str
@@ -69,6 +70,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     due: float | None = None
     enrolled: int = 0
     successor: str | None = None
+    open: bool = False
 
 
 class StudyLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -278,7 +280,9 @@ class Storage(Registered, family="storage"):
         """
 
     @abstractmethod
-    def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
+    def page(
+        self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
+    ) -> list[StudyLine]:
         """At most so many studies, newest first: the newest, or those after a `place`."""
 
     @abstractmethod

@@ -17,6 +17,8 @@ from typing import Self
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
@@ -31,6 +33,13 @@ def migrate(connection: Connection) -> None:
     configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     configuration.set_main_option("path_separator", "os")
     configuration.attributes["connection"] = connection
+    found = MigrationContext.configure(connection).get_current_revision()
+    known = {one.revision for one in ScriptDirectory.from_config(configuration).walk_revisions()}
+    if found is not None and found not in known:
+        raise Unavailable(
+            f"a newer release of dpfda wrote this database (revision {found}; this release knows "
+            f"{max(known)}): install that release, or restore a copy made before the update"
+        )
     command.upgrade(configuration, "head")
 
 
@@ -95,9 +104,13 @@ class Database(Storage):
         self._dirty = True  # a process that was killed may have left something in the files
         self._forgotten = 0  # steps
         self._slot = secrets.randbelow(tables.SLOTS)
-        with self._write() as connection:
-            self._lock_schema(connection)
-            migrate(connection)
+        try:
+            with self._write() as connection:
+                self._lock_schema(connection)
+                migrate(connection)
+        except Exception:
+            self.close()
+            raise
 
     @classmethod
     def open(cls, url: str) -> Self:

@@ -79,7 +79,9 @@ class MemoryStorage(Storage, name="memory"):
             self._models[study.id] = [first]
             return True
 
-    def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
+    def page(
+        self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
+    ) -> list[StudyLine]:
         """Newest first."""
         lines = [
             StudyLine(
@@ -87,6 +89,7 @@ class MemoryStorage(Storage, name="memory"):
                 answered=self.answered(one.id, one.phase),
             )
             for one in list(self._studies.values())
+            if one.open or not only_open
         ]
         older = [line for line in lines if after is None or line.place < after]
         return sorted(older, key=lambda line: line.place, reverse=True)[:most]

@@ -98,9 +98,9 @@ def _require_durable(connection: Any, _: Any) -> None:
     The value that was found is set for the session, so that a later change of the server's
     configuration does not reach this connection.
     """
-    with connection.cursor() as cursor:
-        (found,) = cursor.execute("SHOW synchronous_commit").fetchone()
-        if found == "off":
-            raise Unavailable(NOT_DURABLE)
-        cursor.execute("SELECT set_config('synchronous_commit', %s, false)", (found,))
+    (found,) = connection.execute("SHOW synchronous_commit").fetchone()
+    if found == "off":
+        connection.close()
+        raise Unavailable(NOT_DURABLE)
+    connection.execute("SELECT set_config('synchronous_commit', %s, false)", (found,))
     connection.commit()

@@ -73,10 +73,12 @@ class SqlStorage(Database):
         connection.execute(_model.insert(), msgspec.structs.asdict(first))
         tables.add_totals(connection, self._slot, studies=1)
 
-    def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
+    def page(
+        self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
+    ) -> list[StudyLine]:
         """Newest first."""
         with self._read() as connection:
-            return tables.page(connection, most=most, after=after)
+            return tables.page(connection, most=most, after=after, only_open=only_open)
 
     def totals(self) -> Totals:
         """Kept, not counted."""

@@ -1,13 +1,10 @@
-"""The tables of a collector: one column for each field of the records that are stored.
+"""The tables of a collector, and queries that are as fast in a large database as in a small one.
 
-Numbers that are kept instead of counted, so that a large database answers as a small one.
-
-A number is the sum of a few rows, one a *slot*: processes that write at the same time take other
-slots and do not wait for each other. It changes in the transaction that changes what is counted.
-
-Studies by age, a page at a time, and those whose phase must be concluded.
-
-Neither looks at more rows than it returns, however many studies there are.
+A table has one column for each field of the record that it stores. Numbers of replies and studies
+are stored and not counted. Such a number is the sum of a few rows, one a *slot*: processes that
+write at the same time use other slots and do not wait for each other. It changes in the transaction
+that changes what is counted. Pages of studies, and the studies whose phase must be concluded, are
+found by indexes that hold no other rows.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from dpfda.collector.storage.base import (
     Ticket,
 )
 
-_TYPES: dict[Any, Any] = {int: sa.Integer, float: sa.Float, bytes: sa.LargeBinary}
+_TYPES: dict[Any, Any] = {bool: sa.Boolean, int: sa.Integer, float: sa.Float, bytes: sa.LargeBinary}
 
 metadata = MetaData()
 
@@ -66,6 +63,11 @@ study = _table(
     "study",
     StudyRecord,
     Index("studies_by_age", "created", "id"),
+    Index(
+        *("open_studies_by_age", "created", "id"),
+        sqlite_where=sa.text("open"),
+        postgresql_where=sa.text("open"),
+    ),
     _partly("studies_closing", "id", "status = 'closing'"),
     _partly("studies_with_deadline", "due", "status = 'open' AND due IS NOT NULL"),
     _partly("studies_with_all_tickets_out", "id", "status = 'open' AND issued >= quota"),
@@ -187,9 +189,13 @@ _DUE = sa.select(study).where(
 )
 
 
-def page(connection: Connection, *, most: int, after: tuple[float, str] | None) -> list[StudyLine]:
+def page(
+    connection: Connection, *, most: int, after: tuple[float, str] | None, only_open: bool
+) -> list[StudyLine]:
     """Newest first."""
     query = _LINES.where(_HERE).limit(most)
+    if only_open:
+        query = query.where(sa.text("open"))  # as it is written in its index
     if after is not None:
         query = query.where(sa.tuple_(study.c.created, study.c.id) < after)
     return [StudyLine(**row._mapping) for row in connection.execute(query)]
