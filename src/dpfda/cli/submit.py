@@ -18,6 +18,7 @@ from rich.text import Text
 from dpfda._validate import FloatArray
 from dpfda.cli._reading import reading_from, reading_options
 from dpfda.client import RemoteClient
+from dpfda.client.exports import DayCurve, Export, day_curve, read_export
 from dpfda.client.own_data import Preview
 from dpfda.curves.files import Reading
 from dpfda.curves.files.opening import Opened
@@ -54,6 +55,54 @@ def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> Any:
     t = table.hours(names[0])
     click.echo(f"{said}, times as hours since midnight" if t is not None else said, err=True)
     return (table.numbers(names[:1], gaps=True)[:, 0] if t is None else t), values
+
+
+_EXPORTS = (".xml", ".gpx", ".tcx", ".json", ".zip")
+_TABLES = (".csv", ".tsv", ".txt")
+
+
+def read_day(
+    file: Path,
+    plan: StudyPlan | None,
+    *,
+    series: str | None,
+    day: str | None,
+    zone: str | None,
+) -> tuple[FloatArray, FloatArray] | None:
+    """One day of an export, for a study of curves; None for other files and studies."""
+    if plan is not None and not (plan.encoder.basis.functional and plan.encoder.channels == 1):
+        return None
+    found = _export(file, zone)
+    if found is None:
+        return None
+    wanted = series or ("" if plan is None else plan.title)
+    high = 24.0 if plan is None else plan.encoder.basis.domain_range[1]
+    curve = day_curve(found.series, wanted=wanted, day=day, until=max(24.0, high))
+    click.echo(_used(found, curve), err=True)
+    return curve.hours, curve.values
+
+
+def _export(file: Path, zone: str | None) -> Export | None:
+    """What a watch or an app wrote; None for a plain table, which has no dates."""
+    if file.suffix.lower() in _EXPORTS:
+        return read_export(file, zone=zone)
+    if file.suffix.lower() not in _TABLES:
+        return None
+    try:
+        found = read_export(file, zone=zone)
+    except InvalidData:
+        return None  # and the other reader says what is wrong with it
+    return found if found.dated else None
+
+
+def _used(found: Export, curve: DayCurve) -> str:
+    (one,) = [series for series in found.series if series.name == curve.name]
+    days = f", one of {len(one.days)} days" if len(one.days) > 1 else ""
+    which = f"the average of {len(one.days)} days" if curve.day == "average" else curve.day + days
+    return (
+        f"read {found.format}: {curve.name!r} of {which}, {len(curve.hours)} measurements, "
+        "times as hours since midnight"
+    )
 
 
 def _row(reading: Reading, opened: Opened, public: PublicColumns) -> dict[Any, Any]:
@@ -97,6 +146,18 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
     "fill": "a row is a point, and those without a value are left out",
     "drop_empty": "a row is a point, and those without a value are left out",
 })  # fmt: skip
+@click.option(
+    "--series",
+    metavar="NAME",
+    help="Measurements of an export, as 'heart rate'. Default: what the study's title names.",
+)
+@click.option(
+    "--day",
+    metavar="DAY",
+    help="Day of an export: 2026-11-16, or average. Default: that with most measurements.",
+)
+@click.option("--time-zone", metavar="ZONE",
+    help="Where clocks stood, as Europe/Berlin, for UTC. Default: this machine's.")  # fmt: skip
 @click.option("--show", is_flag=True,
     help="Ask before ε is spent; then show what would be sent and what it hides, and ask again. "
     'After that "no" ε stays spent.')  # fmt: skip
@@ -107,6 +168,9 @@ def command(
     label: str,
     home: Path,
     certificates: str | None,
+    series: str | None,
+    day: str | None,
+    time_zone: str | None,
     show: bool,
     as_json: bool,
     **options: Any,
@@ -116,10 +180,16 @@ def command(
     The study is the one with this HASH that you have joined. FILE (CSV, TSV, Parquet, NPZ or XLSX)
     has one column of values at equal distances, or two columns t and x(t), where t may be times of
     day (07:30, or with dates before them) as hours since midnight; of several channels one column
-    each; of a table your row. The reply is drawn and stored once; calling the command again
-    sends the same bytes again.
+    each; of a table your row. Of an export (Apple Health as XML or zip, Fitbit, GPX, TCX, Google
+    Fit, Oura, Samsung Health, Withings) one day of one series is read. The reply is drawn and
+    stored once; calling the command again sends the same bytes again.
     """
-    curve = read_own(file, reading_from(options), _agreed(home, plan_hash))
+    agreed, reading = _agreed(home, plan_hash), reading_from(options)
+    curve = None
+    if reading == Reading():  # else somebody says how the table is to be read
+        curve = read_day(file, agreed, series=series, day=day, zone=time_zone)
+    if curve is None:
+        curve = read_own(file, reading, agreed)
     client = client_at(home, certificates)
     stage = client.stage(plan_hash)
     plan = client.fetch_plan("", plan_hash)

@@ -92,7 +92,7 @@ def has_decimal_commas(cells: Sequence[str]) -> bool:
 def hours(cells: Sequence[str]) -> FloatArray | None:
     """Times of day as hours since midnight, of the first day where they have dates; or None.
 
-    The page on which people take part reads the same (`clients/browser/page/csv.ts`).
+    The page on which people take part reads the same (`clients/browser/files`).
 
     Examples:
         >>> hours(["7:30", "18:00:36"]), hours(["2026-01-31 23:00", "2026-02-01T01:30"])
