@@ -25,13 +25,14 @@ from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoo
 from dpfda.privacy import durable
 from dpfda.protocol.model import CurveModel
 from dpfda.report.documents import Documented
-from dpfda.sites import app
+from dpfda.sites.app import environment
 from dpfda.sites.coordinator import Coordinator
 from dpfda.sites.identity import Card, Certificates
 from dpfda.sites.inquiry import Inquiry
-from dpfda.sites.link import FlowerCarrier, SuperLink
+from dpfda.sites.link import FlowerCarrier
 from dpfda.sites.owners import OwnersInquiry
 from dpfda.sites.plan import Plan, PlanBody
+from dpfda.sites.processes import ended_by_signals
 from dpfda.sites.servers import ServersInquiry
 from dpfda.sites.shared import SharedInquiry
 from dpfda.sites.stored_files import alone
@@ -276,7 +277,6 @@ def plan(folder: Path, **given: Any) -> None:
     durable.keep(place.private / "server.pem", made.server)
     durable.keep(place.private / "server.key", made.key)
     durable.keep(place.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
-    app.write_app(folder / "app")
     for line in str(written).split("\n"):
         click.echo(printable(line))
     click.echo(f"give {place.plan_path} and {place.card_path} to every site; keep the rest")
@@ -284,13 +284,15 @@ def plan(folder: Path, **given: Any) -> None:
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--wait", type=float, default=60.0, show_default=True,
+@click.option("--wait", type=float, default=120.0, show_default=True,
     help="Seconds after which a site that did not reply is silent.")  # fmt: skip
 @click.option("--gather", type=float, default=600.0, show_default=True,
     help="Seconds to wait for sites to connect.")  # fmt: skip
+@click.option("--start", type=float, default=120.0, show_default=True,
+    help="Seconds in which Flower's processes here must have started.")  # fmt: skip
 @click.option("--bind", metavar="HOST:PORT",
     help="Where to listen, if not at the plan's address: 0.0.0.0:8443.")  # fmt: skip
-def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
+def run(folder: Path, wait: float, gather: float, start: float, bind: str | None) -> None:
     """Ask the sites everything that the plan says, and write the result."""
     if bind is not None:
         _check_address("--bind", bind)
@@ -298,11 +300,11 @@ def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
     found = place.plan()
     if place.finished:
         raise InvalidParameter("FOLDER", "one without a result", str(folder))
-    app.need_flower(place.private / "flower")
+    environment(place.private / "network" / "home")  # refuses where Flower is missing
     with (
+        ended_by_signals(),
         alone(place.private / "run.lock", "this study"),
-        SuperLink(place, found, bind=bind, say=_say) as link,
-        FlowerCarrier(link, found, wait=wait, say=_say) as carry,
+        FlowerCarrier(place, found, bind=bind, wait=wait, start=start, say=_say) as carry,
     ):
         _await(carry, found, gather)
         leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)

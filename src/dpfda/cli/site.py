@@ -12,9 +12,10 @@ from dpfda.cli._reading import read_ranges
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter, ProtocolError, printable
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.sites import app
+from dpfda.sites.app import environment
 from dpfda.sites.node import Node
 from dpfda.sites.plan import Plan
+from dpfda.sites.processes import ended_by_signals
 from dpfda.sites.shared import COUNTED
 from dpfda.sites.site_folder import SiteConfig, SiteFolder
 from dpfda.sites.stored_files import alone
@@ -98,14 +99,15 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
 @click.option("--plan", "plan_file", type=_FILE, required=True, help="What the coordinator sent.")
 @_trust
 @click.option("--agree", metavar="HASH", help="Sign the plan with this hash, without being asked.")
-@click.option("--every", type=float, default=0.5, show_default=True, help="Seconds between looks "
-    "for messages.")  # fmt: skip
+@click.option("--superlink", metavar="HOST:PORT",
+    help="Where to reach the coordinator, if not at the plan's address.")  # fmt: skip
 def serve(
-    folder: Path, plan_file: Path, trust: tuple[Path, ...], agree: str | None, every: float
+    folder: Path, plan_file: Path, trust: tuple[Path, ...], agree: str | None, superlink: str | None
 ) -> None:
     """Sign a plan, and answer its questions until there is a result, or until Ctrl-C."""
-    app.need_flower(folder / "flower")
     site, plan = SiteFolder(folder), Plan.load(plan_file)
+    network = folder / "flower" / plan.digest[:16]
+    environment(network / "home")  # refuses where Flower is missing, before anything is signed
     site.pin(map(read_card, trust))
     site.examine(plan)
     if plan.digest not in site.config.agreed:
@@ -115,11 +117,12 @@ def serve(
     guard = site.guard(plan, approve=approve)
     click.echo(f"site {site.config.name} serves plan {plan.digest[:16]}; its log: "
         f"{site.journal.path}")  # fmt: skip
-    memory = folder / "flower" / f"{plan.digest}.node"
-    node = Node(plan, site.node_key, memory=memory, app=app.app_hash(), say=_say)
     try:
-        with alone(memory.with_suffix(".lock"), "this plan"):
-            node.serve(guard, every=every, until=lambda: guard.over)
+        with ended_by_signals(), alone(network / "serve.lock", "this plan"):
+            Node(
+                plan, network, key=site.node_key_path, identity=site.identity.public,
+                address=superlink, say=_say,
+            ).serve(guard)  # fmt: skip
             click.echo("the coordinator has its result: nothing more will be asked")
     except KeyboardInterrupt:
         click.echo("stopped; started again, it goes on where it was")

@@ -1,33 +1,43 @@
-"""The Flower app: two files without a line of code, the same for every study.
+"""The Flower app of every study, and the signature by which a site allows it to run.
 
-Its components name this installed package, so that a network which runs apps finds them. Neither a
-site nor a coordinator of dpfda loads them: both read messages as data (`node`, `link`).
+The app holds no code. Its two files name `components` of the installed package, so what runs is
+what each party installed itself. Every site signs the hash of the app with its own key, in its
+card, and starts its SuperNode with that key as the only trusted one: Flower then refuses, before
+it is unpacked, an app that is changed, unsigned, or signed by anybody else.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import sys
+import zipfile
+from base64 import urlsafe_b64encode
+from importlib.util import find_spec
 from pathlib import Path
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from dpfda.errors import MissingExtra
 
-PROJECT = """\
+NAME, VERSION = "@dpfda/consortium", "1.0.0"
+PROJECT = f"""\
 [build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
 
 [project]
-name = "dpfda-consortium"
-version = "1.0.0"
-description = "Carries questions to sites that share nothing; holds no code."
-license = { file = "LICENSE" }
-dependencies = ["flwr>=1.41,<1.42"]
+name = "consortium"
+version = "{VERSION}"
+description = "Delivers queries to sites that share only sums; holds no code."
+license = "Apache-2.0"
+dependencies = ["flwr>=1.40"]
 
 [tool.flwr.app]
 publisher = "dpfda"
-fab-format-version = 1
-flwr-version-target = "1.41.0"
 
 [tool.flwr.app.components]
 serverapp = "dpfda.sites.components:server"
@@ -36,41 +46,85 @@ clientapp = "dpfda.sites.components:client"
 [tool.flwr.app.config]
 """
 LICENSE = "Apache License, Version 2.0: https://www.apache.org/licenses/LICENSE-2.0\n"
-QUIET = {
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-}
-"""Flower tells nobody, asks nobody and installs nothing."""
+_FILES = {"pyproject.toml": PROJECT, "LICENSE": LICENSE}
+_SIGNED_AT = (0).to_bytes(8, "big")  # Flower signs a time with the hash; an approval has no end
+
+RECORD, ENTRY = "dpfda", "message"
+"""Where a Flower message holds ours."""
+SOCKET, SOCKET_KEY = "DPFDA_SOCKET", "DPFDA_SOCKET_KEY"
+"""Environment variables that lead a component to the process that started Flower."""
 
 
-def need_flower(home: Path) -> None:
-    """Keep Flower quiet and in a folder of ours, before it is imported; or say what to install."""
-    os.environ.update(QUIET)
+class Delivery(msgspec.Struct, frozen=True):
+    """What a coordinator hands to its ServerApp: messages by node, and how long to wait."""
+
+    messages: dict[int, bytes]
+    wait: float
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """What the ServerApp hands back: a node's reply, or why there is none; or who is online."""
+
+    node: int = 0
+    content: bytes | None = None
+    trouble: str = ""
+    online: tuple[int, ...] | None = None
+
+
+def bundle() -> bytes:
+    """The app as Flower packs it, the same bytes everywhere."""
+    packed = io.BytesIO()
+    listed = [
+        f"{name},{hashlib.sha256(text.encode()).hexdigest()},{8 * len(text.encode())}"
+        for name, text in _FILES.items()
+    ]
+    with zipfile.ZipFile(packed, "w") as file:
+        for name, text in (*_FILES.items(), (".info/CONTENT", "\n".join(listed))):
+            file.writestr(zipfile.ZipInfo(name), text)
+    return packed.getvalue()
+
+
+def approved_content() -> bytes:
+    """What a site signs to let this app run: Flower's format, a time and the hash of the app."""
+    return _SIGNED_AT + hashlib.sha256(bundle()).digest()
+
+
+def key_id(public: bytes) -> str:
+    """The name of a key in Flower's list of trusted keys."""
+    return f"fpk_{hashlib.sha256(public).hexdigest()[:32]}"
+
+
+def trusted(public: bytes) -> bytes:
+    """Flower's file of trusted keys (JSON is YAML), with one key."""
+    key = Ed25519PublicKey.from_public_bytes(public)
+    written = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return msgspec.json.encode({key_id(public): written})
+
+
+def verification(public: bytes, signature: bytes) -> dict[str, str | int]:
+    """A site's signature on the app, as Flower's hub would hand it out."""
+    encoded = urlsafe_b64encode(signature).decode()
+    return {"public_key_id": key_id(public), "signature": encoded, "signed_at": 0}
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment of Flower's processes: quiet, offline, in a folder of ours.
+
+    Raises:
+        MissingExtra: if Flower is not installed.
+    """
+    if find_spec("flwr") is None:
+        raise MissingExtra("flwr", "federation")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.environ["FLWR_HOME"] = str(home.resolve())
-    try:
-        import flwr  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingExtra("flwr", "federation") from None
-
-
-def built() -> bytes:
-    """The app as Flower packs it: the same bytes on every machine with the same Flower."""
-    from flwr.cli.build import build_fab_from_files
-
-    files = {"pyproject.toml": PROJECT.encode(), "LICENSE": LICENSE.encode()}
-    packed: bytes = build_fab_from_files(files)[0]
-    return packed
-
-
-def app_hash() -> str:
-    """By which a site knows the app."""
-    return hashlib.sha256(built()).hexdigest()
-
-
-def write_app(folder: Path) -> None:
-    """The two files, for whoever wants to read them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
-    (folder / "LICENSE").write_text(LICENSE, encoding="utf-8")
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {
+        **os.environ,
+        "PATH": programs,
+        "FLWR_HOME": str(home.resolve()),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+        "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
+        "PYTHONUNBUFFERED": "1",
+        **more,
+    }

@@ -1,46 +1,118 @@
-"""What the Flower app names as its components: they refuse, wherever an app is run at all.
+"""The ClientApp and the ServerApp that Flower runs: both hand messages on and know nothing else.
 
-Sites and coordinators of dpfda do not load them (`node`, `link`). A stock SuperNode or SuperLink
-would, and finds out here what to start instead.
+The ClientApp hands a message to the guard in the process of ``dpfda site serve``, the ServerApp
+delivers messages for the coordinator in the process of ``dpfda consortium run``. They read no
+message, so that a Flower process holds neither a key nor a record.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import threading
+import time
+from multiprocessing.connection import Client, Connection
 
-from dpfda.errors import ProtocolError
-from dpfda.sites.app import QUIET
+import msgspec
 
+from dpfda.sites.app import ENTRY, RECORD, SOCKET, SOCKET_KEY, Arrival, Delivery
 
-def _client() -> Any:
-    """For a node without a guard: refuses every message."""
-    from flwr.clientapp import ClientApp
-
-    found = ClientApp()
-
-    @found.query()  # type: ignore[untyped-decorator]
-    def refuse(message: Any, context: Any) -> Any:
-        raise ProtocolError("this node has no guard: start it with `dpfda site serve`")
-
-    return found
+_POLL = 0.3  # seconds between looks for a reply
+_PER_REPLY = 0.02  # seconds of the SuperLink's time that one look costs
 
 
-def _server() -> Any:
-    """For a network that would run the app by itself: refuses."""
-    from flwr.serverapp import ServerApp
-
-    found = ServerApp()
-
-    @found.main()  # type: ignore[untyped-decorator]
-    def refuse(grid: Any, context: Any) -> None:
-        raise ProtocolError("this study is led by `dpfda consortium run`")
-
-    return found
+def _channel() -> Connection:
+    """To the process that started Flower."""
+    return Client(os.environ[SOCKET], authkey=bytes.fromhex(os.environ[SOCKET_KEY]))
 
 
-os.environ.update(QUIET)  # before Flower is imported
 try:
-    client, server = _client(), _server()
+    from flwr.app import ConfigRecord, Context, Message, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
 except ModuleNotFoundError:  # the package can be read without Flower
     client = server = None
+else:
+    client, server = ClientApp(), ServerApp()
+
+    @client.query()  # type: ignore[untyped-decorator]
+    def answer(message: Message, context: Context) -> Message:
+        """A site's reply to a message: what its guard says."""
+        with _channel() as guard:
+            guard.send_bytes(message.content[RECORD][ENTRY])
+            reply = guard.recv_bytes()
+        return Message(RecordDict({RECORD: ConfigRecord({ENTRY: reply})}), reply_to=message)
+
+    @server.main()  # type: ignore[untyped-decorator]
+    def deliver(grid: Grid, context: Context) -> None:
+        """Deliver messages until the coordinator closes the channel."""
+        with _channel() as coordinator:
+            while True:
+                try:
+                    order = msgspec.msgpack.decode(coordinator.recv_bytes(), type=Delivery)
+                except (EOFError, OSError):
+                    return
+                if order.messages:
+                    _Batch(grid, coordinator, order).run()
+                else:
+                    online = Arrival(online=tuple(grid.get_node_ids()))
+                    coordinator.send_bytes(msgspec.msgpack.encode(online))
+
+    class _Batch:
+        """One message to each node. Every reply is awaited by a thread of its own.
+
+        `Grid.pull_messages` returns once a reply that was announced is uploaded as a whole. A node
+        that is slow, or that never uploads, thus keeps its own thread waiting and no other.
+        """
+
+        def __init__(self, grid: Grid, coordinator: Connection, order: Delivery) -> None:
+            self._grid, self._coordinator, self._order = grid, coordinator, order
+            self._over, self._lock = threading.Event(), threading.Lock()
+
+        def run(self) -> None:
+            """Send, wait, and report each reply as it arrives; then that the batch is over."""
+            order, end = self._order, time.monotonic() + self._order.wait
+            messages = [
+                Message(
+                    RecordDict({RECORD: ConfigRecord({ENTRY: content})}),
+                    node,
+                    "query",
+                    ttl=2 * order.wait,
+                )
+                for node, content in order.messages.items()
+            ]
+            marks = self._grid.push_messages(messages)
+            threads = [
+                threading.Thread(target=self._await, args=(node, mark), daemon=True)
+                for node, mark in zip(order.messages, marks, strict=True)
+                if mark
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(max(0.0, end - time.monotonic()))
+            self._over.set()
+            self._report(Arrival())
+
+        def _await(self, node: int, mark: str) -> None:
+            pause = max(_POLL, _PER_REPLY * len(self._order.messages))
+            while not self._over.is_set():
+                for reply in self._grid.pull_messages([mark]):
+                    if not self._over.is_set():
+                        self._report(_arrival(node, reply))
+                    return
+                time.sleep(pause)
+
+        def _report(self, arrival: Arrival) -> None:
+            with self._lock:
+                self._coordinator.send_bytes(msgspec.msgpack.encode(arrival))
+
+    def _arrival(node: int, reply: Message) -> Arrival:
+        if reply.has_error():
+            return Arrival(node=node, trouble=reply.error.reason)
+        try:
+            content = reply.content[RECORD][ENTRY]
+        except (KeyError, ValueError):
+            content = None
+        if not isinstance(content, bytes):
+            return Arrival(node=node, trouble="a reply without content")
+        return Arrival(node=node, content=content)

@@ -15,13 +15,13 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.x509.oid import NameOID
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.secure_sum.crypto import signed
+from dpfda.sites.app import approved_content
 
 _LONGEST_NAME = 60  # bytes: files are named after sites
 _KEY_BYTES = 32
@@ -33,7 +33,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Attributes:
         name: as it appears in the roster.
         key: its lasting Ed25519 identity, in hexadecimal digits.
-        node: its key on the Flower network (PEM); empty for a coordinator.
+        node: its key on the Flower network (OpenSSH); empty for a coordinator.
+        app: its signature on the one Flower app that may run at the site; empty for a coordinator.
         rows: how many records it holds; public.
         signature: of all this, by the identity: nobody else can have written the card.
 
@@ -49,13 +50,15 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: str
     key: str
     node: str = ""
+    app: str = ""
     rows: int = 0
     signature: str = ""
 
     @classmethod
     def signed_by(cls, identity: Identity, *, name: str, node: str = "", rows: int = 0) -> Card:
         """A new card."""
-        card = cls(name=name, key=identity.public.hex(), node=node, rows=rows)
+        app = identity.sign(approved_content()).hex() if node else ""
+        card = cls(name=name, key=identity.public.hex(), node=node, app=app, rows=rows)
         card = msgspec.structs.replace(card, signature=identity.sign(card.content).hex())
         card.check()
         return card
@@ -64,6 +67,11 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def public(self) -> bytes:
         """The identity key."""
         return from_hex("key", self.key)
+
+    @property
+    def approval(self) -> bytes:
+        """The signature on the Flower app."""
+        return from_hex("app", self.app)
 
     @property
     def content(self) -> bytes:
@@ -99,32 +107,33 @@ def from_hex(name: str, text: str) -> bytes:
 
 
 def new_node_key() -> bytes:
-    """A private key for the Flower network (P-384, PEM)."""
+    """A private key for the Flower network (P-384, in the OpenSSH format that Flower reads)."""
     return ec.generate_private_key(ec.SECP384R1()).private_bytes(
         serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
+        serialization.PrivateFormat.OpenSSH,
         serialization.NoEncryption(),
     )
 
 
 def is_node_key(text: str) -> bool:
-    """Whether it is a public key as cards have it: no key is written in two ways."""
+    """Whether it is a public key as cards hold it: no key is written in two ways."""
     try:
-        key = serialization.load_pem_public_key(text.encode())
+        key = serialization.load_ssh_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
         return False
-    return _pem(key) == text
+    return isinstance(key, ec.EllipticCurvePublicKey) and _written(key) == text
 
 
 def node_public(private: bytes) -> str:
-    """The public half, as cards have it."""
-    key = serialization.load_pem_private_key(private, password=None)
-    return _pem(key.public_key())
+    """The public half, as cards hold it."""
+    key = serialization.load_ssh_private_key(private, password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return _written(key.public_key())
 
 
-def _pem(key: PublicKeyTypes) -> str:
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_bytes(serialization.Encoding.PEM, form).decode()
+def _written(key: ec.EllipticCurvePublicKey) -> str:
+    form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    return key.public_bytes(*form).decode()
 
 
 _DAYS = 825
@@ -156,7 +165,7 @@ class Certificates:
         server = (
             _builder(_name(host), authority_name, server_key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(_alternatives(host)), critical=False)
             .sign(authority_key, hashes.SHA256())
         )
         pem = serialization.Encoding.PEM
@@ -185,8 +194,11 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 
-def _alternative(host: str) -> x509.GeneralName:
+def _alternatives(host: str) -> list[x509.GeneralName]:
+    """The host, and the loopback address at which the coordinator's own programs connect."""
+    local = ipaddress.ip_address("127.0.0.1")
     try:
-        return x509.IPAddress(ipaddress.ip_address(host))
+        own = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return x509.DNSName(host)
+        return [x509.DNSName(host), x509.IPAddress(local)]
+    return [x509.IPAddress(one) for one in {own: None, local: None}]

@@ -1,48 +1,64 @@
-"""The coordinator's side of a Flower network: its SuperLink, and a carrier over it.
+"""A coordinator on a Flower network: the stock SuperLink, and a carrier through its ServerApp.
 
-The SuperLink runs no app: what is to be done for a run is done here, and only for the run of the
-code-free app that this process started itself.
+    sites ── TLS ──> front ──> flower-superlink <── flower-superexec ── ServerApp ──> this process
+
+Flower's SuperLink serves sites, users and executors at one port, and lets everybody who reaches it
+start an app. It therefore listens on the loopback interface only. The front, at the address that
+sites know, passes on the requests of SuperNodes and refuses all others.
 """
 
 from __future__ import annotations
 
-import errno
-import os
+import http.client
+import json
+import re
 import secrets
-import signal
-import socket
+import ssl
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from queue import Empty
 
-from cryptography.hazmat.primitives import serialization
+import msgspec
 
-from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.errors import InvalidParameter, ProtocolError, printable
 from dpfda.privacy import durable
 from dpfda.sites import app
-from dpfda.sites.node import ENTRY, RECORD
+from dpfda.sites.messages import MOST_BYTES
 from dpfda.sites.plan import Plan
+from dpfda.sites.processes import Channel, Process, free_port
 from dpfda.sites.stored_files import kept
 from dpfda.sites.study_folder import StudyFolder
 
-_START = 60.0  # seconds a SuperLink may take
-_GRACE = 3.0  # seconds to close connections in
-_POLL = 0.2
+_POLL = 0.5  # seconds between attempts to reach the SuperLink
+_REPORT = 10.0  # seconds between words about what is waited for
+_MARGIN = 30.0  # seconds after a step's end in which its ServerApp says so
+_ENDS = {
+    "connection",
+    "keep-alive",
+    "transfer-encoding",
+    "host",
+    "content-length",
+    "server",
+    "date",
+}
 
 
-class SuperLink:
-    """A `flower-superlink` of this study, restarted should it die; over TLS, for its nodes only.
+class FlowerCarrier:
+    """Carries messages of one study over its own SuperLink.
 
     Args:
-        folder: of the study; the network's own state lies under ``private/``.
-        plan: says at which address.
-        bind: at which address of this machine, where that is another than the sites know.
-        say: told in words how it goes.
+        folder: of the study; the network's state lies in ``private/network``.
+        plan: names the sites, their keys, and the address.
+        bind: address of this machine to listen at, if not the plan's.
+        wait: seconds after which a site that did not reply is silent.
+        start: seconds in which the SuperLink and its app must have started.
+        say: reports progress in words.
     """
 
     def __init__(
@@ -51,311 +67,317 @@ class SuperLink:
         plan: Plan,
         *,
         bind: str | None = None,
+        wait: float,
+        start: float,
         say: Callable[[str], None],
     ) -> None:
+        self._plan, self._wait, self._start, self._say = plan, wait, start, say
         self._address = bind or plan.body.address
-        self._plan, self._private, self._say = plan, folder.private.resolve(), say
-        self._process: subprocess.Popen[bytes] | None = None
-        self._over = threading.Event()
-        self.secret = kept(self._private / "executor.secret", secrets.token_bytes(32))
+        self._private = folder.private.resolve()
+        self._network = self._private / "network"
+        self._nodes: dict[str, int] = {}
+        self._app: Connection | None = None
+        self._stack = ExitStack()
 
-    def __enter__(self) -> SuperLink:
-        self._require_port(patience=_GRACE if self._ended_orphan() else 0.0)
-        self._start()
-        threading.Thread(target=self._watch, daemon=True).start()
+    def __enter__(self) -> FlowerCarrier:
+        with ExitStack() as stack:
+            self._begin(stack)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+        if self._app is not None:
+            self._app.close()  # the ServerApp ends
+        self._stack.close()
 
-    def _ended_orphan(self) -> bool:
-        """A SuperLink of this folder whose coordinator was killed still has the port."""
-        try:
-            pid = int((self._private / "superlink.pid").read_text())
-        except (OSError, ValueError):
-            return False
-        command = _command(pid)
-        if b"flower-superlink" in command and str(self._private).encode() in command:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # its database is made for that
-            return True
-        return not command  # it may have ended a moment ago, and have its port still
-
-    def _require_port(self, *, patience: float) -> None:
-        """Refuse an address that another program has, or that is none of this machine's."""
-        host, _, port = self._address.rpartition(":")
-        end = time.monotonic() + patience
-        while True:
-            try:
-                with socket.create_server((host.strip("[]"), int(port))):
-                    return
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE and time.monotonic() < end:
-                    time.sleep(_POLL)
-                    continue
-                reason = error.strerror
-            rule = f"free, and one of this machine ({reason})"
-            raise InvalidParameter("address", rule, self._address) from None
-
-    def _start(self) -> None:
-        private = self._private
-        host, _, port = self._address.rpartition(":")
-        durable.keep(private / "authority.pem", self._plan.body.certificate.encode())
-        command = [
-            str(Path(sys.executable).with_name("flower-superlink")),
-            "--host", host, "--port", port, "--isolation", "process",
-            "--superexec-auth-secret-file", str(private / "executor.secret"),
-            "--database", str(private / "superlink.db"),
-            "--ssl-ca-certfile", str(private / "authority.pem"),
-            "--ssl-certfile", str(private / "server.pem"),
-            "--ssl-keyfile", str(private / "server.key"),
+    def _begin(self, stack: ExitStack) -> None:
+        network, port = self._network, free_port()
+        network.mkdir(exist_ok=True, mode=0o700)
+        front = stack.enter_context(_Front(self._address, port, self._private, self._plan))
+        hub = stack.enter_context(_Hub(self._plan))
+        channel = stack.enter_context(Channel())
+        durable.keep(network / "authority.pem", self._plan.body.certificate.encode())
+        kept(network / "executor.secret", secrets.token_bytes(32))
+        authority, secret = str(network / "authority.pem"), str(network / "executor.secret")
+        self._channel, self._environment = channel, app.environment(
+            network / "home", FLWR_SUPERGRID_API_URL=hub.address, **channel.environment
+        )  # fmt: skip
+        connection = {"address": f"127.0.0.1:{port}", "root-certificates": authority}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in connection.items()]
+        written = '[superlink]\ndefault = "study"\n\n[superlink.study]\n' + "\n".join(lines) + "\n"
+        durable.keep(network / "home" / "config.toml", written.encode())
+        superlink = [
+            "flower-superlink", "--host", "127.0.0.1", "--port", str(port),
+            "--isolation", "process", "--superexec-auth-secret-file", secret,
+            "--database", str(network / "superlink.db"), "--ssl-ca-certfile", authority,
+            "--ssl-certfile", str(self._private / "server.pem"),
+            "--ssl-keyfile", str(self._private / "server.key"),
             "--enable-supernode-auth", "--disable-runtime-dependency-installation",
         ]  # fmt: skip
-        with open(private / "superlink.log", "ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        durable.keep(private / "superlink.pid", str(self._process.pid).encode())
+        executor = [
+            "flower-superexec", "--runtime-api-address", f"127.0.0.1:{port}",
+            "--root-certificates", authority, "--superexec-auth-secret-file", secret,
+        ]  # fmt: skip
+        say = self._say
 
-    def _watch(self) -> None:
-        while not self._over.wait(_POLL):
-            assert self._process is not None
-            if self._process.poll() is not None and not self._over.is_set():
-                self._say("the SuperLink stopped: it is started again")
-                self._start()
+        def ended() -> None:
+            say("the SuperLink stopped: it is started again")
 
-    def control(self) -> Any:
-        """A client of its Control API, once it answers."""
-        import httpx
-        from flwr.proto.control_pb2 import ListNodesRequest
-        from flwr.supercore.control.control_http_client import ControlHttpClient
-        from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+        environment = self._environment
+        link = Process(network, superlink, environment=environment, ended=ended)
+        stack.enter_context(link)
+        front.await_link(self._start, log=link.log)
+        self._nodes = self._registered()
+        stack.enter_context(Process(network, executor, environment=environment))
+        self._connect()
+        front.open()
 
-        client = ControlHttpClient.from_server_address(
-            self._plan.body.address,
-            False,
-            self._plan.body.certificate.encode(),
-            interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
-        )
-        for _ in range(int(_START / _POLL)):
-            try:
-                client.ListNodes(ListNodesRequest())
-                return client
-            except httpx.TransportError:
-                time.sleep(_POLL)
-        log = self._private / "superlink.log"
-        raise ProtocolError(f"the SuperLink did not start within {_START:g} s: see {log}")
+    def _registered(self) -> dict[str, int]:
+        """The sites' nodes on the network; only these keys may connect."""
+        path = self._network / "nodes.json"
+        nodes: dict[str, int] = json.loads(path.read_bytes()) if path.exists() else {}
+        for card in self._plan.body.sites:
+            if card.name not in nodes:
+                key = self._network / "node.pub"
+                durable.keep(key, card.node.encode())
+                found = self._flwr("supernode", "register", str(key), "study")
+                nodes[card.name] = int(found["node-id"])
+                durable.keep(path, json.dumps(nodes).encode())
+        return nodes
 
+    def _flwr(self, *arguments: str) -> dict[str, str | int]:
+        """What a command of Flower's answers."""
+        done = subprocess.run(
+            ["flwr", *arguments, "--format", "json"], env=self._environment,
+            capture_output=True, text=True, timeout=self._start, check=False,
+        )  # fmt: skip
+        try:
+            answer: dict[str, str | int] = json.loads(done.stdout[done.stdout.index("{") :])
+        except ValueError:
+            answer = {}
+        if not answer.get("success"):
+            said = printable((done.stdout + done.stderr).strip()[-500:])
+            raise ProtocolError(f"`flwr {' '.join(arguments[:2])}` failed: {said}")
+        return answer
 
-class FlowerCarrier:
-    """Carries messages of one study over its SuperLink.
+    def _connect(self) -> None:
+        """Start the ServerApp, and wait until it is here."""
+        self._flwr("run", f"{app.NAME}=={app.VERSION}", "study")
+        try:
+            self._app = self._channel.connections.get(timeout=self._start)
+        except Empty:
+            raise ProtocolError(
+                f"Flower's ServerApp did not start within {self._start:g} s: see {self._network}, "
+                "or allow more with --start"
+            ) from None
 
-    Args:
-        link: the study's SuperLink.
-        plan: names the sites and their keys on the network.
-        wait: seconds after which a site that did not reply is silent.
-        say: told in words how it goes.
-    """
+    def _order(self, messages: dict[int, bytes], wait: float = 0.0) -> None:
+        assert self._app is not None
+        self._app.send_bytes(msgspec.msgpack.encode(app.Delivery(messages, wait)))
 
-    def __init__(
-        self, link: SuperLink, plan: Plan, *, wait: float, say: Callable[[str], None]
-    ) -> None:
-        self._link, self._plan, self._wait, self._say = link, plan, wait, say
-        control = link.control()
-        self._nodes = _registered(control, plan)
-        self._run = _started(control)
-        self._grid: Any = None
-        self._begun: dict[str, Any] = {}  # replies of which a part is here
-
-    def __enter__(self) -> FlowerCarrier:
-        from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
-
-        self._grid = self._own_task()
-        self._beat = HeartbeatSender(make_task_heartbeat_fn_http(self._grid._runtime_client))
-        self._beat.start()
-        return self
-
-    def __exit__(self, kind: type | None, *_: object) -> None:
-        import httpx
-        from flwr.common.constant import SubStatus
-        from flwr.proto.runtime_pb2 import PushTaskOutputRequest
-
-        self._grid._retry_invoker.max_tries = 1
-        self._beat.stop()  # first: a heartbeat of a task that has ended interrupts the process
-        ended = SubStatus.COMPLETED if kind is None else SubStatus.FAILED
-        with suppress(httpx.HTTPError):  # nobody waits for it
-            self._grid._runtime_client.PushTaskOutput(
-                PushTaskOutputRequest(sub_status=ended, details="")
-            )
-        self._grid.close()
+    def _arrival(self, timeout: float) -> app.Arrival | None:
+        assert self._app is not None
+        if not self._app.poll(timeout):
+            return None
+        return msgspec.msgpack.decode(self._app.recv_bytes(), type=app.Arrival)
 
     def present(self) -> list[str]:
         """The sites whose nodes are connected."""
-        online = set(self._grid.get_node_ids())
+        self._order({})
+        found = self._arrival(self._start)
+        online = () if found is None or found.online is None else found.online
         return [name for name, node in self._nodes.items() if node in online]
 
     def __call__(self, messages: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Send, and wait for replies; whoever is late is left out."""
-        import httpx
-        from flwr.app import ConfigRecord, Message, RecordDict
-
-        sent = {
-            name: Message(
-                RecordDict({RECORD: ConfigRecord({ENTRY: content})}),
-                self._nodes[name],
-                "query",
-                ttl=self._wait + _START,  # who is late is known here; a SuperLink may restart
-            )
-            for name, content in messages.items()
-        }
-        found: dict[str, bytes] = {}
-        self._begun.clear()
+        """Send, and wait for replies; a site that is late is left out."""
+        replies: dict[str, bytes] = {}
         try:
-            marks = self._grid.push_messages(list(sent.values()))
-            open_ = {mark: name for mark, name in zip(marks, sent, strict=True) if mark}
-            end = time.monotonic() + self._wait
-            while open_ and time.monotonic() < end:
-                for mark, content in self._arrived(set(open_)):
-                    name = open_.pop(mark, None)
-                    if name is not None and content is not None:
-                        found[name] = content
-                if open_:
-                    time.sleep(_POLL)
-        except httpx.HTTPError as error:
-            self._say(f"the network failed: {type(error).__name__}")
-        return found
+            self._order({self._nodes[name]: text for name, text in messages.items()}, self._wait)
+            self._collect(messages, replies)
+        except (EOFError, OSError):
+            self._say("Flower's ServerApp stopped: it is started again")
+            self._connect()
+        return replies
 
-    def _arrived(self, marks: set[str]) -> list[tuple[str, bytes | None]]:
-        """Whole replies: to what, and what they say; Flower's grid waits hours for one cut off."""
-        from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
-        from flwr.proto.runtime_pb2 import PullAppMessagesRequest
-        from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
-        from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
-        from flwr.supercore.inflatable.inflatable_utils import (
-            ObjectPullError,
-            inflate_object_from_contents,
-            pull_objects,
+    def _collect(self, messages: Mapping[str, bytes], replies: dict[str, bytes]) -> None:
+        names = {self._nodes[name]: name for name in messages}
+        began, heard = time.monotonic(), set[str]()
+        while True:
+            found = self._arrival(_REPORT)
+            passed = time.monotonic() - began
+            if found is None:
+                missing = [name for name in messages if name not in heard]
+                self._say(f"waiting for {', '.join(missing)} ({passed:.0f} of {self._wait:g} s)")
+                if passed > self._wait + _MARGIN:
+                    raise EOFError
+            elif found.node == 0:
+                return
+            elif name := names.get(found.node):
+                heard.add(name)
+                if found.content is not None:
+                    replies[name] = found.content
+                else:
+                    self._say(f"the network has no reply of {name!r}: {printable(found.trouble)}")
+
+
+class _Server(ThreadingHTTPServer):
+    """Serves in a thread of its own, and forgets connections that break."""
+
+    daemon_threads = True
+    request_queue_size = 1024
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A connection that breaks, or that speaks no TLS, ends alone."""
+
+    def begin(self) -> None:
+        """Answer from now on."""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def end(self, began: bool) -> None:
+        """Answer no more."""
+        if began:
+            self.shutdown()
+        self.server_close()
+
+
+class _Front:
+    """Passes requests of SuperNodes on to the SuperLink, and no others.
+
+    Args:
+        address: to listen at.
+        port: of the SuperLink, on the loopback interface.
+        private: folder of the server's certificate and key.
+        plan: holds the authority of the certificate.
+    """
+
+    def __init__(self, address: str, port: int, private: Path, plan: Plan) -> None:
+        host, _, number = address.rpartition(":")
+        self._upstream = ssl.create_default_context(cadata=plan.body.certificate)
+        self._port, self._opened = port, False
+        handler = type("Handler", (_FleetRequests,), {"link": self.link})
+        try:
+            self._server = _Server((host.strip("[]"), int(number)), handler)
+        except OSError as error:
+            rule = f"free, and one of this machine ({error.strerror})"
+            raise InvalidParameter("address", rule, address) from None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(private / "server.pem", private / "server.key")
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
         )
 
-        client, node = self._grid._runtime_client, self._grid.node
-        told = client.PullMessages(PullAppMessagesRequest(message_ids=marks))
-        for message, tree in zip(told.messages_list, told.message_object_trees, strict=True):
-            self._begun[message.metadata.message_id] = tree
-        whole = []
-        for mark, tree in list(self._begun.items()):
-            objects = [part.object_id for part in iterate_object_tree(tree)]
-            fetch = make_pull_object_fn_protobuf(client.PullObject, node, self._run)
+    def link(self) -> http.client.HTTPSConnection:
+        """A new connection to the SuperLink."""
+        context, timeout = self._upstream, 60.0
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self._port, timeout=timeout, context=context
+        )
+
+    def await_link(self, seconds: float, *, log: Path) -> None:
+        """Until the SuperLink answers."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            connection = self.link()
             try:
-                contents = pull_objects(objects, fetch, max_tries_per_object=1)
-            except ObjectPullError:
-                continue
-            client.ConfirmMessageReceived(
-                ConfirmMessageReceivedRequest(node=node, run_id=self._run, message_object_id=mark)
-            )
-            del self._begun[mark]
-            with suppress(Exception):  # a site may send what is no message at all: it is silent
-                reply: Any = inflate_object_from_contents(mark, contents)
-                whole.append((reply.metadata.reply_to_message_id, _content(reply)))
-        return whole
-
-    def _own_task(self) -> Any:
-        """The grid of the run that this process started; a task of any other run is refused."""
-        from flwr.common.serde import run_from_proto
-        from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullTaskInputRequest
-        from flwr.supercore.constant import TaskType
-        from flwr.supercore.interceptors import (
-            RuntimeVersionHttpInterceptor,
-            SuperExecAuthHttpInterceptor,
-        )
-        from flwr.supercore.runtime import RuntimeHttpClient
-        from flwr.supercore.task_identity import TaskIdentity
-        from flwr.superlink.grid import HttpGrid
-
-        address, authority = self._plan.body.address, self._plan.body.certificate.encode()
-        executor = RuntimeHttpClient.from_server_address(
-            server_address=address,
-            insecure=False,
-            root_certificates=authority,
-            interceptors=[
-                RuntimeVersionHttpInterceptor(component_name="SuperExec"),
-                SuperExecAuthHttpInterceptor(
-                    master_secret=self._link.secret,
-                    protected_methods={"/flwr.proto.Runtime/AcquireTask"},
-                ),
-            ],
-        )
-        for _ in range(int(_START / _POLL)):
-            wanted = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])
-            found = executor.AcquireTask(wanted)
-            if not found.token:
+                connection.request("GET", "/")
+                connection.getresponse().read()
+                return
+            except OSError:
                 time.sleep(_POLL)
-                continue
-            if found.task.run_id != self._run:
-                continue  # of an earlier process, or of somebody else: claimed here, and never run
-            grid = HttpGrid(address, False, authority, token=found.token)
-            task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
-            TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
-            TaskIdentity.node_id = task.context.node_id  # messages are sent in their names
-            grid.set_run(run_from_proto(task.run))
-            return grid
-        raise ProtocolError("the SuperLink gave this study nothing to do")
+            finally:
+                connection.close()
+        raise ProtocolError(
+            f"the SuperLink did not start within {seconds:g} s: see {log}, or allow more with "
+            "--start"
+        )
+
+    def open(self) -> None:
+        """Let sites in."""
+        self._server.begin()
+        self._opened = True
+
+    def __enter__(self) -> _Front:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.end(self._opened)
 
 
-def _command(pid: int) -> bytes:
-    """What a process runs; nothing if it ended, or where it cannot be known."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+class _FleetRequests(BaseHTTPRequestHandler):
+    """One connection of a SuperNode."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 120  # seconds a connection may be idle
+    link: Callable[[], http.client.HTTPSConnection]
+
+    def do_POST(self) -> None:
+        """Pass a request of Flower's Fleet API on, exactly as it is."""
+        lengths = self.headers.get_all("Content-Length", [])
+        body_is_plain = len(lengths) == 1 and lengths[0].isdigit() and (
+            "Transfer-Encoding" not in self.headers and int(lengths[0]) <= MOST_BYTES
+        )  # fmt: skip
+        if not re.fullmatch(r"/v1/fleet/[a-z-]+", self.path) or not body_is_plain:
+            self.close_connection = True
+            self.send_error(403)
+            return
+        body = self.rfile.read(int(lengths[0]))
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _ENDS}
+        connection = type(self).link()
+        try:
+            connection.request("POST", self.path, body, headers)
+            response = connection.getresponse()
+            content = response.read()
+        except (OSError, http.client.HTTPException):
+            self.send_error(503)  # SuperNodes try again
+            return
+        finally:
+            connection.close()
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() not in _ENDS:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """The SuperLink has a log."""
 
 
-def _registered(control: Any, plan: Plan) -> dict[str, int]:
-    """The sites' nodes; only these keys may connect."""
-    from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest
+class _Hub:
+    """Hands Flower the app with every site's signature on it, as Flower's own hub would."""
 
-    known = {_key(one.public_key): one.node_id for one in _listed(control, ListNodesRequest())}
-    nodes = {}
-    for card in plan.body.sites:
-        key = _key(card.node.encode())
-        if key not in known:
-            asked = RegisterNodeRequest(public_key=key, name=card.name)
-            known[key] = control.RegisterNode(asked).node_id
-        nodes[card.name] = known[key]
-    return nodes
+    def __init__(self, plan: Plan) -> None:
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_HubRequests,), {"plan": plan}))
+        self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
 
+    def __enter__(self) -> _Hub:
+        self._server.begin()
+        return self
 
-def _listed(control: Any, request: Any) -> list[Any]:
-    return list(control.ListNodes(request).nodes_info)
+    def __exit__(self, *_: object) -> None:
+        self._server.end(True)
 
 
-def _key(pem: bytes) -> bytes:
-    """A public key in the one form that it is compared in."""
-    key = serialization.load_pem_public_key(pem)
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_bytes(serialization.Encoding.PEM, form)
+class _HubRequests(BaseHTTPRequestHandler):
+    plan: Plan
 
+    def do_POST(self) -> None:
+        """Where the app is, and who signed it."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        signed = [app.verification(card.public, card.approval) for card in self.plan.body.sites]
+        url = f"http://{self.headers['Host']}/app"
+        self._send(json.dumps({"fab_url": url, "verifications": signed}).encode())
 
-def _started(control: Any) -> int:
-    """A run of the code-free app."""
-    from flwr.common.serde import fab_to_proto
-    from flwr.proto.control_pb2 import StartRunRequest
-    from flwr.supercore.fab import Fab
+    def do_GET(self) -> None:
+        """The app."""
+        self._send(app.bundle())
 
-    content = app.built()
-    fab = Fab(app.app_hash(), content, {})
-    return int(control.StartRun(StartRunRequest(fab=fab_to_proto(fab))).run_id)
+    def _send(self, content: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
-
-def _content(reply: Any) -> bytes | None:
-    """What a site replied; None for what the network says in its place."""
-    if reply.has_error():
-        return None
-    try:
-        content = reply.content[RECORD][ENTRY]
-    except (KeyError, ValueError):
-        return None
-    return content if isinstance(content, bytes) else None
+    def log_message(self, format: str, *args: object) -> None:
+        """Only the SuperLink asks."""

@@ -1,216 +1,195 @@
-"""A site as a node of a Flower network: fetches messages, hands them to its guard, sends replies.
+"""A site on a Flower network: the stock SuperNode, and the guard that answers what it receives.
 
-It speaks to the SuperLink as a SuperNode does, and is less: it has no way to run an app. Of the app
-that a message belongs to it reads the hash, and refuses all but the one it knows.
+    SuperLink <── TLS ── flower-supernode ── flower-superexec ── ClientApp ──> guard (this process)
+
+The SuperNode dials out, to one address, under the site's own key. It runs one app, the one that
+this site signed (`app`), and the app hands each message to the guard here.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
+import http.client
+import queue
+import secrets
+import socket
+import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
-from cryptography.hazmat.primitives import serialization
-
-from dpfda.errors import ProtocolError
 from dpfda.privacy import durable
+from dpfda.sites import app
 from dpfda.sites.guard import Guard
-from dpfda.sites.messages import Reply, encode
+from dpfda.sites.messages import MOST_BYTES
 from dpfda.sites.plan import Plan
+from dpfda.sites.processes import Channel, Process, free_port
+from dpfda.sites.stored_files import kept
 
-RECORD, ENTRY = "dpfda", "message"
-_BEAT = 30.0  # seconds a node may be silent before the network gives it up
-_SOON = 0.05  # before a part of a message that is on its way is asked for again
-_CUT_OFF = 10.0  # after so long the rest will not come
-_PAUSE = 1.0  # before a lost connection is tried again
+_TICK = 0.5  # seconds between looks at the connection
+_FIRST_CHECK = 8.0  # seconds a SuperNode may take to connect before the reason is looked for
+_NEXT_CHECK = 20.0  # seconds between later looks for the reason
+_LAST_REPLY = 30.0  # seconds in which the last reply is uploaded, on a slow link
+_LEAST_CLOCK, _MOST_CLOCK = -300.0, 5.0  # seconds ahead that Flower accepts of a node's clock
+_CONNECT = 10.0  # seconds in which an address that can be reached answers
 
 
 class Node:
-    """A connection to one SuperLink, over TLS, under the site's own key.
+    """The SuperNode of one plan, and the loop that lets the guard answer.
 
     Args:
-        plan: says where the SuperLink is, and whose certificate it has.
-        key: the site's private key on the network (PEM).
-        memory: a file that remembers the node's number on the network, should this process end.
-        app: hash of the only app whose messages are read.
-        say: told in words how it goes.
+        plan: its certificate and, unless another is given, its address.
+        folder: of this plan at this site; keys and logs of the network.
+        key: file of the site's private key on the network.
+        identity: the site's public identity, the only key whose signature lets an app run.
+        address: where the SuperLink is reached, if not at the plan's address.
+        say: reports progress in words.
     """
 
     def __init__(
-        self, plan: Plan, key: bytes, *, memory: Path, app: str, say: Callable[[str], None]
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        key: Path,
+        identity: bytes,
+        address: str | None = None,
+        say: Callable[[str], None],
     ) -> None:
-        from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
-        from flwr.supernode.fleet_http_client import FleetHttpClient
-        from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+        self._address = address or plan.body.address
+        self._authority, self._say, self._said = plan.body.certificate, say, ""
+        self._folder, self._key = folder.resolve(), key.resolve()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        durable.keep(self._folder / "authority.pem", self._authority.encode())
+        durable.keep(self._folder / "trusted.json", app.trusted(identity))
+        kept(self._folder / "executor.secret", secrets.token_bytes(32))
 
-        private: Any = serialization.load_pem_private_key(key, password=None)
-        self._public = private.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        self._client = FleetHttpClient.from_server_address(
-            plan.body.address,
-            False,
-            plan.body.certificate.encode(),
-            interceptors=[
-                RuntimeVersionHttpInterceptor(component_name="SuperNode"),
-                NodeAuthHttpInterceptor(private, private.public_key()),
-            ],
-        )
-        self._app, self._say, self._memory = app, say, memory
-        self._known: dict[int, str] = {}
-
-    def serve(self, guard: Guard, *, every: float, until: Callable[[], bool]) -> None:
-        """Answer messages until told otherwise; a lost network is waited for."""
-        waiting = False
-        while not until():
-            try:
-                with self._active() as node:
-                    self._say("connected" if not waiting else "connected again")
-                    waiting = False
-                    while not until():
-                        if not self._one(node, guard):
-                            time.sleep(every)
-            except Exception as error:  # whatever a network sends, it does not end a site
-                if not waiting:
-                    self._say(f"waiting for the network ({_reason(error)})")
-                waiting = True
-                time.sleep(_PAUSE)
-
-    @contextmanager
-    def _active(self) -> Iterator[Any]:
-        """Known to the SuperLink, with a heartbeat."""
-        from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
-        from flwr.proto.node_pb2 import Node as FlowerNode
-
-        node, over = FlowerNode(node_id=self._activated()), threading.Event()
-
-        def beat() -> None:
-            import httpx
-
-            while not over.wait(_BEAT / 3):
+    def serve(self, guard: Guard) -> None:
+        """Answer messages until the guard is told that the study is over."""
+        folder, port = self._folder, free_port()
+        secret = ["--superexec-auth-secret-file", str(folder / "executor.secret")]
+        supernode = [
+            "flower-supernode", "--superlink", self._address, "--port", str(port),
+            "--root-certificates", str(folder / "authority.pem"),
+            "--auth-supernode-private-key", str(self._key),
+            "--trusted-entities", str(folder / "trusted.json"),
+            "--isolation", "process", *secret,
+        ]  # fmt: skip
+        executor = [
+            "flower-superexec", "--runtime-api-address", f"127.0.0.1:{port}", "--insecure", *secret,
+        ]  # fmt: skip
+        with ExitStack() as stack:
+            channel = stack.enter_context(Channel())
+            environment = app.environment(folder / "home", **channel.environment)
+            node = stack.enter_context(Process(folder, supernode, environment=environment))
+            stack.enter_context(Process(folder, executor, environment=environment))
+            check = time.monotonic() + _FIRST_CHECK
+            while not guard.over:
                 try:
-                    self._client.SendNodeHeartbeat(
-                        SendNodeHeartbeatRequest(node=node, heartbeat_interval=_BEAT)
-                    )
-                except (httpx.HTTPError, OSError):
-                    continue  # the main loop notices
+                    _answer(channel.connections.get(timeout=_TICK), guard)
+                except queue.Empty:
+                    check = self._report(node.said, check)
+            self._await_upload(node)
 
-        threading.Thread(target=beat, daemon=True).start()
-        try:
-            yield node
-        finally:
-            over.set()
+    def _report(self, log: str, check: float) -> float:
+        """Say once that the site is connected, or why not; returns when to look again."""
+        if "SuperNode ID" in log:
+            self._tell("connected")
+        elif time.monotonic() >= check:
+            reason = network_trouble(self._address, self._authority) or _refusal(log)
+            self._tell(f"not connected to {self._address}: {reason}")
+            return time.monotonic() + _NEXT_CHECK
+        return check
 
-    def _activated(self) -> int:
-        """The node's number, from now on active; a former process of ours may still seem to be."""
-        import httpx
-        from flwr.proto.fleet_pb2 import ActivateNodeRequest, DeactivateNodeRequest
+    def _tell(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self._say(text)
 
-        asked = ActivateNodeRequest(public_key=self._public, heartbeat_interval=_BEAT)
-        try:
-            number = self._client.ActivateNode(asked).node_id
-        except httpx.HTTPStatusError:
-            if not self._memory.exists():
-                raise
-            former = int(self._memory.read_text())
-            self._client.DeactivateNode(DeactivateNodeRequest(node_id=former))
-            number = self._client.ActivateNode(asked).node_id
-        durable.keep(self._memory, str(number).encode())
-        return int(number)
+    def _await_upload(self, node: Process) -> None:
+        """Until the SuperNode sent the last reply, which the coordinator waits for."""
+        sent, end = node.said.count("Sent successfully"), time.monotonic() + _LAST_REPLY
+        while node.said.count("Sent successfully") == sent and time.monotonic() < end:
+            time.sleep(_TICK)
 
-    def _one(self, node: Any, guard: Guard) -> bool:
-        """Fetch and answer one message, if there is one."""
-        from flwr.app import Message
-        from flwr.proto.fleet_pb2 import PullMessagesRequest
-        from flwr.supercore.inflatable.inflatable_protobuf_utils import (
-            make_confirm_message_received_fn_protobuf,
-            make_pull_object_fn_protobuf,
+
+def _answer(connection: Connection, guard: Guard) -> None:
+    with connection, suppress(EOFError, OSError):  # a component that went away gets no reply
+        connection.send_bytes(guard.handle(connection.recv_bytes(MOST_BYTES)))
+
+
+def network_trouble(address: str, authority: str) -> str:
+    """Why the SuperLink at this address cannot be used from here; empty if it can.
+
+    Looks at the name, the port, the certificate and the clock, in this order.
+    """
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        socket.getaddrinfo(host, int(port))
+    except OSError:
+        return f"the name {host!r} is unknown here; ask your network's administrator, or the "\
+            "coordinator for its IP address"  # fmt: skip
+    context = ssl.create_default_context(cadata=authority)
+    connection = http.client.HTTPSConnection(host, int(port), timeout=_CONNECT, context=context)
+    try:
+        connection.request("GET", "/")
+        date = connection.getresponse().headers["Date"]
+    except ssl.SSLCertVerificationError as error:
+        return _certificate_trouble(error)
+    except ssl.SSLError as error:
+        return f"what answers there does not speak TLS ({error.reason}): is it a proxy?"
+    except ConnectionRefusedError:
+        return f"nothing listens at port {port}: the coordinator has not started `dpfda "\
+            "consortium run`, or a firewall refuses the connection"  # fmt: skip
+    except TimeoutError:
+        return f"no answer within {_CONNECT:g} s: a firewall may drop connections to port {port}"
+    except (OSError, http.client.HTTPException) as error:
+        return f"the connection broke ({type(error).__name__}: {error})"
+    finally:
+        connection.close()
+    return _clock_trouble(date)
+
+
+def _certificate_trouble(error: ssl.SSLCertVerificationError) -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    words = {
+        9: f"its certificate is not valid yet by the clock here ({now}): correct the clock",
+        10: f"its certificate expired by the clock here ({now}): correct the clock, or ask the "
+        "coordinator for a new plan",
+        62: "its certificate is for another host name than the plan's address",
+        64: "its certificate is for another IP address than the plan's address",
+    }
+    other = (
+        "its certificate is not the plan's: another server, or a proxy that reads TLS, answers "
+        f"there ({error.verify_message})"
+    )
+    return words.get(error.verify_code, other)
+
+
+def _clock_trouble(date: str | None) -> str:
+    if date is None:
+        return ""
+    ahead = (datetime.now(UTC) - parsedate_to_datetime(date)).total_seconds()
+    if _LEAST_CLOCK <= ahead <= _MOST_CLOCK:
+        return ""
+    side = "ahead of" if ahead > 0 else "behind"
+    return (
+        f"the clock here is {abs(ahead):.0f} s {side} the coordinator's, and the network accepts "
+        f"{_MOST_CLOCK:g} s ahead and {-_LEAST_CLOCK:g} s behind: correct the clock"
+    )
+
+
+def _refusal(log: str) -> str:
+    """What the SuperNode logged, where the network itself is fine."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    if any("code:" in line or "401" in line for line in lines):
+        return (
+            "the coordinator refuses this site's key for now: another process of this site may "
+            "still be connected (it is given up after a minute), or the plan is not the "
+            "coordinator's"
         )
-        from flwr.supercore.inflatable.inflatable_utils import pull_and_inflate_object_from_tree
-
-        found = self._client.PullMessages(PullMessagesRequest(node=node))
-        if not found.messages_list:
-            return False
-        run = found.messages_list[0].metadata.run_id
-        tree = found.message_object_trees[0]
-        message = pull_and_inflate_object_from_tree(
-            tree,
-            make_pull_object_fn_protobuf(self._client.PullObject, node, run),
-            make_confirm_message_received_fn_protobuf(
-                self._client.ConfirmMessageReceived, node, run
-            ),
-            return_type=Message,
-            initial_backoff=_SOON,
-            max_time=_CUT_OFF,
-        )
-        message.metadata.__dict__["_message_id"] = tree.object_id
-        self._send(node, message, self._reply(node, run, message, guard))
-        return True
-
-    def _reply(self, node: Any, run: int, message: Any, guard: Guard) -> bytes:
-        try:
-            if self._app_of(node, run) != self._app:
-                raise ProtocolError("this site reads messages of one app only, and this is another")
-            content = message.content[RECORD][ENTRY]
-            if message.metadata.message_type != "query" or not isinstance(content, bytes):
-                raise ProtocolError("this site reads queries only")
-        except (ProtocolError, KeyError, ValueError, TypeError) as error:
-            reason = str(error) if isinstance(error, ProtocolError) else "no message of a plan"
-            guard.journal.write("refused", f"message: {reason}")
-            return encode(Reply(refused=reason))
-        return guard.handle(content)
-
-    def _app_of(self, node: Any, run: int) -> str:
-        """Hash of the app that a run belongs to, of its bytes and not of its claims."""
-        if run in self._known:
-            return self._known[run]
-        from flwr.proto.fab_pb2 import GetFabRequest
-        from flwr.proto.run_pb2 import GetRunRequest
-
-        claimed = self._client.GetRun(GetRunRequest(node=node, run_id=run)).run.fab_hash
-        asked = GetFabRequest(node=node, hash_str=claimed, run_id=run)
-        self._known[run] = hashlib.sha256(self._client.GetFab(asked).fab.content).hexdigest()
-        return self._known[run]
-
-    def _send(self, node: Any, message: Any, content: bytes) -> None:
-        from flwr.app import ConfigRecord, Message, RecordDict
-        from flwr.app.message import remove_content_from_message
-        from flwr.common.serde import message_to_proto
-        from flwr.proto.fleet_pb2 import PushMessagesRequest
-        from flwr.supercore.inflatable.inflatable_object import (
-            get_all_nested_objects,
-            get_object_tree,
-            no_object_id_recompute,
-        )
-        from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
-        from flwr.supercore.inflatable.inflatable_utils import push_objects
-
-        reply = Message(RecordDict({RECORD: ConfigRecord({ENTRY: content})}), reply_to=message)
-        reply.metadata.__dict__["_message_id"] = reply.object_id
-        with no_object_id_recompute():
-            tree, objects = get_object_tree(reply), get_all_nested_objects(reply)
-            pushed = self._client.PushMessages(
-                PushMessagesRequest(
-                    node=node,
-                    messages_list=[message_to_proto(remove_content_from_message(reply))],
-                    message_object_trees=[tree],
-                    clientapp_runtime_list=[0.0],
-                )
-            )
-            push_objects(
-                objects,
-                make_push_object_fn_protobuf(
-                    self._client.PushObject, node, message.metadata.run_id, pushed.session_id
-                ),
-                object_ids_to_push=set(pushed.objects_to_push),
-            )
-
-
-def _reason(error: Exception) -> str:
-    """In a few words; a refusal of the SuperLink in its own."""
-    response = getattr(error, "response", None)
-    return type(error).__name__ if response is None else f"HTTP {response.status_code}"
+    return "the SuperNode is still starting" + (f" ({lines[-1][:200]})" if lines else "")

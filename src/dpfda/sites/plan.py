@@ -15,6 +15,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import MOST_TITLE
 from dpfda.protocol.secure_sum import Identity, Terms
 from dpfda.protocol.secure_sum.crypto import signed
+from dpfda.sites.app import approved_content
 from dpfda.sites.identity import Card, from_hex, is_node_key
 from dpfda.sites.shared import COUNTED, SharedInquiry
 
@@ -62,6 +63,12 @@ class Plan:
         nodes = [card.node for card in body.sites]
         if not all(map(is_node_key, nodes)) or len(set(nodes)) != len(nodes):
             raise InvalidParameter("node keys", "there, and different for every site", None)
+        for card in body.sites:
+            if not signed(card.public, card.approval, approved_content()):
+                raise ProtocolError(
+                    f"the card of {card.name!r} signs another Flower app than this version's: ask "
+                    "the site for the card of a folder that this version of dpfda made"
+                )
         try:
             self.inquiry = SharedInquiry.from_dict(body.inquiry)
         except DpfdaError:

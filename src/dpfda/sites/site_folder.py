@@ -132,9 +132,11 @@ class SiteFolder:
         return kept_identity(self.path / "identity.key")
 
     @property
-    def node_key(self) -> bytes:
-        """Its private key on the Flower network."""
-        return secret(self.path / "node.key")
+    def node_key_path(self) -> Path:
+        """File of its private key on the Flower network."""
+        path = self.path / "node.key"
+        secret(path)  # refuses a key that others may read
+        return path
 
     @property
     def card_path(self) -> Path:
