@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from hospitals import Hospitals, site_folder, write_curves
@@ -127,4 +126,3 @@ def test_a_plan_is_written_once(tmp_path):
     )
     assert "a folder without a plan" in again.output
     assert (tmp_path / "study" / "plan.json").read_bytes() == before
-    assert np.all([(tmp_path / "study" / "app" / name).exists() for name in ("LICENSE",)])

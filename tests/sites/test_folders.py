@@ -153,8 +153,8 @@ def test_plans_of_impossible_sites_are_refused(finished):
     absent = Card.signed_by(twin, name="h2", node="", rows=200)
     with pytest.raises(InvalidParameter, match="different for every site"):
         signed(sites=(first, second, absent))
-    spaced = second.node.replace("\n", "\r\n")  # the same key, written in another way
-    for node in ("no key", spaced, second.node + "\n", "-----BEGIN PUBLIC KEY-----"):
+    spaced = second.node.replace(" ", "  ")  # the same key, written in another way
+    for node in ("no key", spaced, second.node + "\n", "ecdsa-sha2-nistp384 "):
         odd = Card.signed_by(twin, name="h2", node=node, rows=200)
         with pytest.raises(InvalidParameter, match="different for every site"):
             signed(sites=(first, second, odd))
@@ -162,6 +162,12 @@ def test_plans_of_impossible_sites_are_refused(finished):
     empty = Card.signed_by(twin, name="h2", node=node, rows=0)
     with pytest.raises(InvalidParameter, match="rows of 'h2' must be"):
         signed(sites=(first, second, empty), inquiry=inquiry(400))
+    stranger = msgspec.structs.replace(
+        Card.signed_by(twin, name="h2", node=node, rows=200), app=second.app, signature=""
+    )
+    stranger = msgspec.structs.replace(stranger, signature=twin.sign(stranger.content).hex())
+    with pytest.raises(ProtocolError, match="'h2' signs another Flower app"):
+        signed(sites=(first, second, stranger))
     with pytest.raises(InvalidParameter, match="whose key signs the plan"):
         Plan.signed_by(twin, body)
     assert third.name == "h2"

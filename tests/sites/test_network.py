@@ -1,8 +1,8 @@
-"""Real processes on loopback: one SuperLink, five sites, TLS, a key for every node, and kill -9.
+"""Real processes on loopback: Flower's own SuperLink and SuperNodes, TLS, slow links and kill -9.
 
-One study of a few questions, so that one network sees all faults, one after the other. Whatever
-happens, `dpfda consortium run` is started again until it ends; every sum that was opened is then
-compared with the tables of the sites that are in it.
+Every study is one of the page about hospitals, typed as it stands there. Each step of a study costs
+seconds, because Flower polls and starts a process for every message; so each study meets several
+faults.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hospitals import site_folder, typed, write_owners, write_table
+from hospitals import typed, write_owners, write_table
+from relay import Relay
 
 from dpfda.cli._group import dpfda as command_line
 from dpfda.curves.files import Reading
@@ -41,7 +42,6 @@ pytestmark = [
         not PYTHON.exists(), reason="Flower has an environment of its own: make setup"
     ),
 ]
-FEATURES = "age=18:100,weight=30:150"
 
 
 def free_port() -> int:
@@ -56,6 +56,8 @@ class Network:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.links: dict[str, Relay] = {}
+        self.relays = contextlib.ExitStack()
         self.environment = {
             "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HOME": str(place),
             "PATH": f"{PYTHON.parent}:{os.environ['PATH']}", "COLUMNS": "200",
@@ -91,7 +93,8 @@ class Network:
         for process in self.running.values():
             process.kill()
             process.wait()
-        for path in self.place.glob("*/private/superlink.pid"):
+        self.relays.close()
+        for path in self.place.rglob("flower-*.pid"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(path.read_text()), signal.SIGKILL)
 
@@ -126,86 +129,106 @@ def check_sums(folder: StudyFolder, sites: dict[str, SiteFolder]) -> None:
         told.append(one)
 
 
-@pytest.mark.timeout(600)
-def test_everything_dies_once(network, tmp_path):
-    names = [f"h{k}" for k in range(5)]
-    sites = {name: site_folder(tmp_path / name, name, k) for k, name in enumerate(names)}
-    cards = " ".join(f"--site {name}/card.json" for name in names)
-    network.run(f"dpfda consortium plan study --name registry --study doses {cards} "
-        f"--address 127.0.0.1:{free_port()} --ask linear --target dose --feature-ranges {FEATURES} "
-        "--target-range 0 100 --epsilon 1 --dropouts 1")  # fmt: skip
-    folder = StudyFolder(tmp_path / "study")
-    trust = " ".join(f"--trust {name}/card.json" for name in [*names, "study"])
-    lead = "dpfda consortium run study --wait 4 --gather 20"
-
-    def serve(name):
-        network.start(name, f"dpfda site serve {name} --plan study/plan.json {trust} --every 0.3",
-            says="y\n")  # fmt: skip
-
-    for name in names:
-        serve(name)
-    network.start("lead", lead)
-
-    def led(happened):
-        """As a person would: a run that failed says why, and is started again."""
-        if network.running["lead"].poll() not in (None, 0):
-            assert re.search("was not answered|did not begin", network.said("lead"))
-            network.start("lead", lead)
-        return happened
-
-    def reached(name, words, before=0):
-        lines = sites[name].journal.lines[before:]
-        return led(any(re.search(words, line) for line in lines))
-
-    until(lambda: reached("h1", r"asked +question 0:"))
-    network.kill("h1")  # before its shares, or about then
-    until(lambda: led(folder.told(0, SiteAnswer) is not None))
-    os.kill(int((folder.private / "superlink.pid").read_text()), signal.SIGKILL)
-    serve("h1")
-    until(lambda: reached("h3", r"asked +question 1:"))
-    network.kill("lead")
-    kept, before = folder.told(0, SiteAnswer), len(sites["h2"].journal.lines)
-    network.start("lead", lead)
-    until(lambda: reached("h2", "mask: ", before))
-    network.kill("h2")  # after its masked numbers, or about then
-    until(lambda: led(folder.result_path.exists()), seconds=150)
-    assert documents.load(folder.result_path).rows > 0, network.said("lead")
-    assert folder.told(0, SiteAnswer) == kept
-    check_sums(folder, sites)
-    for site in sites.values():
-        keys = [entry.key for entry in FileLedger(site.ledger_path).entries]
-        assert len(keys) == len(set(keys)) <= len(folder.attempts)
-    assert "the SuperLink stopped" in network.said("lead")
-
-
-def run_page(network, title):
-    """What a section of the page says is typed, by everybody in turn."""
+def commands(network, title, **relays):
+    """What a section of the page says is typed: (who, command); sites go through their relays."""
     port = free_port()
     for who, written in typed(title):
         command = re.sub(r":84\d\d", f":{port}", written)
+        if "site serve" in command and who in relays:
+            relay = network.relays.enter_context(Relay(port, relays[who]))
+            network.links[who] = relay
+            command += f" --superlink 127.0.0.1:{relay.port}"
+        yield who, command
+
+
+def begin_study(network, title, **relays):
+    """Everybody types their commands; the coordinator's last one runs on."""
+    for who, command in commands(network, title, **relays):
         if "site serve" in command:
             network.start(who, command, says="y\n")
         elif "consortium run" in command:
-            assert network.start(who, command).wait(150) == 0, network.said(who)
+            network.start(who, command)
         else:
             network.run(command)
 
 
-def test_owners_take_part_over_three_nodes(network, tmp_path):
+@pytest.mark.timeout(600)
+def test_the_page_runs_as_it_is_written_and_everything_dies_once(network, tmp_path):
+    """Whatever ends is started again; every opened sum is that of the tables, paid for once."""
+    for number, name in enumerate(("north", "south")):
+        write_table(tmp_path / f"{name}.csv", number, rows=400)
+    begin_study(network, "Three terminals")
+    sites = {name: SiteFolder(tmp_path / name) for name in ("north", "south")}
+    folder = StudyFolder(tmp_path / "study")
+    told = dict(commands(network, "Three terminals"))  # the last command of each
+
+    def again(who):
+        port = folder.plan().body.address
+        network.start(who, re.sub(r"127\.0\.0\.1:\d+", port, told[who]), says="y\n")
+
+    def led(happened):
+        """As a person would: a run that failed says why, and is started again."""
+        if network.running["Registry"].poll() not in (None, 0):
+            assert re.search("was not answered|did not begin", network.said("Registry"))
+            again("Registry")
+        return happened
+
+    def reached(name, words):
+        return led(any(re.search(words, line) for line in sites[name].journal.lines))
+
+    until(lambda: reached("north", r"asked +question 0:"))
+    network.kill("North")
+    again("North")
+    until(lambda: led(folder.told(0, SiteAnswer) is not None))
+    superlink = folder.private / "network" / "flower-superlink.pid"
+    os.kill(int(superlink.read_text()), signal.SIGKILL)
+    until(lambda: reached("south", r"asked +question 1:"))
+    network.kill("Registry")
+    kept = folder.told(0, SiteAnswer)
+    again("Registry")
+    until(lambda: led(folder.result_path.exists()))
+    model = documents.load(folder.result_path)
+    assert (model.rows, model.guarantee.model) == (800, "decentralized")
+    assert folder.told(0, SiteAnswer) == kept
+    check_sums(folder, sites)
+    for name, site in sites.items():
+        keys = [entry.key for entry in FileLedger(site.ledger_path).entries]
+        assert len(keys) == len(set(keys)) == 2
+        assert "in an opened sum" in network.run(f"dpfda site status {name}")
+    assert "the SuperLink stopped" in network.said("Registry")
+    assert "finished" in network.run("dpfda consortium status study")
+    for who in ("North", "South", "Registry"):
+        assert network.running[who].wait(120) == 0, network.said(who)
+
+
+@pytest.mark.timeout(600)
+def test_owners_take_part_over_slow_links_that_stall_and_break(network, tmp_path):
+    """Round trips of 20, 300 and 800 ms: every site is in every answer, at the first attempt."""
     names = ("north", "south", "east")
     for number, name in enumerate(names):
         write_owners(tmp_path / f"{name}-clients.csv", number, owners=40)
     columns = {"age": [18, 100], "weight": [30, 150], "sick": ["no", "yes"]}
     (tmp_path / "columns.json").write_text(json.dumps(columns), encoding="utf-8")
-    run_page(network, "Owners behind sites")
-    for name in ("North", "South", "East"):
-        assert network.running[name].wait(60) == 0
-        assert "the coordinator has its result" in network.said(name)
+    begin_study(network, "Owners behind sites", North=0.02, South=0.3, East=0.8)
+    folders = {name: SiteFolder(tmp_path / f"{name}-clients") for name in names}
+
+    def asked(name, number):
+        assert network.running["Registry"].poll() in (None, 0), network.said("Registry")
+        return any(f"question {number}" in line for line in folders[name].journal.lines)
+
+    until(lambda: asked("south", 0))
+    network.links["South"].reset()
+    until(lambda: asked("east", 0))
+    network.links["East"].stall(4)
+    assert outward(network.running["North"].pid) == set()
+    for who in ("Registry", "North", "South", "East"):
+        assert network.running[who].wait(300) == 0, network.said(who)
+    assert all(relay.passed > 0 for relay in network.links.values())
+    assert "the coordinator has its result" in network.said("East")
     model = documents.load(tmp_path / "clients" / "result.json")
     assert (model.guarantee.epsilon, model.guarantee.unit) == (2.0, "owner")
     plan = StudyFolder(tmp_path / "clients").plan()
-    for name in names:
-        folder = SiteFolder(tmp_path / f"{name}-clients")
+    for folder in folders.values():
         entries = folder.ledger.entries
         assert [entry.event.epsilon for entry in entries] == [2.0, 0.0, 0.0]  # paid for once
         assert [entry.key for entry in entries] == [f"{plan.digest} {n}" for n in (40, 80, 120)]
@@ -215,16 +238,91 @@ def test_owners_take_part_over_three_nodes(network, tmp_path):
     )
 
 
-def test_the_page_runs_as_it_is_written(network, tmp_path):
+OTHER_APPS = """
+import io, json, sys, zipfile
+from pathlib import Path
+from dpfda.sites import app, link
+from dpfda.sites.study_folder import StudyFolder
+
+folder, true, evil = StudyFolder(Path("study")), app.bundle(), io.BytesIO()
+genuine, identity, plan = app.verification, folder.identity, folder.plan()
+code = 'from pathlib import Path; Path(%r).touch(); from dpfda.sites.components import client'
+with zipfile.ZipFile(io.BytesIO(true)) as old, zipfile.ZipFile(evil, "w") as new:
+    files = {name: old.read(name) for name in ("pyproject.toml", "LICENSE")}
+    files["pyproject.toml"] = files["pyproject.toml"].replace(
+        b"dpfda.sites.components:client", b"evil:client")
+    files["evil.py"] = (code % str(Path("ran").resolve())).encode()
+    lines = [f"{name},{app.hashlib.sha256(text).hexdigest()},{8 * len(text)}"
+        for name, text in files.items()]
+    for name, text in (*files.items(), (".info/CONTENT", "\\n".join(lines).encode())):
+        new.writestr(name, text)
+
+def by_another(public, signature):
+    signed = identity.sign(bytes(8) + app.hashlib.sha256(evil.getvalue()).digest())
+    return genuine(public, signed)
+
+said, outcome = [], {}
+app.bundle = evil.getvalue
+with link.FlowerCarrier(folder, plan, wait=60, start=120, say=said.append) as carry:
+    while carry.present() != ["north"]:
+        link.time.sleep(0.5)
+    for name, bundle, verification in (
+        ("changed", evil.getvalue, genuine),
+        ("by another", evil.getvalue, by_another),
+        ("ours", lambda: true, genuine),
+    ):
+        app.bundle, app.verification = bundle, verification
+        carry._app.close()
+        carry._connect()
+        outcome[name] = sorted(carry({"north": b"no message"}))
+print(json.dumps({"outcome": outcome, "said": said}))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_site_runs_only_the_app_that_it_signed(network, tmp_path):
+    """A coordinator that sends other code gets no reply, and the code does not run."""
     for number, name in enumerate(("north", "south")):
         write_table(tmp_path / f"{name}.csv", number, rows=400)
-    run_page(network, "Three terminals")
-    model = documents.load(tmp_path / "study" / "result.json")
-    assert model.rows == 800
-    assert model.guarantee.model == "decentralized"
-    check_sums(
-        StudyFolder(tmp_path / "study"),
-        {name: SiteFolder(tmp_path / name) for name in ("north", "south")},
-    )
-    assert "in an opened sum" in network.run("dpfda site status north")
-    assert "finished" in network.run("dpfda consortium status study")
+    for who, command in commands(network, "Three terminals"):
+        if "consortium run" not in command and "serve south" not in command:
+            if "site serve" in command:
+                network.start(who, command, says="y\n")
+            else:
+                network.run(command)
+    done = subprocess.run(
+        [PYTHON, "-c", OTHER_APPS], cwd=tmp_path, env=network.environment, timeout=400,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + network.said("North")
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["outcome"] == {"changed": [], "by another": [], "ours": ["north"]}
+    assert sum("could not be verified" in line for line in found["said"]) == 2
+    assert not (tmp_path / "ran").exists()
+    refused = [line for line in SiteFolder(tmp_path / "north").journal.lines if "refused" in line]
+    assert len(refused) == 1  # only the message of the app that ran reached the guard
+
+
+def outward(pid: int) -> set[str]:
+    """Addresses other than loopback at which a process or its descendants listen."""
+    parents = {
+        int(path.name): int(path.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+        for path in Path("/proc").glob("[0-9]*")
+        if path.joinpath("stat").exists()
+    }
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    inodes = set()
+    for member in family:
+        for descriptor in Path(f"/proc/{member}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                inodes |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(descriptor)))
+    listening = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            cells = line.split()
+            if cells[3] == "0A" and cells[9] in inodes:
+                listening.add(cells[1].partition(":")[0])
+    assert listening, "the SuperNode listens for its executor"
+    return listening - {"0100007F"}

@@ -36,6 +36,7 @@ from dpfda.sites.stored_files import kept
 from dpfda.sites.study_folder import StudyFolder
 
 _POLL = 0.5  # seconds between attempts to reach the SuperLink
+_LOOK = 0.1  # seconds between looks whether a server is to end
 _REPORT = 10.0  # seconds between words about what is waited for
 _MARGIN = 30.0  # seconds after a step's end in which its ServerApp says so
 _ENDS = {
@@ -93,7 +94,11 @@ class FlowerCarrier:
     def _begin(self, stack: ExitStack) -> None:
         network, port = self._network, free_port()
         network.mkdir(exist_ok=True, mode=0o700)
-        front = stack.enter_context(_Front(self._address, port, self._private, self._plan))
+        front = stack.enter_context(
+            _Front(
+                self._address, port, private=self._private, authority=self._plan.body.certificate
+            )
+        )
         hub = stack.enter_context(_Hub(self._plan))
         channel = stack.enter_context(Channel())
         durable.keep(network / "authority.pem", self._plan.body.certificate.encode())
@@ -231,7 +236,7 @@ class _Server(ThreadingHTTPServer):
 
     def begin(self) -> None:
         """Answer from now on."""
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(_LOOK,), daemon=True).start()
 
     def end(self, began: bool) -> None:
         """Answer no more."""
@@ -247,12 +252,12 @@ class _Front:
         address: to listen at.
         port: of the SuperLink, on the loopback interface.
         private: folder of the server's certificate and key.
-        plan: holds the authority of the certificate.
+        authority: of the certificate (PEM).
     """
 
-    def __init__(self, address: str, port: int, private: Path, plan: Plan) -> None:
+    def __init__(self, address: str, port: int, *, private: Path, authority: str) -> None:
         host, _, number = address.rpartition(":")
-        self._upstream = ssl.create_default_context(cadata=plan.body.certificate)
+        self._upstream = ssl.create_default_context(cadata=authority)
         self._port, self._opened = port, False
         handler = type("Handler", (_FleetRequests,), {"link": self.link})
         try:

@@ -131,26 +131,35 @@ def network_trouble(address: str, authority: str) -> str:
     try:
         socket.getaddrinfo(host, int(port))
     except OSError:
-        return f"the name {host!r} is unknown here; ask your network's administrator, or the "\
-            "coordinator for its IP address"  # fmt: skip
+        return (
+            f"the name {host!r} is unknown here: ask your network's administrator, or ask the "
+            "coordinator for its IP address"
+        )
     context = ssl.create_default_context(cadata=authority)
-    connection = http.client.HTTPSConnection(host, int(port), timeout=_CONNECT, context=context)
     try:
-        connection.request("GET", "/")
-        date = connection.getresponse().headers["Date"]
+        plain = socket.create_connection((host, int(port)), timeout=_CONNECT)
+    except ConnectionRefusedError:
+        return (
+            f"nothing listens at port {port}: the coordinator has not started `dpfda consortium "
+            "run`, or a firewall refuses the connection"
+        )
+    except TimeoutError:
+        return f"no answer within {_CONNECT:g} s: a firewall may drop connections to port {port}"
+    except OSError as error:
+        return f"the host cannot be reached ({error.strerror})"
+    connection = http.client.HTTPConnection(host, int(port))
+    try:
+        with plain, context.wrap_socket(plain, server_hostname=host) as connection.sock:
+            connection.request("GET", "/")
+            date = connection.getresponse().headers["Date"]
     except ssl.SSLCertVerificationError as error:
         return _certificate_trouble(error)
     except ssl.SSLError as error:
         return f"what answers there does not speak TLS ({error.reason}): is it a proxy?"
-    except ConnectionRefusedError:
-        return f"nothing listens at port {port}: the coordinator has not started `dpfda "\
-            "consortium run`, or a firewall refuses the connection"  # fmt: skip
     except TimeoutError:
-        return f"no answer within {_CONNECT:g} s: a firewall may drop connections to port {port}"
+        return "the host accepts the connection and says nothing: the coordinator may be starting"
     except (OSError, http.client.HTTPException) as error:
-        return f"the connection broke ({type(error).__name__}: {error})"
-    finally:
-        connection.close()
+        return f"the connection broke ({type(error).__name__})"
     return _clock_trouble(date)
 
 
