@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hospitals import Hospitals, write_owners
 
+from dpfda.cli._group import dpfda as command_line
+from dpfda.curves.files import Reading
 from dpfda.errors import (
     BudgetExceeded,
     InvalidData,
@@ -472,3 +476,54 @@ def test_a_sites_card_counts_owners(tmp_path):
         hospitals.folders["h0"].guard(hospitals.plan)
     with pytest.raises(InvalidData, match="--owner must be a column of table"):
         sites(tmp_path / "x", owner="whose")
+
+
+def write_skewed(path, seed, rows):
+    """Clients with incomes mostly far below the public range; those above the median are sick."""
+    rng = np.random.default_rng(seed)
+    income = 10 * np.exp(rng.normal(0, 1, OWNERS * EACH))
+    sick = np.where(income > 10, "yes", "no")
+    lines = [f"c{k % OWNERS:03d},{income[k]:.4f},{sick[k]}" for k in range(OWNERS * EACH)]
+    path.write_text("\n".join(["client,income,sick", *lines]) + "\n", encoding="utf-8")
+
+
+def test_public_reference_rows_in_the_plan_make_a_skewed_column_useful(tmp_path, monkeypatch):
+    """Features built for even rows put all clients into one bin; a warning says so."""
+    monkeypatch.setattr(LocalBoostingClassifier, "_public_seed", lambda self: 5)
+    offered = {"income": [0.0, 10_000.0], "sick": ["no", "yes"]}
+    write_skewed(tmp_path / "public.csv", 99, 0)
+    tables = [tmp_path / f"{name}.csv" for name in "abc"]
+    (tmp_path / "columns.json").write_text(json.dumps(offered), encoding="utf-8")
+    for seed, table in enumerate(tables):
+        write_skewed(table, seed, 0)
+        site = f"site init {tmp_path / table.stem} --name {table.stem} --data {table} "
+        done = CliRunner().invoke(
+            command_line,
+            f"{site} --owner client --ranges {tmp_path / 'columns.json'} --epsilon 8",
+        )
+        assert done.exit_code == 0, done.output
+    cards = " ".join(f"--site {tmp_path / table.stem / 'card.json'}" for table in tables)
+    asked = "--ask boosting --target sick --classes no,yes --feature-ranges income=0:10000 "
+    asked += "--rows-per-owner 4 --rounds 3 --epsilon 8 --name registry --study visits"
+    wrong, warned = {}, {}
+    for name, more in {"none": "", "public": f"--reference {tmp_path / 'public.csv'}"}.items():
+        place = tmp_path / name
+        done = CliRunner().invoke(
+            command_line, f"consortium plan {place / 'plan'} {cards} {asked} {more}"
+        )
+        assert done.exit_code == 0, done.output
+        warned[name] = "without --reference" in done.output
+        inquiry = Plan.load(place / "plan" / "plan.json").inquiry
+        hospitals = sites(place, inquiry, write=write_skewed, ranges=offered, epsilon=8.0)
+        model = hospitals.coordinator().run()["result"]
+        table = Reading().open(tmp_path / "public.csv").table()
+        found = model.predict({"income": table.numbers(["income"])[:, 0]})
+        wrong[name] = np.mean(found != np.array(table.text("sick")))
+    assert warned == {"none": True, "public": False}
+    assert wrong["public"] < 0.1 < 0.3 < wrong["none"], wrong
+    (tmp_path / "other.csv").write_text("age\n5\n6\n", encoding="utf-8")
+    done = CliRunner().invoke(
+        command_line,
+        f"consortium plan {tmp_path / 'x'} {cards} {asked} --reference {tmp_path / 'other.csv'}",
+    )
+    assert (done.exit_code, "a table with the column 'income'" in done.output) == (2, True)

@@ -18,8 +18,11 @@ import numpy as np
 
 from dpfda.cli._reading import public_labels, read_ranges
 from dpfda.cli._views import print_document
-from dpfda.errors import InvalidParameter, printable
+from dpfda.curves.files import Reading
+from dpfda.curves.ranges import PublicColumns
+from dpfda.errors import InvalidData, InvalidParameter, printable
 from dpfda.estimators.boosting_base import BoostingClassifier
+from dpfda.estimators.file_block import frame
 from dpfda.estimators.local_ada_boost_classifier import RULES, LocalAdaBoostClassifier
 from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoostingClassifier
 from dpfda.privacy import durable
@@ -52,6 +55,10 @@ ESTIMATORS = {
     "mean": "PrivateMean",
     "moments": "PrivateMoments",
 }
+_NO_REFERENCE = (
+    "warning: without --reference, features are built for rows spread evenly over the public "
+    "ranges; where real rows are skewed, the model may predict no better than the majority class"
+)
 _LABELS = {"classes": "classes", "logistic": "classes", "groups": "groups"}
 _CURVES_OF = "function-on-scalar"  # whose targets are curves
 _MOST = 10_000  # columns
@@ -88,6 +95,9 @@ def inquiry_options(command: Command) -> Command:
             help="Of requests, each to other owners (boosting)."),
         click.option("--rows-per-owner", type=click.IntRange(1),
             help="How many rows of an owner count (boosting)."),
+        click.option("--reference", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE", help="Public rows with the columns of --feature-ranges, from which "
+            "features are built; the plan contains some of them (boosting)."),
         click.option("--like", type=click.Path(exists=True, dir_okay=False, path_type=Path),
             metavar="MODEL", help="Any server's model: all read curves as it does (servers)."),
         click.option("--own-epsilon", type=float,
@@ -171,7 +181,16 @@ def _owners(given: dict[str, Any], owners: int) -> OwnersInquiry:
         classifier = LocalAdaBoostClassifier(given["epsilon"], **parameters)
     else:
         classifier = LocalGradientBoostingClassifier(given["epsilon"], **parameters)
-    study = classifier.planned(owners)
+    reference = None
+    if given["reference"] is not None:
+        table, public = Reading().open(given["reference"]).table(), PublicColumns.of(ranges)
+        for name in ranges:
+            if name not in table.names:
+                raise InvalidData("--reference", f"a table with the column {name!r}")
+        reference = frame(table, public, gaps=True)
+    else:
+        click.echo(_NO_REFERENCE, err=True)
+    study = classifier.planned(owners, reference=reference)
     return OwnersInquiry(study=study, feature_ranges=ranges, target=given["target"])
 
 

@@ -1,24 +1,23 @@
-"""Sites that share nothing, over a Flower network: guard, plan, coordinator and what carries them.
+"""Sites that share only sums, over a Flower network: guard, plan, coordinator, and the network.
 
-    coordinator                    Flower                        site (hospital)
-    Coordinator ── link.py ──> SuperLink <── node.py ── Guard ── Part ── records
-    (answers on disk)          (carries)               (checks, shows, spends, hides)
+    coordinator                          Flower                             site (hospital)
+    Coordinator ── link.py ──> ServerApp, SuperLink <── SuperNode, ClientApp ── node.py ── Guard
 
-No code travels: the Flower app is two files without a line of Python, and neither side runs what
-arrives. What travels is a message of `messages`, which the guard reads as data and answers or
-refuses. Only `node`, `link`, `app` and `components` know Flower; the rest is the same over any
-carrier.
+Flower's own programs carry the messages, and run no code but `components` of this package. A
+message is read as data by the guard, which answers or refuses it. Only `app`, `components`,
+`link` and `node` know Flower; the rest is the same over any transport.
 
-| file | what it is |
+| file | contents |
 |---|---|
-| `card` | a site's public keys and number of rows, signed by itself |
-| `plan` | who takes part, what is asked; the coordinator signs it, and sites sign its hash |
+| `identity` | a site's card: public keys and number of rows, signed by the site |
+| `plan` | who takes part and what is asked; the coordinator signs it, and sites sign its hash |
 | `shared` | what may be asked, and who answers: `sums`, `owners`, `servers` |
-| `offered` | the columns that a site offers |
-| `messages` | what travels |
-| `guard` | a site's side: only the plan's questions, paid, logged, hidden |
-| `coordinator` | the other side: carries questions on, survives its own end |
-| `site_folder`, `study_folder` | what each side keeps on its disk |
+| `messages` | what is sent |
+| `guard` | a site's side: only the plan's queries, paid for, logged, masked |
+| `coordinator` | the other side: sends queries, and continues after a restart |
+| `site_folder`, `study_folder` | what each side stores on disk |
+| `app`, `components` | the Flower app, and what it runs |
+| `node`, `link`, `processes` | a site's and a coordinator's Flower programs |
 """
 
 from typing import TYPE_CHECKING
