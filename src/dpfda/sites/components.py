@@ -17,6 +17,7 @@ import msgspec
 from dpfda.sites.app import ENTRY, RECORD, SOCKET, SOCKET_KEY, Arrival, Delivery
 
 _POLL = 0.3  # seconds between looks for a reply
+_AGAIN = 4.0  # seconds before a message is sent again to a node that could not be reached
 _PER_REPLY = 0.02  # seconds of the SuperLink's time that one look costs
 
 
@@ -70,21 +71,11 @@ else:
 
         def run(self) -> None:
             """Send, wait, and report each reply as it arrives; then that the batch is over."""
-            order, end = self._order, time.monotonic() + self._order.wait
-            messages = [
-                Message(
-                    RecordDict({RECORD: ConfigRecord({ENTRY: content})}),
-                    node,
-                    "query",
-                    ttl=2 * order.wait,
-                )
-                for node, content in order.messages.items()
-            ]
-            marks = self._grid.push_messages(messages)
+            end = time.monotonic() + self._order.wait
+            marks = self._send(list(self._order.messages))
             threads = [
                 threading.Thread(target=self._await, args=(node, mark), daemon=True)
-                for node, mark in zip(order.messages, marks, strict=True)
-                if mark
+                for node, mark in zip(self._order.messages, marks, strict=True)
             ]
             for thread in threads:
                 thread.start()
@@ -93,14 +84,34 @@ else:
             self._over.set()
             self._report(Arrival())
 
-        def _await(self, node: int, mark: str) -> None:
+        def _send(self, nodes: list[int]) -> list[str | None]:
+            """Send the nodes' messages; what Flower calls each of them, None where it failed."""
+            wait, messages = self._order.wait, self._order.messages
+            made = [
+                Message(
+                    RecordDict({RECORD: ConfigRecord({ENTRY: messages[node]})}),
+                    node,
+                    "query",
+                    ttl=2 * wait,
+                )
+                for node in nodes
+            ]
+            with self._lock:
+                return list(self._grid.push_messages(made))
+
+        def _await(self, node: int, mark: str | None) -> None:
+            """Until the node replied; a node that is away is sent its message again."""
             pause = max(_POLL, _PER_REPLY * len(self._order.messages))
-            while not self._over.is_set():
-                for reply in self._grid.pull_messages([mark]):
+            while not self._over.wait(pause):
+                for reply in self._grid.pull_messages([mark]) if mark else ():
+                    arrival = _arrival(node, reply)
                     if not self._over.is_set():
-                        self._report(_arrival(node, reply))
-                    return
-                time.sleep(pause)
+                        self._report(arrival)
+                    if arrival.content is not None:
+                        return
+                    mark = None
+                if mark is None and not self._over.wait(_AGAIN):
+                    (mark,) = self._send([node])
 
         def _report(self, arrival: Arrival) -> None:
             with self._lock:

@@ -206,23 +206,23 @@ class FlowerCarrier:
 
     def _collect(self, messages: Mapping[str, bytes], replies: dict[str, bytes]) -> None:
         names = {self._nodes[name]: name for name in messages}
-        began, heard = time.monotonic(), set[str]()
+        began, troubles = time.monotonic(), dict[str, str]()
         while True:
             found = self._arrival(_REPORT)
             passed = time.monotonic() - began
             if found is None:
-                missing = [name for name in messages if name not in heard]
+                missing = [name for name in messages if name not in replies]
                 self._say(f"waiting for {', '.join(missing)} ({passed:.0f} of {self._wait:g} s)")
                 if passed > self._wait + _MARGIN:
                     raise EOFError
             elif found.node == 0:
                 return
             elif name := names.get(found.node):
-                heard.add(name)
                 if found.content is not None:
                     replies[name] = found.content
-                else:
-                    self._say(f"the network has no reply of {name!r}: {printable(found.trouble)}")
+                elif troubles.get(name) != found.trouble:
+                    troubles[name] = found.trouble
+                    self._say(f"no reply of {name!r} yet: {printable(found.trouble)}")
 
 
 class _Server(ThreadingHTTPServer):

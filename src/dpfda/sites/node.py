@@ -193,12 +193,11 @@ def _clock_trouble(date: str | None) -> str:
 
 
 def _refusal(log: str) -> str:
-    """What the SuperNode logged, where the network itself is fine."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    if any("code:" in line or "401" in line for line in lines):
+    """Why the SuperNode is not connected, where the network itself is fine."""
+    if "[code:" in log or "401" in log:
         return (
             "the coordinator refuses this site's key for now: another process of this site may "
             "still be connected (it is given up after a minute), or the plan is not the "
             "coordinator's"
         )
-    return "the SuperNode is still starting" + (f" ({lines[-1][:200]})" if lines else "")
+    return "the SuperNode is still starting"
