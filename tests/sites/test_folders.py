@@ -246,7 +246,7 @@ def test_init_and_status(tmp_path):
     refused = {
         "0:1": "by their names",
         "height=0:3": "about columns of",
-        "none.json": "--ranges must be a JSON file that can be read (No such file",
+        "none.json": "--ranges must be a file that can be read (No such file",
         "age=18;99": "--ranges must be like 0:1",
         "age=100:18": "--ranges['age'] must be a pair (low, high)",
     }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import tomllib
-from contextlib import nullcontext
-from types import SimpleNamespace
+from multiprocessing import Pipe
 
 import msgspec
 import numpy as np
@@ -23,7 +22,7 @@ from dpfda.sites import app
 from dpfda.sites.coordinator import StudyFailed
 from dpfda.sites.identity import Card, node_public
 from dpfda.sites.messages import Ask, Envelope, Reply, SiteAnswer, decode, encode
-from dpfda.sites.node import Node
+from dpfda.sites.node import answer
 from dpfda.sites.plan import Plan
 from dpfda.sites.sum_questions import same_question
 from dpfda.sites.sums import TableInquiry
@@ -357,10 +356,10 @@ def test_secrets_are_their_owners_only(hospitals):
             assert (folder.path / name).stat().st_mode & 0o077 == 0
     assert (hospitals.folder.private / "identity.key").stat().st_mode & 0o077 == 0
     site = hospitals.folders["h0"]
-    assert node_public(site.node_key) == site.card.node
+    assert node_public(site.node_key_path.read_bytes()) == site.card.node
     (site.path / "node.key").chmod(0o640)
     with pytest.raises(ProtocolError, match=r"node\.key may be read by others"):
-        _ = site.node_key
+        _ = site.node_key_path
 
 
 def test_told_is_what_it_says():
@@ -372,57 +371,26 @@ def test_told_is_what_it_says():
 # -- the node ----------------------------------------------------------------------------------
 
 
-def arrived(kind="query", record="dpfda", entry="message", content=b"x"):
-    return SimpleNamespace(
-        metadata=SimpleNamespace(message_type=kind), content={record: {entry: content}}
+def test_the_guard_answers_components_and_survives_those_that_break(hospitals):
+    guard = hospitals.guards["h0"]
+    agree = encode(
+        Envelope(plan=hospitals.plan.digest, step="agree", body=encode(hospitals.plan.digest))
     )
+    for content, gone in ((agree, False), (agree, True), (b"no message of a plan", False)):
+        here, there = Pipe()
+        here.send_bytes(content)
+        if gone:
+            here.close()
+        answer(there, guard)
+        assert there.closed
+        if not gone:
+            reply = decode(here.recv_bytes(), Reply)
+            assert bool(reply.refused) is (content != agree)
+            here.close()
 
 
-def test_a_node_hands_over_queries_of_the_app_it_knows_and_nothing_else(hospitals):
-    node, guard, handed = object.__new__(Node), hospitals.guards["h0"], []
-    node._app, node._known = "known", {1: "known", 2: "another"}
-    guard.handle = lambda content: handed.append(content) or b"reply"
-    assert node._reply(None, 1, arrived(content=b"question"), guard) == b"reply"
-    for run, message, reason in (
-        (2, arrived(), "messages of one app only"),
-        (1, arrived(kind="train"), "queries only"),
-        (1, arrived(content="text"), "queries only"),
-        (1, arrived(record="other"), "no message of a plan"),
-        (1, arrived(entry="other"), "no message of a plan"),
-    ):
-        refused = decode(node._reply(None, run, message, guard), Reply).refused
-        assert reason in refused
-        assert reason in guard.journal.lines[-1]
-    assert handed == [b"question"]
-
-
-def test_nothing_that_a_network_sends_ends_a_site(hospitals, monkeypatch):
-    """What is no message of Flower's at all, say, or a message that lacks its parts."""
-    node, said = object.__new__(Node), []
-    node._say = said.append
-    odd = [TypeError("private"), IndexError(), OSError(), True, ValueError(), False]
-    monkeypatch.setattr("dpfda.sites.node._PAUSE", 0)
-
-    def one(_, guard):
-        found = odd.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    node._one, node._active = one, nullcontext
-    node.serve(hospitals.guards["h0"], every=0, until=lambda: not odd)
-    waiting = "waiting for the network "
-    assert said == [
-        "connected", f"{waiting}(TypeError)", "connected again", f"{waiting}(IndexError)",
-        "connected again", f"{waiting}(OSError)", "connected again", f"{waiting}(ValueError)",
-        "connected again",
-    ]  # fmt: skip
-
-
-def test_the_app_is_two_files_without_code(tmp_path):
-    app.write_app(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["LICENSE", "pyproject.toml"]
-    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
+def test_the_app_names_components_that_are_there():
+    project = tomllib.loads(app.PROJECT)
     for named in project["tool"]["flwr"]["app"]["components"].values():
         module, _, name = named.partition(":")
         assert hasattr(importlib.import_module(module), name)

@@ -21,6 +21,7 @@ from dpfda.errors import (
     ProtocolError,
 )
 from dpfda.estimators.local_ada_boost_classifier import LocalAdaBoostClassifier
+from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoostingClassifier
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.owner import Owners, public_order
@@ -489,7 +490,7 @@ def write_skewed(path, seed, rows):
 
 def test_public_reference_rows_in_the_plan_make_a_skewed_column_useful(tmp_path, monkeypatch):
     """Features built for even rows put all clients into one bin; a warning says so."""
-    monkeypatch.setattr(LocalBoostingClassifier, "_public_seed", lambda self: 5)
+    monkeypatch.setattr(LocalGradientBoostingClassifier, "_public_seed", lambda self: 5)
     offered = {"income": [0.0, 10_000.0], "sick": ["no", "yes"]}
     write_skewed(tmp_path / "public.csv", 99, 0)
     tables = [tmp_path / f"{name}.csv" for name in "abc"]
@@ -503,8 +504,10 @@ def test_public_reference_rows_in_the_plan_make_a_skewed_column_useful(tmp_path,
         )
         assert done.exit_code == 0, done.output
     cards = " ".join(f"--site {tmp_path / table.stem / 'card.json'}" for table in tables)
-    asked = "--ask boosting --target sick --classes no,yes --feature-ranges income=0:10000 "
-    asked += "--rows-per-owner 4 --rounds 3 --epsilon 8 --name registry --study visits"
+    asked = (
+        "--ask gradient-boosting --target sick --classes no,yes --feature-ranges income=0:10000 "
+    )
+    asked += "--feature-ranges income=0:10000 --rows-per-owner 4 --rounds 3 --epsilon 8 --name registry --study visits"
     wrong, warned = {}, {}
     for name, more in {"none": "", "public": f"--reference {tmp_path / 'public.csv'}"}.items():
         place = tmp_path / name

@@ -89,7 +89,7 @@ class Node:
             check = time.monotonic() + _FIRST_CHECK
             while not guard.over:
                 try:
-                    _answer(channel.connections.get(timeout=_TICK), guard)
+                    answer(channel.connections.get(timeout=_TICK), guard)
                 except queue.Empty:
                     check = self._report(node.said, check)
             self._await_upload(node)
@@ -116,7 +116,8 @@ class Node:
             time.sleep(_TICK)
 
 
-def _answer(connection: Connection, guard: Guard) -> None:
+def answer(connection: Connection, guard: Guard) -> None:
+    """Let the guard answer the message of one component."""
     with connection, suppress(EOFError, OSError):  # a component that went away gets no reply
         connection.send_bytes(guard.handle(connection.recv_bytes(MOST_BYTES)))
 
