@@ -507,7 +507,7 @@ def test_public_reference_rows_in_the_plan_make_a_skewed_column_useful(tmp_path,
     asked = (
         "--ask gradient-boosting --target sick --classes no,yes --feature-ranges income=0:10000 "
     )
-    asked += "--feature-ranges income=0:10000 --rows-per-owner 4 --rounds 3 --epsilon 8 --name registry --study visits"
+    asked += "--rows-per-owner 4 --rounds 3 --epsilon 8 --name registry --study visits"
     wrong, warned = {}, {}
     for name, more in {"none": "", "public": f"--reference {tmp_path / 'public.csv'}"}.items():
         place = tmp_path / name
