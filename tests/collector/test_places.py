@@ -29,11 +29,9 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock() -> Clock:
     """The collector's time, for places and for tickets."""
-    clock = Clock()
-    monkeypatch.setattr(service.time, "time", clock)
-    return clock
+    return Clock()
 
 
 class Study:
@@ -67,6 +65,7 @@ def with_study(
     make_plan: Any, clock: Clock, course: Callable[[Study], Awaitable[None]], people: int = PEOPLE
 ) -> None:
     async def run(collector: Collector, _: Recording) -> None:
+        collector.clock = service.Clock(wall=clock, steady=clock)
         settings = StudySettings(open=True, lapse=SECONDS)
         record = await collector.create(make_plan(people).to_dict(), settings)
         await course(Study(collector, record.id, clock))

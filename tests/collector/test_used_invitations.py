@@ -126,4 +126,4 @@ def test_the_log_does_not_tell_when_a_ticket_was_taken(
             assert connection.ask("GET", "/api/nothing").status == 404
     assert collector.log.read_text().splitlines() == before
     events = {json.loads(line)["event"] for line in before if line.startswith("{")}
-    assert events == {"study created"}, "what it did itself is logged"
+    assert "study created" in events, "what it did itself is logged"
