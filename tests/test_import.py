@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dpfda
+from dpfda.checks import load_all
 
 DOORS = ["dpfda.central", "dpfda.local", "dpfda.planning", "dpfda.privacy", "dpfda.sites"]
 
@@ -143,6 +144,18 @@ def test_type_checkers_see_the_public_names() -> None:
         (homes,) = (node for node in ast.walk(choice) if isinstance(node, ast.Dict))
         assert seen == ast.literal_eval(homes)
         assert set(seen) == set(package.__all__) - {"__version__"}
+
+
+def test_every_module_defines_what_its_all_names() -> None:
+    load_all()
+    missing = [
+        f"{module.__name__}.{name}"
+        for key, module in sys.modules.items()
+        if key.startswith("dpfda.")
+        for name in getattr(module, "__all__", ())
+        if not hasattr(module, name)
+    ]
+    assert missing == []
 
 
 def test_unknown_names_are_attribute_errors() -> None:

@@ -19,7 +19,6 @@ from rich.table import Table
 
 from dpfda.checks.attacks import Case
 from dpfda.checks.audits import audit_cases, run
-from dpfda.checks.planted import Planted
 from dpfda.checks.twins import all_twins
 from dpfda.errors import UnknownName
 from dpfda.noise import source_for
@@ -34,7 +33,7 @@ _TWIN_DRAWS = 200_000
 @click.command(name="audit")
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Queries, studies, conversations too.")
-@click.option("--twins", is_flag=True, help="Audit the planted broken twins; all must be caught.")
+@click.option("--twins", is_flag=True, help="Audit broken mechanisms; all must be caught.")
 @click.option("--draws", default=_MOST_DRAWS, show_default=True, help="Most reports of an input.")
 @click.option("--seed", type=int, help="Use a seeded source instead of OS entropy.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -105,13 +104,11 @@ def _row(place: int, draws: int, seed: int | None) -> dict[str, Any]:
 
 
 def _twin_rows(name: str | None, seed: int | None) -> Iterator[dict[str, Any]]:
-    """Every twin and every flaw planted in a class that ships."""
-    show = Console(stderr=True)
+    """One row for each broken twin."""
     twins = [member for key, member in all_twins().items() if name in (None, key)]
-    flaws = [flaw for flaw in Planted.all() if name in (None, flaw.name)]
-    if not twins and not flaws:
-        raise UnknownName("twin", name, [*all_twins(), *(f.name for f in Planted.all())])
-    for member in track(twins, "auditing twins", console=show, transient=True):
+    if not twins:
+        raise UnknownName("twin", name, all_twins())
+    for member in track(twins, "auditing twins", console=Console(stderr=True), transient=True):
         draws = _TWIN_DRAWS * _MORE_DRAWS.get(member.name, 1)
         result = audit(
             member(),
@@ -122,9 +119,6 @@ def _twin_rows(name: str | None, seed: int | None) -> Iterator[dict[str, Any]]:
             pilot=draws // 10,
         )
         yield result.to_dict() | {"caught": not result.passed, "flaw": member.flaw}
-    for flaw in track(flaws, "planting flaws", console=show, transient=True):
-        reason = flaw.caught()
-        yield {"name": flaw.name, "flaw": flaw.flaw, "caught": bool(reason), "reason": reason}
 
 
 def _print(rows: list[dict[str, Any]], *, twins: bool) -> None:

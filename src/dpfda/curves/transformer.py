@@ -1,4 +1,4 @@
-"""The face of an encoder in a scikit-learn pipeline, without importing scikit-learn.
+"""An encoder as a transformer in a scikit-learn pipeline, without importing scikit-learn.
 
 A person's device encodes curves and must not need scikit-learn, so its protocol is spoken here: a
 step that learns nothing, has parameters, and names its columns.

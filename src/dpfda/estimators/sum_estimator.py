@@ -1,14 +1,14 @@
-"""The contract of every estimator whose fit is one conversation, whoever holds the records.
+"""The base of estimators whose fit is one conversation over sums of rows.
 
-    sums(block) ── merge, in any order ──> release: noise once, in the process that asked
+    sums(block) ── merge, in any order ──> release: noise once, in the process that sent the query
 
-| rows are | carrier | noise |
+| rows are | transport | noise |
 |---|---|---|
 | in memory | `fit` (`curate`) | the caller's |
-| in chunks, files, dask blocks | `fit_stream` (`face.blocks`) | the caller's |
-| at sites, rehearsed in one process | `dpfda.rehearse` | a share of each site |
+| in chunks, files, dask blocks | `fit_stream` (`estimators/blocks.py`) | the caller's |
+| at sites, simulated in one process | `dpfda.rehearse` | a share of each site |
 
-Sums are whole numbers, so that every split of the rows gives the same bits.
+Sums are integers, so every split of the rows gives the same bits.
 """
 
 from __future__ import annotations

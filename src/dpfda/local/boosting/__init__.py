@@ -1,8 +1,9 @@
 """Boosting with data owners: many owners with a few rows each, one data user, one message each.
 
-Start with `owner.py` (who holds rows), `design.py` (the plan of a study) and `classifier.py` (the
-scikit-learn face). A round is one `Request` to a fresh group of owners, one file each in
-`requests/`; what the data user makes of the replies is in `gradient_study.py` and `samme_study.py`.
+Start with `owner.py` (the data holder) and `design.py` (the plan of a study). A round is one
+`Request` to a new group of owners; the requests are in `requests/`. `gradient_study.py` and
+`samme_study.py` show how the data user computes the ensemble from the replies. The scikit-learn
+classes are in `dpfda.estimators`.
 """
 
 from dpfda.local.boosting.gradient_study import GradientDesign

@@ -14,18 +14,18 @@ import numpy as np
 
 from dpfda.central.queries import MeanQuery, units
 from dpfda.checks import conversations, magnitudes, queries
-from dpfda.checks.planted import Part, asked, plant
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange, Holder
 from dpfda.protocol.query import DatasetQuery, Query
+from planted_flaws.planting import ContractStep, on_queries, plant
 
 _RECORDS = 250
 
 
-def _held(check: Callable[..., None], *names: str) -> Part:
+def _held(check: Callable[..., None], *names: str) -> ContractStep:
     """A check of every course of some conversations."""
-    return Part(check, _courses, names)
+    return ContractStep(check, _courses, names)
 
 
 def _courses(name: str) -> list[Any]:
@@ -90,7 +90,7 @@ plant(
     "rest_not_reduced",
     "a label's share is not taken off the curve's: ε + ε/2 instead of ε (C22)",
     lambda: [patch.object(Cost, "rest", lambda cost, *parts: cost)],
-    asked(queries.check_description, "vector"),
+    on_queries(queries.check_description, "vector"),
 )
 plant(
     "ledger_skipped",
@@ -153,29 +153,29 @@ plant(
     "lattice_of_any_size",
     "features near the smallest float give a lattice on which noise has lost its digits",
     _any_size,
-    asked(magnitudes.check_extremes, "nearest_mean"),
+    on_queries(magnitudes.check_extremes, "nearest_mean"),
 )
 plant(
     "squares_underflow",
     "distances between features are squared without being scaled first",
     lambda: [*_any_size(), patch("dpfda.central.cell_queries.cell_sensitivity", _plain_squares)],
-    asked(magnitudes.check_powers, "nearest_mean"),
+    on_queries(magnitudes.check_powers, "nearest_mean"),
 )
 plant(
     "units_too_fine",
     "records are summed in so small units that the sum of many wraps around",
     lambda: [patch("dpfda.central.queries.units", lambda n: 1 << 40)],
-    asked(magnitudes.check_room, "ball_mean"),
+    on_queries(magnitudes.check_room, "ball_mean"),
 )
 plant(
     "records_count_more",
     "a record adds twice as much to a sum as is said",
     lambda: [patch.object(MeanQuery, "largest", property(lambda it: units(it.n) // 2))],
-    asked(magnitudes.check_room, "ball_mean"),
+    on_queries(magnitudes.check_room, "ball_mean"),
 )
 plant(
     "any_number_of_records",
     "a holder does not compare how many records it has with how many were announced",
     lambda: [patch.object(DatasetQuery, "count", lambda it, n, *, part=False: None)],
-    asked(magnitudes.check_room, "ball_mean"),
+    on_queries(magnitudes.check_room, "ball_mean"),
 )

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import numpy as np
 
 from dpfda.checks import audits, expect, mechanisms
-from dpfda.checks.planted import Part, plant
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SimulationSource, uniform
+from planted_flaws.planting import ContractStep, plant
 
 
 @cache
@@ -28,8 +28,8 @@ def _attacked(*names: str) -> Callable[[], None]:
     return run
 
 
-def _contract(*names: str) -> Part:
-    return Part(mechanisms.check, _examples, names)
+def _contract(*names: str) -> ContractStep:
+    return ContractStep(mechanisms.check, _examples, names)
 
 
 def _examples(name: str) -> list[Any]:

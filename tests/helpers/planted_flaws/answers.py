@@ -13,10 +13,10 @@ import numpy as np
 
 from dpfda.central.moments.moment_query import Weights
 from dpfda.checks import expect, neighbors, queries
-from dpfda.checks.planted import asked, plant
 from dpfda.mechanisms import ellipsoid_laplace
 from dpfda.privacy.events import PureEvent
 from dpfda.protocol.query import Answer, Query
+from planted_flaws.planting import on_queries, plant
 
 
 def _halved(make: Any) -> Any:
@@ -54,7 +54,7 @@ for _module, _kind, _names in (
         f"sensitivity_halved: {_names[0]}, {_kind[:2]}",
         f"the sensitivity of {', '.join(_names)} is halved",
         partial(_noise_halved, _module, _kind),
-        asked(queries.check_sensitivity, *_names),
+        on_queries(queries.check_sensitivity, *_names),
     )
 
 
@@ -88,13 +88,13 @@ for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate
         f"root_two_missing: {_title}",
         f"√2 is missing in how far apart two products are: {_title} (C23)",
         partial(_narrower, _name),
-        asked(queries.check_sensitivity, _name),
+        on_queries(queries.check_sensitivity, _name),
     )
 plant(
     "second_moments_for_nothing",
     "second moments of full weight are taken to ride on a mean for nothing: 2 instead of √4.5",
     lambda: _property("central.moments.moment_query.Weights", "width", lambda weights: 2.0),
-    asked(queries.check_sensitivity, "joint_moments"),
+    on_queries(queries.check_sensitivity, "joint_moments"),
 )
 
 
@@ -110,13 +110,13 @@ plant(
     "another_group_for_nothing",
     "sizes weigh as much as means, and who changes the group is forgotten: 2 instead of √5",
     lambda: [patch("dpfda.central.moments.moment_query.Weights.size", lambda weights, groups: 1.0)],
-    asked(queries.check_sensitivity, "joint_moments"),
+    on_queries(queries.check_sensitivity, "joint_moments"),
 )
 plant(
     "mixed_groups_for_nothing",
     "that what sets groups apart weighs more is forgotten where somebody changes the group",
     _unmixed_sizes,
-    asked(queries.check_sensitivity, "joint_moments"),
+    on_queries(queries.check_sensitivity, "joint_moments"),
 )
 plant(
     "newton_root_4.25",
@@ -124,7 +124,7 @@ plant(
     lambda: _property(
         "central.regression.two_stage_queries.NewtonQuery", "l2", lambda look: math.sqrt(4.25)
     ),
-    asked(queries.check_sensitivity, "regression_newton"),
+    on_queries(queries.check_sensitivity, "regression_newton"),
 )
 plant(
     "heavy_targets_for_nothing",
@@ -132,7 +132,7 @@ plant(
     lambda: _property(
         "central.regression.two_stage_queries.LocationQuery", "l2", lambda look: math.sqrt(5.0)
     ),
-    asked(queries.check_sensitivity, "regression_location"),
+    on_queries(queries.check_sensitivity, "regression_location"),
 )
 for _module, _names in (
     ("central.queries", ("ball_mean",)),
@@ -145,7 +145,7 @@ for _module, _names in (
         f"no_clipping: {_names[0]}",
         f"records of {', '.join(_names)} are not clipped to the public ball (C11)",
         partial(_unclipped, _module),
-        asked(queries.check_sensitivity, *_names),
+        on_queries(queries.check_sensitivity, *_names),
     )
 plant(
     "bernstein_with_a_norm_bound",
@@ -158,7 +158,7 @@ plant(
             ),
         )
     ],
-    asked(queries.check_sensitivity, "box_mean"),
+    on_queries(queries.check_sensitivity, "box_mean"),
 )
 
 
@@ -219,17 +219,17 @@ plant(
     "records_not_cleaned",
     "NaN and infinities of records reach the sums",
     lambda: [patch("dpfda.protocol.query.finite", lambda column: column)],
-    asked(queries.check_hostile_records, "ball_mean"),
+    on_queries(queries.check_hostile_records, "ball_mean"),
 )
 plant(
     "price_of_another",
     "a query is charged half of what its mechanism costs",
     lambda: [patch.object(Query, "event", property(lambda query: PureEvent(epsilon=0.1)))],
-    asked(queries.check_description, "ball_mean", "moment"),
+    on_queries(queries.check_description, "ball_mean", "moment"),
 )
 plant(
     "more_than_the_mechanism",
     "an answer is the exact one with a little of its noise",
     lambda: [patch("dpfda.protocol.query.DatasetQuery.randomize", _less)],
-    asked(queries.check_answer, "ball_mean"),
+    on_queries(queries.check_answer, "ball_mean"),
 )
