@@ -16,7 +16,7 @@ from stored_studies import every_storage
 
 from dpfda.collector.clock import LARGEST_STEP, Clock
 from dpfda.collector.settings import StudySettings
-from dpfda.collector.storage.base import Storage
+from dpfda.collector.storage.base import ClockMark, Storage
 
 DAY = 86400.0
 
@@ -24,9 +24,9 @@ DAY = 86400.0
 class Hands:
     """Two clocks that a test moves."""
 
-    def __init__(self) -> None:
-        self.wall, self.steady = 1e9, 50.0
-        self.clock = Clock(wall=lambda: self.wall, steady=lambda: self.steady)
+    def __init__(self, *, wall: float = 1e9, steady: float = 50.0, boot: str = "first") -> None:
+        self.wall, self.steady = wall, steady
+        self.clock = Clock(wall=lambda: self.wall, steady=lambda: self.steady, boot=boot)
 
     def pass_by(self, seconds: float, *, jump: float = 0.0) -> None:
         self.wall += seconds + jump
@@ -86,26 +86,88 @@ def test_small_corrections_are_followed() -> None:
         assert hands.clock.now() == hands.wall
 
 
-def test_nothing_begins_before_what_is_stored() -> None:
-    hands = Hands()
-    hands.clock.begin_after(hands.wall + 10)
-    assert not hands.clock.has_jumped
-    hands.clock.begin_after(hands.wall + DAY)
-    assert hands.clock.has_jumped
-    assert hands.clock.now() == hands.wall + DAY
-    hands.clock.look(confirmed=hands.wall)
-    assert hands.clock.now() == hands.wall
+class TestRestarts:
+    """What one process has stored, and the next one makes of it."""
+
+    @staticmethod
+    def mark(**known: float) -> ClockMark:
+        return ClockMark(**{"boot": "elsewhere", "at": 1e9} | known)  # type: ignore[arg-type]
+
+    def test_nothing_begins_before_what_is_stored(self) -> None:
+        hands = Hands()
+        hands.clock.begin_after([self.mark(at=hands.wall + 10)])
+        assert not hands.clock.has_jumped
+        hands.clock.begin_after([self.mark(at=hands.wall + DAY)])
+        assert hands.clock.has_jumped
+        assert hands.clock.now() == hands.wall + DAY
+        hands.clock.look(confirmed=hands.wall)
+        assert hands.clock.now() == hands.wall
+
+    @pytest.mark.parametrize("jump", [DAY, -DAY])
+    def test_a_jump_while_nothing_ran(self, jump: float) -> None:
+        """The machine was not restarted: it counts the seconds."""
+        before = Hands()
+        mark = before.clock.mark()
+        before.pass_by(1000, jump=jump)
+        after = Hands(wall=before.wall, steady=before.steady)
+        after.clock.begin_after([mark, self.mark(at=before.wall - 9)])
+        assert after.clock.now() == pytest.approx(1e9 + 1000)
+        assert after.clock.jump() == pytest.approx(jump)
+        after.clock.look(confirmed=None)
+        assert after.clock.has_jumped
+        after.clock.look(confirmed=after.wall)
+        assert after.clock.now() == after.wall
+
+    def test_a_long_stop_is_no_jump(self) -> None:
+        before = Hands()
+        mark = before.clock.mark()
+        before.pass_by(30 * DAY, jump=-LARGEST_STEP + 1)
+        after = Hands(wall=before.wall, steady=before.steady)
+        after.clock.begin_after([mark])
+        assert not after.clock.has_jumped
+        assert after.clock.now() == after.wall
+
+    def test_a_machine_that_was_restarted(self) -> None:
+        """Nobody counted the seconds: what is later than the last time is taken for right."""
+        mark = Hands().clock.mark()
+        after = Hands(wall=1e9 + DAY, steady=3.0, boot="second")
+        after.clock.begin_after([mark])
+        assert not after.clock.has_jumped
+
+    @pytest.mark.parametrize("jump", [DAY, -DAY])
+    def test_a_jump_that_nobody_confirmed_before_a_restart(self, jump: float) -> None:
+        before = Hands()
+        before.pass_by(10, jump=jump)
+        before.clock.look(confirmed=None)
+        mark = before.clock.mark()
+        assert mark.jump == pytest.approx(jump)
+        for boot, steady in (("first", before.steady), ("second", 3.0)):
+            after = Hands(wall=before.wall + 5, steady=steady, boot=boot)
+            after.clock.begin_after([mark], confirmed=before.wall - 5 * DAY)
+            assert after.clock.has_jumped
+            assert after.clock.now() == pytest.approx(1e9 + 10)
+
+    def test_a_jump_that_was_confirmed_before_a_restart(self) -> None:
+        before = Hands()
+        before.pass_by(10, jump=DAY)
+        before.clock.look(confirmed=None)
+        after = Hands(wall=before.wall + 60, steady=3.0, boot="second")
+        after.clock.begin_after([before.clock.mark()], confirmed=before.wall + 30)
+        assert not after.clock.has_jumped
 
 
 @every_storage
 def test_times_are_stored(storage: Storage, database: str) -> None:
-    assert storage.clock() == (None, None)
-    storage.probe(now=5.0)
+    assert storage.clock() == ([], None)
+    marks = [ClockMark(boot="a", at=5.0), ClockMark(boot="b", at=6.0, elapsed=1.0, jump=-9.0)]
+    for mark in (ClockMark(boot="b", at=4.0, jump=1.0), *marks):
+        storage.probe(mark)
     storage.confirm_clock(now=7.0)
     storage.confirm_clock(now=8.0)
+    found, confirmed = storage.clock()
+    assert confirmed == 8.0
     if not database.startswith("memory"):
-        assert storage.clock() == (5.0, 8.0)
-    assert storage.clock()[1] == 8.0
+        assert sorted(found, key=lambda one: one.boot) == marks
 
 
 def test_deadlines_and_tickets_do_not_jump(make_plan: Any) -> None:
@@ -121,7 +183,6 @@ def test_deadlines_and_tickets_do_not_jump(make_plan: Any) -> None:
         await collector.enrol(made.id)
         assert set(storage.until.values()) == {hands.clock.now() + 60.0}
         await collector.confirm_clock()
-        storage._confirmed = hands.wall  # by the clock of this test
         (due,) = await collector._due()
         assert due.id == made.id
 
@@ -166,3 +227,27 @@ def test_health_tells_and_an_operator_confirms(tmp_path: Path, make_plan: Any) -
     (tmp_path / "offset").write_text("0")
     with Jumping(database) as collector:  # behind what is stored
         assert collector.request("GET", "/health")["status"] == "clock"
+
+
+def test_a_restart_does_not_close_a_phase(tmp_path: Path, make_plan: Any) -> None:
+    """Whether the jump comes before the process ends, or while none runs."""
+    database = f"sqlite:///{tmp_path / 'x.db'}"
+    with Jumping(database) as collector:
+        study = collector.create(make_plan(10), deadline=3600)["id"]
+        (token,) = collector.invite(study, 1)
+        collector.read("GET", f"/api/studies/{study}/task", token=token)
+        collector.request("GET", "/health")
+    for days in (1, 2):
+        (tmp_path / "offset").write_text(str(days * DAY))
+        with Jumping(database) as collector:
+            told = collector.request("GET", "/health")
+            assert told["status"] == "clock"
+            assert abs(told["clock_jump_seconds"] - days * DAY) < 5
+            collector.kill()
+        with Jumping(database) as collector:
+            assert collector.request("GET", "/health")["status"] == "clock", "after a kill, too"
+            time.sleep(1.5)  # the watcher looks
+            assert collector.request("GET", f"/api/studies/{study}")["status"] == "open"
+    with Jumping(database) as collector:
+        assert collector.request("POST", "/api/clock")["jump_seconds"] > 2 * DAY - 5
+        assert collector.wait_until(study)["status"] == "finished"

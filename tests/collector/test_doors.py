@@ -211,18 +211,17 @@ class TestSessions:
         return SimpleNamespace(cookies={"dpfda_session": cookie}, headers=headers)
 
     @pytest.fixture
-    def cookie(self, monkeypatch: pytest.MonkeyPatch) -> str:
-        monkeypatch.setattr(session.time, "time", lambda: 1000.0)
-        return str(session.new_session(SETTINGS).value)
+    def cookie(self) -> str:
+        return str(session.new_session(SETTINGS, 1000.0).value)
 
-    def test_a_session_lasts_eight_hours(self, cookie: str, monkeypatch: Any) -> None:
+    def test_a_session_lasts_eight_hours(self, cookie: str) -> None:
         end = 1000 + 8 * 3600
         for now, good in ((1000, True), (end - 1, True), (end, True), (end + 1, False)):
-            monkeypatch.setattr(session.time, "time", lambda now=now: float(now))
+            asking = (self.asked(cookie), SETTINGS, float(now))
             if good:
-                assert session.require_session(self.asked(cookie), SETTINGS)
+                assert session.require_session(*asking)
             else:
-                refused = status_of(session.require_session, self.asked(cookie), SETTINGS)
+                refused = status_of(session.require_session, *asking)
                 assert refused == (401, "not_signed_in")
 
     def test_a_session_is_signed(self, cookie: str) -> None:
@@ -232,8 +231,9 @@ class TestSessions:
         timeless = f"{never}.{session._sign(SETTINGS, 'session', never)}"
         other = Settings(database="memory:", admin_key="other" * 8)
         for wrong in ("", content, forged, timeless, "." + signature):
-            assert status_of(session.require_session, self.asked(wrong), SETTINGS)[0] == 401
-        assert status_of(session.require_session, self.asked(cookie), other)[0] == 401
+            asking = (self.asked(wrong), SETTINGS, 1000.0)
+            assert status_of(session.require_session, *asking)[0] == 401
+        assert status_of(session.require_session, self.asked(cookie), other, 1000.0)[0] == 401
 
     def test_a_form_is_from_its_session(self, cookie: str) -> None:
         expected = session.csrf_token(SETTINGS, cookie)

@@ -25,11 +25,12 @@ from dpfda.collector import watcher
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.replies import GroupCommit
 from dpfda.collector.storage import open_storage
-from dpfda.collector.storage.base import Unavailable
+from dpfda.collector.storage.base import ClockMark, Unavailable
 from dpfda.collector.storage.database import FULL, LOCKED, reason
 from dpfda.collector.watcher import Pulse
 
 pytestmark = pytest.mark.timed
+NOW = ClockMark(boot="b", at=1.0)
 
 
 class Alone(ForkedCollector):
@@ -166,15 +167,15 @@ def test_a_file_that_was_moved_away_is_told(tmp_path: Path) -> None:
     """What is written then goes where nobody will look for it."""
     path, aside = tmp_path / "study.db", tmp_path / "aside.db"
     storage = open_storage(f"sqlite:///{path}")
-    storage.probe()
+    storage.probe(NOW)
     path.rename(aside)
     with pytest.raises(Unavailable, match="moved or deleted"):
-        storage.probe()
+        storage.probe(NOW)
     path.touch()
     with pytest.raises(Unavailable, match="moved or deleted"):
-        storage.probe()
+        storage.probe(NOW)
     aside.rename(path)
-    storage.probe()
+    storage.probe(NOW)
     storage.close()
 
 
@@ -182,7 +183,7 @@ def test_a_file_that_was_moved_away_is_told(tmp_path: Path) -> None:
 def test_what_is_well_is_silent(database: str) -> None:
     storage = open_storage(database)
     for _ in range(2):
-        storage.probe()
+        storage.probe(NOW)
     storage.close()
 
 

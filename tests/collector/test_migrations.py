@@ -15,7 +15,7 @@ from dpfda.collector.run import check_storage
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage import database as databases
 from dpfda.collector.storage import open_storage, tables
-from dpfda.collector.storage.base import NewReply, Unavailable
+from dpfda.collector.storage.base import ClockMark, NewReply, Unavailable
 from dpfda.errors import InvalidParameter
 
 
@@ -59,6 +59,8 @@ def test_data_of_the_first_release(
         old.issue([(name, token(number))], now=1.0)
         old.add_replies([_reply(number, name)])
     before = {name: old.replies(name, 0) for name in settings}
+    with engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO pulse (id, at) VALUES (1, 5.0), (2, 6.0)")
     old.close()
 
     monkeypatch.undo()
@@ -68,6 +70,7 @@ def test_data_of_the_first_release(
     assert [new.study(name).open for name in settings] == [True, False]  # type: ignore[union-attr]
     assert [line.id for line in new.page(most=9, only_open=True)] == ["a"]
     assert [new.answered(name, 0) for name in settings] == [1, 1]
+    assert new.clock() == ([ClockMark(boot="", at=5.0)], 6.0)
     assert new.add_replies([_reply(0, "a")]) == ["same"]
     assert new.create(msgspec.structs.replace(record("c"), open=True), model("c"))
     new.close()

@@ -30,7 +30,8 @@ def shown(plan: StudyPlan, found: Conclusion, **summary: Any) -> str:
         seal="", **found.following,
     )  # fmt: skip
     changed = json.dumps(json.loads(found.summary) | summary)
-    entry = msgspec.structs.replace(found.recorded("a", 0, "end"), summary=changed)
+    entry = found.recorded("a", 0, "end", created=0.0)
+    entry = msgspec.structs.replace(entry, summary=changed)
     return text(views.study_page(record, 0, [entry], csrf=""))
 
 

@@ -45,7 +45,7 @@ def hold(
         plan=msgspec.json.encode(contract.to_dict()).decode(), created=CREATED, seal="s",
         settings=msgspec.json.encode(StudySettings(**how)).decode(), **found.following,
     )  # fmt: skip
-    first = msgspec.structs.replace(found.recorded(record.id, -1, "begin"), created=CREATED)
+    first = found.recorded(record.id, -1, "begin", created=CREATED)
     assert storage.create(record, first)
     crowd, left = Crowd(contract, people, source=SimulationSource(0)), people_who_answer
     while left and found.following["status"] != "finished":
@@ -62,8 +62,8 @@ def hold(
             _unfinished(storage, record.id, now["phase"], replies)
             break
         found = conclude(record.plan, now["state"], replies)
-        learnt = found.recorded(record.id, now["phase"], now["kind"])
-        learnt = msgspec.structs.replace(learnt, created=CREATED + HOUR * (now["phase"] + 1))
+        ended = CREATED + HOUR * (now["phase"] + 1)
+        learnt = found.recorded(record.id, now["phase"], now["kind"], created=ended)
         storage.begin_closing(record.id, now["phase"])
         assert storage.advance(
             record.id, now["phase"], Ended(following=found.following, model=learnt)

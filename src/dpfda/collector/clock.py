@@ -1,18 +1,38 @@
 """The time that deadlines and tickets go by, which does not follow a jump of the system's clock.
 
 Deadlines are stored as seconds since 1970, because they outlive a process. A system clock that
-jumps by a day would close phases for good. So time goes on by the monotonic clock from the moment a
-process began. Small corrections of the system clock are followed. A difference of more than a
-minute is a jump: it is reported, and followed only after an operator has confirmed that the system
-clock is right.
+jumps by a day would close phases for good. So time goes on by a clock that counts the seconds since
+the machine was started. Small corrections of the system clock are followed. A difference of more
+than a minute is a jump: it is reported, and followed only after an operator has confirmed that the
+system clock is right.
+
+What a process knows of its clock is stored (`ClockMark`). A process that starts later on a machine
+that was not restarted meanwhile knows from it which time it must be, and detects a jump that
+happened while no process ran. After a restart of the machine this is impossible; a jump that was
+not confirmed before it is still reported.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dpfda.collector.storage.base import ClockMark
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 LARGEST_STEP = 60.0  # seconds; time servers correct a running machine by much less
+
+
+def _boot() -> str:
+    """The id of this start of the machine; empty where the system has none."""
+    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
+
+
+def _elapsed() -> float:
+    """Seconds since the machine was started, those in which it slept included."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Clock:
@@ -20,7 +40,8 @@ class Clock:
 
     Args:
         wall: the system's clock.
-        steady: a clock that never jumps.
+        steady: a clock that never jumps; it counts from the start of the machine.
+        boot: the id of that start; empty if there is none.
 
     Examples:
         >>> wall, steady = [1000.0], [5.0]
@@ -35,9 +56,11 @@ class Clock:
         self,
         *,
         wall: Callable[[], float] = time.time,
-        steady: Callable[[], float] = time.monotonic,
+        steady: Callable[[], float] = _elapsed,
+        boot: str | None = None,
     ) -> None:
         self._wall, self._steady = wall, steady
+        self._boot = _boot() if boot is None else boot
         self._ahead = wall() - steady()
         self._jumped_to: float | None = None  # what the system's clock showed at first
         self._known: float | None = None  # the last confirmation before that
@@ -59,11 +82,43 @@ class Clock:
         """Whether the system's clock shows another time."""
         return abs(self._wall() - self.now()) >= LARGEST_STEP
 
-    def begin_after(self, last: float | None, *, confirmed: float | None = None) -> None:
-        """Do not begin before the last stored time: a clock that is behind it has jumped."""
-        if last is not None and self._wall() < last - LARGEST_STEP:
-            self._ahead = last - self._steady()
-            self._jumped_to, self._known = self._wall(), confirmed
+    def wall(self) -> float:
+        """What the system's clock shows."""
+        return self._wall()
+
+    def mark(self) -> ClockMark:
+        """What the next process needs to know."""
+        now = self.now()
+        jump = self._wall() - now if self.is_off() else 0.0
+        return ClockMark(boot=self._boot, at=now, elapsed=self._steady(), jump=jump)
+
+    def begin_after(self, marks: Sequence[ClockMark], *, confirmed: float | None = None) -> None:
+        """Go on where an earlier process stopped, if the system's clock has jumped since.
+
+        On a machine that was not restarted, any difference of more than a minute is a jump. After a
+        restart a clock that is behind the last stored time has jumped, and so has one whose jump
+        was not confirmed before.
+
+        Args:
+            marks: what earlier processes stored, one for each start of a machine.
+            confirmed: what the system's clock showed when an operator last said that it is right.
+        """
+        if not marks:
+            return
+        wall, steady = self._wall(), self._steady()
+        own = [mark for mark in marks if mark.boot and mark.boot == self._boot]
+        if own:
+            last = own[0].at + max(0.0, steady - own[0].elapsed)
+            has_jumped = abs(wall - last) >= LARGEST_STEP
+        else:
+            newest = max(marks, key=lambda mark: mark.at)
+            last = newest.at
+            jumped_to = last + newest.jump
+            unconfirmed = confirmed is None or confirmed < jumped_to - LARGEST_STEP
+            has_jumped = wall < last - LARGEST_STEP or (newest.jump != 0.0 and unconfirmed)
+        if has_jumped:
+            self._ahead = last - steady
+            self._jumped_to, self._known = wall, confirmed
 
     def look(self, *, confirmed: float | None) -> None:
         """Compare with the system's clock.

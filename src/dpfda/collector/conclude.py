@@ -53,14 +53,14 @@ class Conclusion(msgspec.Struct, frozen=True):
     people: int
     carried: str | None = None
 
-    def recorded(self, study: str, phase: int, kind: str) -> ModelRecord:
+    def recorded(self, study: str, phase: int, kind: str, *, created: float) -> ModelRecord:
         """The same as it is stored in the history of a study's model."""
         return ModelRecord(
             study=study,
             phase=phase,
             kind=kind,
             people=self.people,
-            created=time.time(),
+            created=created,
             document=self.document,
             summary=self.summary,
         )

@@ -56,6 +56,7 @@ _ID_DIGITS = 16
 _PLAN_SECONDS = 60.0  # in which a plan must be begun
 _LARGEST = 2**31 - 1  # number that every database can hold
 _AT_ONCE = 1000  # invitations on their way into the storage
+_MARKED_EVERY = 10.0  # seconds between two marks of the clock, if nobody asks for the health
 
 log = logging.getLogger("dpfda.collector")
 
@@ -79,7 +80,8 @@ class Collector:
         self.phases = Phases(self._opened)
         self.watcher = Watcher(self._due, self._conclude)
         self.clock = Clock()
-        self.pulse = Pulse(lambda: storage.probe(now=self.clock.now()))
+        self.pulse = Pulse(lambda: storage.probe(self.clock.mark()))
+        self._marked = -_MARKED_EVERY  # when the clock was last written, by the monotonic clock
         self.pending = PendingWrites()
         self._forgetter = Forgetter(lambda: self._in_writer(storage.forget))
         self.enrolments: GroupCommit[tuple[str, bytes, float | None], Enrolled] = GroupCommit(
@@ -94,8 +96,8 @@ class Collector:
 
     async def start(self) -> None:
         """Begin to watch deadlines, and take up what a crash interrupted."""
-        last, confirmed = await self._read(self.storage.clock)
-        self.clock.begin_after(last, confirmed=confirmed)
+        marks, confirmed = await self._read(self.storage.clock)
+        self.clock.begin_after(marks, confirmed=confirmed)
         self.watcher.start()
         self._forgetter.start()
 
@@ -147,7 +149,7 @@ class Collector:
             open=settings.open,
             **first.following,
         )
-        return record, first.recorded(record.id, -1, "begin")
+        return record, first.recorded(record.id, -1, "begin", created=record.created)
 
     async def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
@@ -326,7 +328,7 @@ class Collector:
 
     async def confirm_clock(self) -> None:
         """The system's clock is right: every process on this database follows it within seconds."""
-        await self._write(self.storage.confirm_clock, now=time.time())
+        await self._write(self.storage.confirm_clock, now=self.clock.wall())
         self.watcher.call()
 
     # -- phases --------------------------------------------------------------------------------
@@ -341,11 +343,16 @@ class Collector:
         self.watcher.call()
 
     async def _due(self) -> list[StudyRecord]:
+        had_jumped = self.clock.has_jumped
         if self.clock.is_off():
             _, confirmed = await self._read(self.storage.clock)
             self.clock.look(confirmed=confirmed)
         else:
             self.clock.look(confirmed=None)
+        waited = time.monotonic() - self._marked
+        if waited >= _MARKED_EVERY or had_jumped != self.clock.has_jumped:
+            self._marked = time.monotonic()
+            await self.pulse.trouble()
         return await self._read(self.storage.due, now=self.clock.now())
 
     async def _conclude(self, record: StudyRecord) -> None:
@@ -354,7 +361,7 @@ class Collector:
             return
         settings = msgspec.json.decode(record.settings, type=StudySettings)
         found = await self._learn(record, settings.median_group)
-        model = found.recorded(record.id, record.phase, record.kind)
+        model = found.recorded(record.id, record.phase, record.kind, created=self.clock.now())
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         successor = None
         if found.carried is not None and settings.online:  # the next round of a stream

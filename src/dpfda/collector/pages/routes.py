@@ -301,14 +301,18 @@ async def login_form() -> Page:
 
 
 @post("/login", include_in_schema=False, request_max_body_size=SMALL)
-async def login(request: Asked, configuration: NamedDependency[Settings]) -> Page:
+async def login(
+    request: Asked,
+    configuration: NamedDependency[Settings],
+    collector: NamedDependency[Collector],
+) -> Page:
     """Check the key."""
     keyhole: AdminAuth = request.app.state.keyhole
     typed = (await form_in(request)).get("key", "")
     if not await keyhole.fits(typed, host_of(request)):
         return views.login_page(wrong=True)
     answer = go("/")
-    answer.set_cookie(session.new_session(configuration))
+    answer.set_cookie(session.new_session(configuration, collector.clock.now()))
     return answer
 
 
@@ -321,7 +325,7 @@ async def logout(
 ) -> Page:
     """End the session, here and wherever its cookie was copied to."""
     await own_form(request, csrf)
-    ended = session.require_session(request, configuration)
+    ended = session.require_session(request, configuration, collector.clock.now())
     await collector.end_session(ended.name, until=ended.until)
     answer = go("/login")
     answer.set_cookie(session.no_session(configuration))
@@ -349,7 +353,7 @@ async def signed_in(
     collector: NamedDependency[Collector],
 ) -> str:
     """The token for a page's forms: whoever is not signed in gets no page that asks for it."""
-    found = session.require_session(request, configuration)
+    found = session.require_session(request, configuration, collector.clock.now())
     if await collector.session_ended(found.name):
         raise session.NotSignedIn
     return found.csrf

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import time
 from email.message import Message
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -37,9 +36,9 @@ class NotSignedIn(Refused):
         super().__init__(401, "not_signed_in", "sign in first")
 
 
-def new_session(settings: Settings) -> Cookie:
-    """A session that ends by itself."""
-    content = f"{int(time.time()) + _SECONDS}.{secrets.token_urlsafe(16)}"
+def new_session(settings: Settings, now: float) -> Cookie:
+    """A session that ends by itself; time is that of `Collector.clock`, which does not jump."""
+    content = f"{int(now) + _SECONDS}.{secrets.token_urlsafe(16)}"
     return _cookie(settings, f"{content}.{_sign(settings, 'session', content)}", _SECONDS)
 
 
@@ -56,14 +55,14 @@ class Session(NamedTuple):
     csrf: str
 
 
-def require_session(request: Request[Any, Any, Any], settings: Settings) -> Session:
+def require_session(request: Request[Any, Any, Any], settings: Settings, now: float) -> Session:
     """The session of a request, or a refusal. Whether it was ended, the storage knows."""
     cookie = request.cookies.get(_COOKIE, "")
     content, _, signature = cookie.rpartition(".")
     expires = content.partition(".")[0]
     expected = _sign(settings, "session", content)
     good = hmac.compare_digest(signature.encode(), expected.encode())
-    if not good or not expires.isdigit() or int(expires) < time.time():
+    if not good or not expires.isdigit() or int(expires) < now:
         raise NotSignedIn
     name = hashlib.sha256(content.encode()).digest()
     return Session(name, float(expires), csrf_token(settings, cookie))

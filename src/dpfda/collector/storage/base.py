@@ -96,6 +96,23 @@ class StudyLine(msgspec.Struct, frozen=True, kw_only=True):
         return self.created, self.id
 
 
+class ClockMark(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process knew of its clock; the last one of each start of a machine is stored.
+
+    Attributes:
+        boot: id of the start of the machine.
+        at: the time that deadlines went by, in seconds since 1970.
+        elapsed: seconds since the machine was started.
+        jump: seconds by which the system's clock was ahead, if nobody had confirmed that it is
+            right; 0 otherwise.
+    """
+
+    boot: str
+    at: float
+    elapsed: float = 0.0
+    jump: float = 0.0
+
+
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the whole storage."""
 
@@ -259,12 +276,12 @@ class Storage(Registered, family="storage"):
         """Let go of files and connections."""
 
     @abstractmethod
-    def probe(self, *, now: float | None = None) -> None:
-        """Write the time, and say within a second what is wrong (`Unavailable`)."""
+    def probe(self, mark: ClockMark) -> None:
+        """Store what is known of the clock; say within a second what is wrong (`Unavailable`)."""
 
     @abstractmethod
-    def clock(self) -> tuple[float | None, float | None]:
-        """The last time that `probe` wrote, and the last that an operator confirmed."""
+    def clock(self) -> tuple[list[ClockMark], float | None]:
+        """What `probe` wrote last on each start of a machine, and the time last confirmed."""
 
     @abstractmethod
     def confirm_clock(self, *, now: float) -> None:

@@ -7,13 +7,13 @@ Changes of the tables are in ``migrations/versions``. A failure of the database 
 from __future__ import annotations
 
 import secrets
-import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from dpfda.collector.storage import forgetting, tables
-from dpfda.collector.storage.base import Storage, Unavailable
+from dpfda.collector.storage.base import ClockMark, Storage, Unavailable
 
 
 def migrate(connection: Connection) -> None:
@@ -85,10 +85,15 @@ def told() -> Iterator[None]:
 PATIENCE = 10.0  # seconds to wait for whoever has locked something
 SMALL = 16 << 20  # bytes of tables that are written anew in a moment
 _HURRY = 1.0  # the same where somebody asks whether all is well
-_PULSE = sa.text(
-    "INSERT INTO pulse (id, at) VALUES (:id, :now) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+_MARK = sa.text(
+    "INSERT INTO clock (boot, at, elapsed, jump) VALUES (:boot, :at, :elapsed, :jump) "
+    "ON CONFLICT (boot) DO UPDATE "
+    "SET at = excluded.at, elapsed = excluded.elapsed, jump = excluded.jump"
 )
-_WRITTEN, _CONFIRMED = 1, 2  # rows of the table `pulse`
+_CONFIRM = sa.text(
+    "INSERT INTO confirmed_clock (id, at) VALUES (1, :now) "
+    "ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+)
 
 
 class Database(Storage):
@@ -133,23 +138,24 @@ class Database(Storage):
         self._engine.dispose()
         self._hurried.dispose()
 
-    def probe(self, *, now: float | None = None) -> None:
+    def probe(self, mark: ClockMark) -> None:
         """As every writer does, but in a hurry."""
-        moment = time.time() if now is None else now
         with told(), self._hurried.begin() as connection:
             self._require_room(connection)
-            connection.execute(_PULSE, {"id": _WRITTEN, "now": moment})
+            connection.execute(_MARK, msgspec.structs.asdict(mark))
 
-    def clock(self) -> tuple[float | None, float | None]:
-        """Two rows of one table."""
+    def clock(self) -> tuple[list[ClockMark], float | None]:
+        """Two small tables."""
         with self._read() as connection:
-            found = {row.id: row.at for row in connection.execute(sa.select(tables.pulse))}
-        return found.get(_WRITTEN), found.get(_CONFIRMED)
+            rows = connection.execute(sa.select(tables.clock))
+            marks = [ClockMark(**row._mapping) for row in rows]
+            confirmed = connection.execute(sa.select(tables.confirmed_clock.c.at))
+            return marks, confirmed.scalar_one_or_none()
 
     def confirm_clock(self, *, now: float) -> None:
         """One row."""
         with self._write() as connection:
-            connection.execute(_PULSE, {"id": _CONFIRMED, "now": now})
+            connection.execute(_CONFIRM, {"now": now})
 
     @abstractmethod
     def _require_room(self, connection: Connection) -> None:

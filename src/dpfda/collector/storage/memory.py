@@ -11,6 +11,7 @@ import msgspec
 
 from dpfda.collector.storage.base import (
     LOST,
+    ClockMark,
     Ended,
     Enrolled,
     Issued,
@@ -59,12 +60,12 @@ class MemoryStorage(Storage, name="memory"):
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def probe(self, *, now: float | None = None) -> None:
+    def probe(self, mark: ClockMark) -> None:
         """Memory is always there."""
 
-    def clock(self) -> tuple[float | None, float | None]:
+    def clock(self) -> tuple[list[ClockMark], float | None]:
         """No time outlives the process."""
-        return None, self._confirmed
+        return [], self._confirmed
 
     def confirm_clock(self, *, now: float) -> None:
         """Remember it."""

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Connection, ForeignKey, Index, MetaData, Table
 
 from dpfda.collector.storage.base import (
+    ClockMark,
     Forgetting,
     ModelRecord,
     NewReply,
@@ -116,8 +117,10 @@ total = Table(
     Column("slot", sa.Integer, primary_key=True, autoincrement=False),
     Column("number", sa.BigInteger, nullable=False),
 )
-pulse = Table(
-    "pulse",
+clock = _table("clock", ClockMark, keys={"boot"})
+# One row: what the system's clock showed when an operator confirmed it.
+confirmed_clock = Table(
+    "confirmed_clock",
     metadata,
     Column("id", sa.Integer, primary_key=True, autoincrement=False),
     Column("at", sa.Float, nullable=False),
