@@ -21,8 +21,11 @@ class NoPostgreSQL(DpfdaError):
 
 
 @contextmanager
-def temporary_postgresql() -> Iterator[str]:
+def temporary_postgresql(*, network: str = "") -> Iterator[str]:
     """The URL of a fresh server that is gone when the block ends.
+
+    Args:
+        network: addresses other than loopback that may connect, such as 10.0.0.0/30.
 
     Raises:
         NoPostgreSQL: there is none, with the reason.
@@ -41,7 +44,11 @@ def temporary_postgresql() -> Iterator[str]:
             f"--pwfile {folder}/password -E UTF8 --no-locale --no-sync"
         )
         subprocess.run(making.split(), check=True, capture_output=True, user=user, cwd=folder)
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+        if network:
+            with (folder / "data" / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+                rules.write(f"host all all {network} scram-sha-256\n")
+        addresses = "*" if network else "127.0.0.1"
+        options = f"-p {port} -c listen_addresses={addresses} -c unix_socket_directories="
         options += " -c shared_buffers=32MB"
         # Both wait until it is done; without a log the server would hold our pipes open.
         start = [*control, "-l", "log", "-o", options, "start"]

@@ -62,8 +62,9 @@ def test_a_frozen_process_does_not_stop_the_others(
     neighbors: tuple[CollectorProcess, CollectorProcess], make_plan: Any
 ) -> None:
     one, frozen = neighbors
-    study = one.create(make_plan(20))["id"]
+    study, other = (one.create(make_plan(20, seed=seed))["id"] for seed in (0, 1))
     first, *rest = one.invite(study, 6)
+    elsewhere = one.invite(other, 5)
     answers: list[tuple[int, Any]] = []
     waiting = threading.Thread(target=lambda: answers.append(task(frozen, study, first)))
     waiting.start()
@@ -72,9 +73,13 @@ def test_a_frozen_process_does_not_stop_the_others(
         time.sleep(0.05)
     try:
         began = time.monotonic()
+        alone = task(one, other, elsewhere.pop())
+        assert alone[0] == 200
+        assert time.monotonic() - began < 2, "of another study: nothing to wait for"
         tickets = [task(one, study, token) for token in rest]
+        others = [task(one, other, token) for token in elsewhere]
         took = time.monotonic() - began
-        assert [status for status, _ in tickets] == [200] * len(rest)
+        assert [status for status, _ in [*tickets, *others]] == [200] * 9
         # One wait until the server ends the frozen transaction, then none.
         assert took < postgresql._IDLE + 4
     finally:
@@ -138,6 +143,7 @@ def test_every_connection_has_limits(database: str) -> None:
                     "statement_timeout",
                     "idle_in_transaction_session_timeout",
                     "tcp_keepalives_idle",
+                    "tcp_user_timeout",
                 )
             }
         assert "0" not in found.values(), found

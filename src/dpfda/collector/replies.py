@@ -2,7 +2,8 @@
 
 Requests that arrive while a commit is under way share the next one. No request waits for a group to
 fill, so a single request is as fast as it can be; under load groups grow, and one sync of the disk
-serves many requests. `PendingWrites` counts the requests that wait, and for how long.
+serves many requests. `PendingWrites` counts the requests that wait, and for how long. A request
+that waits too long is answered that nothing could be stored; its sender may repeat it without harm.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dpfda.collector.storage.base import NewReply, Storage, Stored, Unavailable
 from dpfda.protocol.wire import ReplyMessage, token_hash
 
 _LARGEST = 2**31 - 1  # number that every database can hold
+LONGEST = 12.0  # seconds that a request waits; a lock in the database is waited for at most 10
+SILENT = "the database does not answer"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -113,8 +116,22 @@ class PendingWrites:
         return 0.0 if first is None else self._clock() - first
 
 
+class _Request(Generic[T, R]):
+    """Items that came together, who waits for them, and since when."""
+
+    __slots__ = ("future", "items", "since")
+
+    def __init__(self, items: Sequence[T], since: float) -> None:
+        self.items, self.since = items, since
+        self.future: asyncio.Future[list[R | Exception]]
+        self.future = asyncio.get_running_loop().create_future()
+
+
 class GroupCommit(Generic[T, R]):
     """Collects items and hands them to `write` in groups, in a thread.
+
+    A request that has waited for `longest` seconds fails (`Unavailable`). If its commit has begun,
+    the commit goes on; otherwise it is not begun.
 
     Args:
         write: stores a group and returns one result an item, all durable.
@@ -122,6 +139,7 @@ class GroupCommit(Generic[T, R]):
         most: a group that has so many items takes no more; 1 commits every request alone. Items
             that came together stay together.
         pending: counts those that wait.
+        longest: seconds.
     """
 
     def __init__(
@@ -131,13 +149,17 @@ class GroupCommit(Generic[T, R]):
         *,
         most: int = 256,
         pending: PendingWrites | None = None,
+        longest: float = LONGEST,
     ) -> None:
         self._write = write
         self._executor = executor
         self._most = most
         self._pending = pending or PendingWrites()
-        self._waiting: deque[tuple[Sequence[T], asyncio.Future[list[R | Exception]]]] = deque()
+        self._longest = longest
+        self._waiting: deque[_Request[T, R]] = deque()
+        self._writing: list[_Request[T, R]] = []
         self._worker: asyncio.Task[None] | None = None
+        self._watch: asyncio.TimerHandle | None = None
         self.groups = 0
         self.items = 0
 
@@ -150,23 +172,43 @@ class GroupCommit(Generic[T, R]):
 
     async def add_all(self, items: Sequence[T]) -> list[R | Exception]:
         """Store some items in one commit; for each its result, or what went wrong with it."""
-        future: asyncio.Future[list[R | Exception]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((items, future))
+        request: _Request[T, R] = _Request(items, time.monotonic())
+        self._waiting.append(request)
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().call_later(self._longest, self._expire)
         with self._pending.waiting(len(items)):
-            return await future
+            return await request.future
+
+    def _expire(self) -> None:
+        """Answer requests that have waited too long; look again when the next one may have.
+
+        There is one timer for all of them, and it looks at few: those that came first.
+        """
+        begun_before = time.monotonic() - self._longest
+        for request in (*self._writing, *self._waiting):
+            if request.since > begun_before:
+                pause = request.since - begun_before
+                self._watch = asyncio.get_running_loop().call_later(pause, self._expire)
+                return
+            if not request.future.done():
+                request.future.set_exception(Unavailable(SILENT))
+        self._watch = None
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
                 group: list[T] = []
-                told = []
+                self._writing = []
                 while self._waiting and len(group) < self._most:
-                    items, future = self._waiting.popleft()
-                    group += items
-                    told.append((len(items), future))
+                    request = self._waiting.popleft()
+                    if not request.future.done():  # nobody waits for it any more
+                        group += request.items
+                        self._writing.append(request)
+                if not group:
+                    continue
                 self.groups += 1
                 self.items += len(group)
                 try:
@@ -174,12 +216,14 @@ class GroupCommit(Generic[T, R]):
                 except Exception as error:  # the executor takes no more work
                     results = [error] * len(group)
                 first = 0
-                for size, future in told:
-                    if not future.done():  # the client did not hang up
-                        future.set_result(results[first : first + size])
+                for request in self._writing:
+                    size = len(request.items)
+                    if not request.future.done():  # the client did not hang up
+                        request.future.set_result(results[first : first + size])
                     first += size
         finally:
             self._worker = None
+            self._writing = []
 
     def _commit(self, group: list[T]) -> list[R | Exception]:
         """Results of a group; whatever is wrong with one item, the others are tried alone."""

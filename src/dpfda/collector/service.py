@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -30,7 +30,15 @@ from dpfda.collector.refusal import (
     no_ticket,
     not_stored,
 )
-from dpfda.collector.replies import Arrived, GroupCommit, PendingWrites, Sent, store
+from dpfda.collector.replies import (
+    LONGEST,
+    SILENT,
+    Arrived,
+    GroupCommit,
+    PendingWrites,
+    Sent,
+    store,
+)
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
@@ -182,7 +190,7 @@ class Collector:
     async def all_replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
         """Randomized replies of a phase, for the administrator."""
         await self.study(study)
-        return await self._read(self.storage.replies, study, phase)
+        return await self._in_reader(self.storage.replies, study, phase)
 
     async def end_session(self, session: bytes, *, until: float) -> None:
         """Sign the administrator out, in every process."""
@@ -377,7 +385,7 @@ class Collector:
         """What a closing phase teaches."""
         if self.storage.url is not None:
             return await self._worker.run(conclude_stored, self.storage.url, record, median_group)
-        replies = await self._read(self.storage.replies, record.id, record.phase)
+        replies = await self._in_reader(self.storage.replies, record.id, record.phase)
         return await self._worker.run(conclude, record.plan, record.state, replies, median_group)
 
     async def _opened(self, study: str, known: OpenPhase | None) -> OpenPhase:
@@ -406,16 +414,39 @@ class Collector:
 
     async def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         with self.pending.waiting():
-            return await self._in_writer(method, *args, **kwargs)
+            return await _in_time(self._in_writer(method, *args, **kwargs))
 
-    def _in_writer(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+    def _in_writer(
+        self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[R]:
         """Run a method in the thread that writes, without counting it as somebody who waits."""
         call = partial(method, *args, **kwargs)
         return asyncio.get_running_loop().run_in_executor(self._writer, call)
 
-    def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+    async def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await _in_time(self._in_reader(method, *args, **kwargs))
+
+    def _in_reader(
+        self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[R]:
+        """Run a method in a thread that reads, without a limit on its time."""
         call = partial(method, *args, **kwargs)
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+
+async def _in_time(work: asyncio.Future[R]) -> R:
+    """The result of what a thread does with the database, unless it takes too long."""
+    work.add_done_callback(_ignore)  # whoever waits may hang up
+    done, _ = await asyncio.wait([work], timeout=LONGEST)
+    if not done:
+        raise Unavailable(SILENT)
+    return work.result()
+
+
+def _ignore(work: asyncio.Future[Any]) -> None:
+    """An error that nobody waits for is no reason to complain."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _new_token() -> str:

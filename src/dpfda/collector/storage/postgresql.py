@@ -2,7 +2,8 @@
 
 A process that freezes inside a transaction (a paused virtual machine, a lost network) keeps its row
 locks, and every other process waits for them. So the server ends a transaction in which nothing
-happens for `_IDLE` seconds, and keepalive packets find connections whose other end is gone.
+happens for `_IDLE` seconds. Keepalive packets find silent connections whose other end is gone, and
+a limit on the time until sent data are acknowledged finds busy ones.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _MIGRATION_LOCK = 0x64706664  # any number, the same in every process
 _IDLE = 5.0  # seconds between two statements of a transaction; a working process needs milliseconds
 _STATEMENT = 60.0  # seconds of one statement; reading a million replies takes a tenth of it
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}  # seconds
+_UNACKNOWLEDGED = 10_000  # milliseconds until a connection is over that does not get data through
 _UNLIMITED = sa.text("SET LOCAL statement_timeout = 0")
 NOT_DURABLE = (
     "synchronous_commit is off: the database would acknowledge replies that are not on its disk; "
@@ -44,6 +46,7 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
             "statement_timeout": f"{_STATEMENT:g}s",
             "idle_in_transaction_session_timeout": f"{_IDLE:g}s",
             **{f"tcp_{name}": number for name, number in _KEEPALIVES.items()},  # of the server
+            "tcp_user_timeout": _UNACKNOWLEDGED,
         }
         engine = sa.create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
@@ -51,6 +54,7 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
                 "connect_timeout": math.ceil(patience),
                 "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
                 **_KEEPALIVES,  # of this process
+                "tcp_user_timeout": _UNACKNOWLEDGED,
             },
             pool_size=4,
             pool_pre_ping=True,
