@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import pytest
 
-from dpfda.local.study import beliefs as prior
+from dpfda.local.study.beliefs import Beliefs, Prior
 from dpfda_bench.benchmarks import beliefs, more_people
 
 
@@ -30,14 +35,44 @@ def test_a_problem_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_beliefs_are_changed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def regret(seed: int) -> float:
-        seen.append((prior.NOTHING, prior.OWN_WIDTH))
-        return 0.5
+    def studies(seed: int, *, signal: bool) -> list[dict[str, float]]:
+        seen.append(Prior(turns=(0,), levels=(True,)).beliefs)
+        return [{"regret": 0.5}]
 
-    monkeypatch.setattr(beliefs, "_regret", regret)
+    monkeypatch.setattr(beliefs, "studies", studies)
     outcome = beliefs.run(quick=True)
+    names = [one.name for one in fields(Beliefs)]
     assert outcome.figures["largest_change"] == 0
-    assert len(outcome.rows) == 1 + 2 * len(beliefs.BELIEFS)
-    assert (0.2, 0.55) in seen
-    assert (0.1, 1.1) in seen
-    assert (prior.NOTHING, prior.OWN_WIDTH) == (0.1, 0.55)
+    assert [row["belief"] for row in outcome.rows] == names
+    assert all(str(row["reason"]).endswith(".") for row in outcome.rows)
+    assert set(seen) == {Beliefs()} | {beliefs.changed(n, f) for n in names for f in (0.5, 2.0)}
+    assert all(beliefs.changed(name, 2.0) != Beliefs() for name in names)
+
+
+_STUDY = """
+from dpfda_bench.benchmarks.beliefs import changed
+from dpfda.local.recipe import plan_study
+from dpfda.local.study.beliefs import believing
+from dpfda.protocol.server import Server
+
+def model(name, **facts):
+    with believing(changed(name, 2.0)):
+        server = Server(plan_study(300, 1.0, classes=(0, 1), **facts))
+        while not server.finished:
+            task = server.issue(server.wanted)
+            server.receive(task.people * [[1.0] * task.width], start=0)
+        return server.model.to_json()
+"""
+
+
+def test_changed_beliefs_hold_in_a_process_that_ran_other_studies() -> None:
+    """Whatever is stored between studies is stored for the beliefs that it follows from."""
+    of_curves = {"value_range": (-1, 1), "spread_differs": True}
+    space: dict[str, Any] = {}
+    exec(_STUDY, space)
+    for name in ("apart", "matter", "wider"):
+        warm = [space["model"](one, **of_curves) for one in ("better", name)]
+        code = _STUDY + f"print(model({name!r}, **{of_curves!r}))"
+        fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        assert warm[1] == fresh.stdout.decode().strip()
+        assert warm[0] != warm[1]

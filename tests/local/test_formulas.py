@@ -12,9 +12,8 @@ from scipy.special import expit, logit
 from scipy.stats import multivariate_normal, norm
 
 from dpfda import CurveEncoder
-from dpfda.local.study import beliefs as prior
 from dpfda.local.study import columns, moments, reports, slopes, worth
-from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.beliefs import Beliefs, Prior, believing, current, evidence
 from dpfda.local.study.design import NumberDesign, VectorDesign
 from dpfda.local.study.moments import Correlations, FeatureMap, entry_noise, public_rows
 from dpfda.local.study.posterior import Posterior
@@ -100,8 +99,8 @@ def test_every_direction_is_reported_a_little() -> None:
     sure = np.diag([1e-6, 1.0, 1e-6, 1e-6])[None]
     asked = reports.TwoClasses(1.0, None).ask(known(np.zeros(4), sure), 100)
     share = asked.weights**2 / (asked.weights**2).sum()
-    assert share.min() == pytest.approx(prior.EVEN / 4)
-    assert share.max() == pytest.approx(1 - 3 * prior.EVEN / 4)
+    assert share.min() == pytest.approx(current().even / 4)
+    assert share.max() == pytest.approx(1 - 3 * current().even / 4)
 
 
 def test_guessing_names_the_larger_class() -> None:
@@ -251,21 +250,21 @@ def test_precise_reports_of_nothing_are_evidence_of_nothing() -> None:
     assert one.evidence == pytest.approx(0.5)
     one.told(seen(np.zeros(3), np.zeros(3), 1e-4))
     assert one.evidence < 0.1
-    assert one.evidence + prior.evidence(0.9, one._weights[1:].sum()) == pytest.approx(1)
+    assert one.evidence + evidence(0.9, one._weights[1:].sum()) == pytest.approx(1)
 
 
-def test_beliefs_stand_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beliefs_stand_in_one_place() -> None:
     """Slopes are believed in as features of answers are, classes as frequent."""
-    monkeypatch.setattr(prior, "NOTHING", 0.3)
-    monkeypatch.setattr(prior, "MATTER", (1.0, 2.0, 3.0))
-    found = slopes.priors(np.ones(9), np.ones(1), ((1.0, 1.0),), (np.eye(9),))
+    with believing(Beliefs(nothing=0.3, matter=(1.0, 2.0, 3.0))):
+        found = slopes.priors(np.ones(9), np.ones(1), ((1.0, 1.0),), (np.eye(9),))
+        one = Prior(turns=(0,), levels=(True,))
     assert found[0].odds.sum() == pytest.approx(0.3)
     assert sum(one.odds.sum() for one in found) == pytest.approx(1)
     assert len(found) == 2 + 3
-    assert Beliefs(turns=(0,), levels=(True,)).hypothesis_odds[0] == 0.3
+    assert one.hypothesis_odds[0] == 0.3
     log_odds = np.linspace(-9, 9, 2001)
-    odds = Beliefs(turns=(0,), levels=(True,)).share_odds(log_odds)
-    mixed = sum(share * variance for variance, share in reports.TwoClasses.constants)
+    odds = one.share_odds(log_odds)
+    mixed = sum(share * variance for variance, share in reports.TwoClasses(1.0, None).constants)
     assert odds @ log_odds**2 == pytest.approx(mixed, rel=1e-3)
 
 
@@ -559,8 +558,8 @@ def test_the_loss_is_a_variance_of_log_odds() -> None:
 def test_doubt_about_the_share_makes_answers_less_certain() -> None:
     """The variance of a mean answer is that over π and over points."""
     of = {"turns": (0,), "levels": (True,)}
-    unsure = worth._outlook(Posterior(Beliefs(**of)))
-    one = Posterior(Beliefs(**of))
+    unsure = worth._outlook(Posterior(Prior(**of)))
+    one = Posterior(Prior(**of))
     cloud, (share, doubt) = one.cloud, one.share
     middle, log_width, d, r = np.moveaxis(cloud.points, 2, 0)
     threshold = unsure.thresholds[0, 3]
@@ -587,7 +586,7 @@ def test_middles_are_worth_something_before_differences_are_known() -> None:
 @pytest.mark.parametrize("questions", [1, 2])
 def test_features_that_are_alike_are_asked_about_alike(questions: int) -> None:
     """A question that was asked is worth less in the next step; a label is one as well."""
-    one = Posterior(Beliefs(turns=(0, 0, 0, 0), levels=(True,) * 4, ordered=False))
+    one = Posterior(Prior(turns=(0, 0, 0, 0), levels=(True,) * 4, ordered=False))
     found = worth._allotted(worth._outlook(one), 50.0, questions=questions, alpha=0.5, info=0.0)
     asked = found.counts.sum(axis=1)
     assert np.ptp(asked) <= 50
@@ -596,7 +595,7 @@ def test_features_that_are_alike_are_asked_about_alike(questions: int) -> None:
 
 def test_labels_tell_how_frequent_classes_are() -> None:
     """As 400 of them do that are normal around α (2π - 1)."""
-    one = worth._outlook(Posterior(Beliefs(turns=(0,), levels=(True,))))
+    one = worth._outlook(Posterior(Prior(turns=(0,), levels=(True,))))
     of = {"questions": 2, "alpha": 0.6, "info": 0.0}
     asked, known_ = (
         worth._allotted(one._replace(share=0.3, odds=odds), 50.0, **of) for odds in (0.5, 0.0)

@@ -7,18 +7,17 @@ import pytest
 from answered import answered
 from scipy.special import expit
 
-from dpfda.local.study import beliefs as prior
 from dpfda.local.study.answers import above, label_answers
-from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
 
-ONE = Beliefs(turns=(0,), levels=(True,))
+ONE = Prior(turns=(0,), levels=(True,))
 
 
 def test_before_anybody_answers_it_is_the_prior() -> None:
-    posterior = Posterior(Beliefs(turns=tuple(range(6)), levels=(True, *[False] * 5)))
-    np.testing.assert_allclose(posterior.hypotheses, posterior.beliefs.hypothesis_odds, atol=1e-9)
-    expected = posterior.beliefs.hypothesis_odds @ posterior.beliefs.included
+    posterior = Posterior(Prior(turns=tuple(range(6)), levels=(True, *[False] * 5)))
+    np.testing.assert_allclose(posterior.hypotheses, posterior.prior.hypothesis_odds, atol=1e-9)
+    expected = posterior.prior.hypothesis_odds @ posterior.prior.included
     np.testing.assert_allclose(posterior.says, expected, atol=1e-6)
     assert posterior.evidence == pytest.approx(0.5)
     assert posterior.share[0] == pytest.approx(0.5)
@@ -31,7 +30,7 @@ def test_it_is_that_of_bayes() -> None:
     rng = np.random.default_rng(0)
     n = 200_000
     places = ONE.places(0, rng.normal(size=(n, 3)))
-    d = prior.differences(rng.normal(size=n), rng.random(n))
+    d = ONE.differences(rng.normal(size=n), rng.random(n))
     says = rng.random(n) < ONE.hypothesis_odds @ ONE.included[:, 0]
     d = np.where(says, d, 0.0)
     odds = np.where(rng.random(n) < 0.5, 0.15, 1.4) * rng.normal(size=n)
@@ -74,7 +73,7 @@ def test_much_is_learnt_from_much(truth: tuple[float, float, float]) -> None:
 
 
 def test_answers_about_one_feature_say_something_of_the_others() -> None:
-    beliefs = Beliefs(turns=(0, 1, 2, 3), levels=(True, False, False, False))
+    beliefs = Prior(turns=(0, 1, 2, 3), levels=(True, False, False, False))
     posterior = Posterior(beliefs)
     cloud = posterior.cloud
     before = cloud.mean(cloud.points[..., 1])
@@ -85,7 +84,7 @@ def test_answers_about_one_feature_say_something_of_the_others() -> None:
 
 
 def test_a_share_that_is_public_stays() -> None:
-    posterior = Posterior(Beliefs(turns=(0,), levels=(True,), class_share=0.2))
+    posterior = Posterior(Prior(turns=(0,), levels=(True,), class_share=0.2))
     answered(posterior, (0.1, 0.2, 0.5), 0.4)
     assert posterior.share[0] == pytest.approx(0.2)
     assert posterior.share[1] == pytest.approx(0.0)
@@ -95,7 +94,7 @@ def test_a_share_that_is_public_stays() -> None:
 def test_weights_of_a_nearly_constant_feature_far_from_0_are_finite(number: float) -> None:
     """Its middle is 50 widths from 0, and so many people say so: the prior of what is true, over
     that of where it is looked for, is below the least number."""
-    posterior = Posterior(Beliefs(turns=(1, 2), levels=(False, False)))
+    posterior = Posterior(Prior(turns=(1, 2), levels=(False, False)))
     for _ in range(4):
         answered(posterior, (0.5, 0.01, 0.4), 0.3, number)
         cloud = posterior.cloud

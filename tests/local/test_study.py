@@ -13,7 +13,7 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
 from dpfda.local.recipe import plan_study
 from dpfda.local.study import rule
-from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.study import batch_sizes, parts_of
 from dpfda.local.study.worth import Batch
@@ -242,7 +242,7 @@ def test_rows_are_about_different_features() -> None:
 
 def test_slopes_have_intervals_where_widths_are_hardly_known() -> None:
     """A deviation would be that of the few points whose width is next to nothing."""
-    posterior = Posterior(Beliefs(turns=(0, 1), levels=(True, False)))
+    posterior = Posterior(Prior(turns=(0, 1), levels=(True, False)))
     cloud = posterior.cloud
     slopes = 2 * cloud.points[..., 2] / np.exp(cloud.points[..., 1])
     half = rule._half(cloud, slopes)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from answered import answered
 
-from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.worth import best_batch
 
-BELIEFS = Beliefs(turns=(0, 1, 2), levels=(True, False, False))
+BELIEFS = Prior(turns=(0, 1, 2), levels=(True, False, False))
 
 
 def test_shares_add_up_and_everything_is_asked_now_and_then() -> None:
@@ -50,6 +50,6 @@ def test_at_the_end_middles_of_features_that_say_nothing_are_worth_nothing() -> 
 
 
 def test_a_public_share_is_not_asked_for() -> None:
-    beliefs = Beliefs(turns=(0, 1, 2), levels=(True, False, False), class_share=0.3)
+    beliefs = Prior(turns=(0, 1, 2), levels=(True, False, False), class_share=0.3)
     batch = best_batch(Posterior(beliefs), 100, left=100, epsilon=0.5)
     assert batch.label == 0

@@ -1,88 +1,88 @@
-"""What changes when one belief of studies of two classes is halved or doubled.
+"""What changes if one belief of studies of two classes is halved or doubled.
 
-`dpfda.local.study.beliefs` says what is held likely before anybody answers. Here each of its
-numbers is half as large and twice as large, one after the other, on the random problems of
-`dpfda bench random_studies`. A belief on which much depends would have to be known better.
+`dpfda.local.study.beliefs.Beliefs` holds every number of the prior. Each of them is changed alone,
+on the random problems of `dpfda bench random_studies`. A belief whose change matters much would
+have to be known better.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from functools import partial
 from itertools import product
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.local.study import beliefs
+from dpfda._validate import FloatArray
+from dpfda.local.study.beliefs import Beliefs, believing
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.random_studies import studies
 from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"largest_change": at_most(0.05)}
-BELIEFS = {
-    "WIDTH": "the first feature's width",
-    "FALLS": "how fast widths fall",
-    "OWN_WIDTH": "a feature's own part in its width",
-    "MIDDLES": "how far middles are from 0",
-    "LEVEL": "how far levels are from the middle of the range",
-    "APART": "how far classes are apart",
-    "NOTHING": "how likely it is that nothing says anything",
-    "BALANCED": "how likely equal classes are",
-    "UNEVEN": "how uneven others are",
-}
-_PROBLEMS, _FEW = 64, 2
+FACTORS = {"halved": 0.5, "doubled": 2.0}
+_PROBABILITIES = ("nothing", "balanced", "even")
+_PROBLEMS, _FEW = 32, 2
 
 
 def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
-    """Mean regret of every change less that of none, with its standard error."""
-    problems = range(_FEW if quick else _PROBLEMS)
+    """Change of the mean regret for each belief, halved and doubled, with standard errors.
 
-    def regrets(name: str | None, factor: float) -> Any:
-        found = sweep.run(partial(changed, name, factor), product(problems))
-        return np.array(found)
+    Args:
+        quick: two problems.
+        sweep: where studies run.
+    """
+    problems = list(product(range(_FEW if quick else _PROBLEMS)))
 
-    before = regrets(None, 1.0)
-    rows = [{"belief": "none", "factor": 1.0, "regret": float(before.mean())}]
-    largest = 0.0
-    for name, factor in product(BELIEFS, (0.5, 2.0)):
-        now = regrets(name, factor)
-        change = now - before
-        rows.append(
-            {
-                "belief": BELIEFS[name],
-                "factor": factor,
-                "regret": float(now.mean()),
-                "change": float(change.mean()),
-                "se": float(change.std() / np.sqrt(len(change))),
-            }
-        )
-        largest = max(largest, float(change.mean()))
-    notes = ["Regret: 0 as without privacy, 1 as guessing; mean over problems and cells."]
+    def regrets(beliefs: Beliefs) -> FloatArray:
+        return np.array(sweep.run(partial(regret, beliefs), problems))
+
+    before, rows, largest = regrets(Beliefs()), [], 0.0
+    for name in (one.name for one in fields(Beliefs)):
+        row: dict[str, Any] = {"belief": name, "value": _shown(getattr(Beliefs(), name))}
+        for how, factor in FACTORS.items():
+            change = regrets(changed(name, factor)) - before
+            row[how], row[f"{how}_se"] = float(change.mean()), _error(change)
+            largest = max(largest, row[how])
+        rows.append(row | {"reason": Beliefs.reason(name)})
+    notes = [
+        f"Mean regret of {len(problems)} problems in six cells: {before.mean():.3f}; 0 as without "
+        "privacy, 1 as guessing. Shown is its change; of a probability, its odds are changed; of "
+        "`slack_odds`, the odds of each value beside the one before."
+    ]
     return Outcome(rows=rows, figures={"largest_change": largest}, notes=notes)
 
 
-def changed(name: str | None, factor: float, seed: int) -> float:
-    """Mean regret of one problem where a belief is changed."""
-    if name is None:
-        return _regret(seed)
-    with patch.object(beliefs, name, changed_value(name, factor)):
-        return _regret(seed)
-
-
-def changed_value(name: str, factor: float) -> Any:
-    """A belief that many times as large; of a logarithm, what it is the logarithm of.
+def changed(name: str, factor: float) -> Beliefs:
+    """The beliefs with one of them this many times as large; of a probability, its odds.
 
     Examples:
-        >>> round(changed_value("NOTHING", 2.0), 3), changed_value("BALANCED", 2.0)
-        (0.2, 0.95)
+        >>> changed("apart", 2.0).apart, changed("balanced", 3.0).balanced
+        (0.8, 0.75)
     """
-    value = getattr(beliefs, name)
-    if name == "WIDTH":
-        return value + np.log(factor)
-    return min(factor * value, 0.95) if name == "BALANCED" else factor * value
+    value = getattr(Beliefs(), name)
+    if name in _PROBABILITIES:
+        new: Any = factor * value / (1 - value + factor * value)
+    elif name == "slack_odds":
+        new = tuple(float(one) for one in np.array(value) * factor ** np.arange(len(value)))
+    elif isinstance(value, tuple):
+        new = tuple(factor * one for one in value)
+    else:
+        new = factor * value
+    return replace(Beliefs(), **{name: new})
 
 
-def _regret(seed: int) -> float:
-    return float(np.mean([one["regret"] for one in studies(seed, signal=True)]))
+def regret(beliefs: Beliefs, seed: int) -> float:
+    """Mean regret of one problem over all cells."""
+    with believing(beliefs):
+        return float(np.mean([one["regret"] for one in studies(seed, signal=True)]))
+
+
+def _error(change: FloatArray) -> float:
+    return float(change.std() / np.sqrt(len(change)))
+
+
+def _shown(value: Any) -> str:
+    return " ".join(f"{one:g}" for one in (value if isinstance(value, tuple) else (value,)))

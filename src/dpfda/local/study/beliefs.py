@@ -1,79 +1,152 @@
-"""What is held likely of people before anybody answers: the prior of a study of two classes.
+"""The prior of a study: what is assumed about the population before anyone answers.
 
-The working model: a share π of the people has label 1; feature j of somebody with label y = ±1 is
-normal with mean m_j + y d_j s_j and standard deviation s_j, independently of the other features.
-Where classes may differ in spread, the standard deviation is s_j exp(y r_j).
-It decides what is asked and how answers are weighed, never who is protected.
+The working model of two classes: a share π of the population has label 1. Feature j of a person
+with label y = ±1 is normal with mean m_j + y d_j s_j and standard deviation s_j, independently of
+the other features. If the classes may differ in spread, the standard deviation is s_j exp(y r_j).
+The model decides which questions are asked and how answers are weighed. The privacy guarantee does
+not depend on it.
 
-Every constant below is a belief, with the reason for it. Three numbers are common to all features
-and unknown: how wide the first feature is, how fast widths fall with the order of a feature, and
-how far middles are from 0 (and a fourth, which class is wider, where spreads may differ). They are
-on small grids, so that answers about one feature say something about the others.
+`Beliefs` holds every number of the prior, with the reason for it. `Prior` combines these numbers
+with the public facts of one study. Four quantities are common to all features and lie on small
+grids: the scale of the first feature, how fast scales fall with the order of a feature, how far
+centers are from 0, and which class is wider. Through them, answers about one feature inform the
+others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv, gammaln, ndtr
 
 from dpfda._validate import FloatArray, IntArray
 
-_WIDTHS = np.array([0.25, -0.85, -1.95, -3.05, -4.15])
-_WIDTH_ODDS = np.array([0.25, 0.3, 0.2, 0.15, 0.1])
-"""Logarithm of the first feature's width beside a third of the public range's half: a range that is
-just wide enough, or up to sixty times too wide. The wider, the rarer."""
-WIDTH = np.log(0.3)
-"""Of the first feature beside the public range's half, as a logarithm: a third."""
-FALLS = np.array([0.0, 1.0, 2.0])
-"""Widths fall like (1 + j)^-fall: as those of noise, of continuous and of smooth curves."""
-OWN_WIDTH = 0.55
-"""A feature's width may be 1.7 times what the common numbers say, or as much less."""
-MIDDLES = np.array([0.5, 1.5, 4.0])
-"""How far middles are from 0, in units of the feature's width: curves have a mean of their own."""
-LEVEL = 0.4
-"""Of the public range's half: a level, or a column of a table, may lie anywhere in its range."""
-_EXACT = 0.05
-"""Of a width: how far a middle that is 0 by construction may be from it."""
-APART, _TAILS = 0.4, 3.0
-"""Classes that differ in a feature are about one width apart (2 d), seldom three: a Student law
-with so many degrees of freedom."""
-_WIDER, _OWN_WIDER = np.array([-0.5, 0.0, 0.5]), 0.25
-"""Where classes may differ in spread: a class that is wider in one feature is so in others; r is
-one of the first numbers, common to all, give or take the second."""
-NOTHING = 0.1
-"""How likely it is that no feature says anything of the label: few hold a study of nothing."""
-MATTER = (1.0, 3.0)
-"""Otherwise: so many features do, or all of them."""
-_ORDERS = (0.0, 1.0, 2.0, 4.0)
-"""In ordered features, the first rather than the last: falling like (1 + j)^-order."""
-_ALMOST = 0.98
-"""How likely a feature is to matter, at most."""
-BALANCED, NEARLY, UNEVEN = 0.5, 0.15, 1.4
-"""Classes are as often made to be equally frequent (their log-odds within 0.15 of 0) as not (within
-1.4: from one in five to four in five, seldom one in twenty)."""
-EVEN = 0.2
-"""Of what is asked: about everything alike, so that a wrong belief is noticed."""
-BETTER = 0.005
-"""Half a point fewer errors: what counts as better than guessing."""
 FIRST_LOG_ODDS = np.array([-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0])
-"""Values of logit π that a study begins with."""
+"""Grid of logit π on which a study begins; later grids follow the posterior."""
+_ALMOST_ZERO = 0.05  # standard deviation, in units of s, of a center that is 0 by construction
+_ALMOST_ONE = 0.98  # prior probability that a feature differs, at most
 _HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
+
+
+def _belief(value: Any, why: str) -> Any:
+    return field(default=value, metadata={"why": why})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beliefs:
-    """About the features of an encoder.
+    """Every number of the prior, with the reason for it.
+
+    Examples:
+        >>> Beliefs().nothing, Beliefs.reason("matter")
+        (0.1, 'If any feature differs, one, three or all do; each is equally likely.')
+    """
+
+    width: float = _belief(
+        0.3, "The first feature's standard deviation is 0.3 of half the public range if it fits."
+    )
+    slacks: tuple[float, ...] = _belief(
+        (0.78, 2.3, 7.0, 21.0, 63.0),
+        "A public range may fit, or be up to sixty times too wide, because honest ranges are wide.",
+    )
+    slack_odds: tuple[float, ...] = _belief(
+        (0.25, 0.3, 0.2, 0.15, 0.1), "The wider a range is beside the data, the rarer it is."
+    )
+    falls: tuple[float, ...] = _belief(
+        (0.0, 1.0, 2.0),
+        "Standard deviations of ordered features fall like (1 + j)^-fall, "
+        "as those of noise, of continuous curves and of smooth curves.",
+    )
+    own_width: float = _belief(
+        0.55, "A feature's standard deviation differs from the common law by a factor of about 1.7."
+    )
+    centers: tuple[float, ...] = _belief(
+        (0.5, 1.5, 4.0),
+        "Centers lie this many standard deviations from 0, because curves have means.",
+    )
+    level: float = _belief(
+        0.4, "A level, or a table column, may lie anywhere in its range: ±0.4 of half of it."
+    )
+    apart: float = _belief(
+        0.4, "Classes that differ in a feature are about 0.8 standard deviations apart."
+    )
+    tails: float = _belief(
+        3.0, "Large differences occur: they follow a Student law with 3 degrees of freedom."
+    )
+    wider: tuple[float, ...] = _belief(
+        (-0.5, 0.0, 0.5), "A class that is wider in one feature tends to be wider in all."
+    )
+    own_wider: float = _belief(0.25, "The log ratio of spreads differs by 0.25 between features.")
+    nothing: float = _belief(
+        0.1, "In one study of ten no feature differs, because most studies expect a difference."
+    )
+    matter: tuple[float, ...] = _belief(
+        (1.0, 3.0), "If any feature differs, one, three or all do; each is equally likely."
+    )
+    orders: tuple[float, ...] = _belief(
+        (0.0, 1.0, 2.0, 4.0),
+        "In ordered features, early ones are more likely to differ: like (1 + j)^-order.",
+    )
+    balanced: float = _belief(0.5, "Half of all studies are designed to have equal classes.")
+    nearly: float = _belief(0.15, "Classes designed to be equal have log odds within 0.15 of 0.")
+    uneven: float = _belief(
+        1.4, "Other classes have log odds within 1.4 of 0: from one in five to four in five."
+    )
+    even: float = _belief(
+        0.2, "A fifth of each batch is spread over all questions, so that a wrong belief is seen."
+    )
+    better: float = _belief(
+        0.005, "A rule is better than guessing if it errs at least half a point less."
+    )
+
+    @classmethod
+    def reason(cls, name: str) -> str:
+        """Why a belief is as it is."""
+        return str(cls.__dataclass_fields__[name].metadata["why"])
+
+
+_DEFAULT = Beliefs()
+_CURRENT: ContextVar[Beliefs] = ContextVar("beliefs", default=_DEFAULT)
+
+
+def current() -> Beliefs:
+    """The beliefs with which a study begins."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def believing(beliefs: Beliefs) -> Iterator[None]:
+    """Studies that begin inside this context have other beliefs.
+
+    Examples:
+        >>> with believing(Beliefs(nothing=0.5)):
+        ...     float(Prior(turns=(0,), levels=(True,)).hypothesis_odds[0])
+        0.5
+    """
+    token = _CURRENT.set(beliefs)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior:
+    """The prior of one study.
 
     Attributes:
-        turns: the order of each feature, 0 for a level or a column.
+        turns: the order of each feature, 0 for a level or a table column.
         levels: whether each feature may lie anywhere in its range.
-        ordered: whether the first features matter most.
-        center_known: whether all middles are 0 by construction.
+        ordered: whether early features are more likely to differ.
+        center_known: whether all centers are 0 by construction.
         class_share: the share of label 1, where it is public.
-        spread_differs: whether one class may be wider than the other.
+        spread_differs: whether the classes may differ in spread.
+        beliefs: the numbers.
     """
 
     turns: tuple[int, ...]
@@ -82,105 +155,115 @@ class Beliefs:
     center_known: bool = False
     class_share: float | None = None
     spread_differs: bool = False
+    beliefs: Beliefs = field(default_factory=current)
 
     @property
     def features(self) -> int:
-        """How many."""
+        """The number of features."""
         return len(self.turns)
 
     @cached_property
     def common(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """All combinations of what features have in common: width, fall, middle, wider class."""
-        falls = FALLS if any(self.turns) else FALLS[:1]
-        middles = np.array([_EXACT]) if self.center_known else MIDDLES
-        wider = _WIDER if self.spread_differs else np.zeros(1)
-        every = np.meshgrid(_WIDTHS, falls, middles, wider, indexing="ij")
-        width, fall, middle, wider = (one.ravel() for one in every)
-        return width, fall, middle, wider
+        """All combinations of the common quantities: log scale, fall, centers, wider class."""
+        beliefs = self.beliefs
+        scales = np.log(beliefs.width / np.array(beliefs.slacks))
+        falls = np.array(beliefs.falls if any(self.turns) else beliefs.falls[:1])
+        centers = np.array([_ALMOST_ZERO] if self.center_known else beliefs.centers)
+        wider = np.array(beliefs.wider if self.spread_differs else (0.0,))
+        grid = np.meshgrid(scales, falls, centers, wider, indexing="ij")
+        scale, fall, center, wide = (values.ravel() for values in grid)
+        return scale, fall, center, wide
 
     @cached_property
     def common_odds(self) -> FloatArray:
-        """How likely each of them is."""
-        odds = np.repeat(_WIDTH_ODDS, len(self.common[0]) // len(_WIDTHS))
+        """Prior probability of each combination."""
+        odds = np.array(self.beliefs.slack_odds)
+        odds = np.repeat(odds, len(self.common[0]) // len(odds))
         return np.asarray(odds / odds.sum())
 
     @cached_property
     def included(self) -> FloatArray:
-        """Hypotheses: how likely each feature is to say something, shape (hypotheses, d)."""
+        """Hypotheses: the probability that each feature differs, shape (hypotheses, d)."""
         place = 1.0 + np.array(self.turns)
-        orders = _ORDERS if self.ordered else _ORDERS[:1]
-        numbers = (*(number for number in MATTER if number < self.features), self.features)
-        some = [_adding_up(place**-order, number) for order in orders for number in numbers]
-        return np.array([np.zeros(self.features), *some])
+        orders = self.beliefs.orders if self.ordered else self.beliefs.orders[:1]
+        few = (number for number in self.beliefs.matter if number < self.features)
+        numbers = (*few, self.features)
+        rows = [_summing_to(place**-order, number) for order in orders for number in numbers]
+        return np.array([np.zeros(self.features), *rows])
 
     @cached_property
     def hypothesis_odds(self) -> FloatArray:
-        """How likely each hypothesis is; the first is that nothing says anything."""
-        some = len(self.included) - 1
-        return np.array([NOTHING] + [(1 - NOTHING) / some] * some)
+        """Prior probability of each hypothesis; the first is that no feature differs."""
+        others, nothing = len(self.included) - 1, self.beliefs.nothing
+        return np.array([nothing] + [(1 - nothing) / others] * others)
 
     def width_means(self, feature: int) -> FloatArray:
-        """Of log s_j, for each combination."""
-        width, fall, *_ = self.common
-        return np.asarray(WIDTH + width - fall * np.log1p(self.turns[feature]))
+        """Mean of log s_j given each combination."""
+        scale, fall, *_ = self.common
+        return np.asarray(scale - fall * np.log1p(self.turns[feature]))
 
     def places(self, feature: int, normals: FloatArray) -> FloatArray:
-        """Draws of (m, log s) as the beliefs have it, from rows of three standard normals."""
-        which = self._which(normals)
-        width = self.width_means(feature)[which] + OWN_WIDTH * normals[:, 1]
-        spread = LEVEL if self._anywhere(feature) else np.exp(width) * self.common[2][which]
+        """Prior draws of (m, log s), from rows of at least three standard normals."""
+        which = self._combination(normals)
+        width = self.width_means(feature)[which] + self.beliefs.own_width * normals[:, 1]
+        near = np.exp(width) * self.common[2][which]
+        spread = self.beliefs.level if self._anywhere(feature) else near
         return np.column_stack([spread * normals[:, 2], width])
 
     def log_places(self, feature: int, places: FloatArray) -> FloatArray:
         """Log density of (m, log s) given each combination, shape (n, combinations)."""
-        middle, width = places[:, 0, None], places[:, 1, None]
-        own = _log_normal(width - self.width_means(feature), OWN_WIDTH)
-        if self._anywhere(feature):
-            return np.asarray(own + _log_normal(middle, LEVEL))
-        return np.asarray(own + _log_normal(middle, np.exp(width) * self.common[2]))
+        center, width = places[:, 0, None], places[:, 1, None]
+        density = _log_normal(width - self.width_means(feature), self.beliefs.own_width)
+        near = np.exp(width) * self.common[2]
+        spread = self.beliefs.level if self._anywhere(feature) else near
+        return np.asarray(density + _log_normal(center, spread))
+
+    def differences(self, normals: FloatArray, chances: FloatArray) -> FloatArray:
+        """Prior draws of d where a feature differs, from normals and uniforms (for the tails)."""
+        tails, clipped = self.beliefs.tails, np.clip(chances, 1e-6, 1 - 1e-6)
+        stretch = gammaincinv(tails / 2, clipped) * 2 / tails
+        return np.asarray(self.beliefs.apart * normals / np.sqrt(stretch))
+
+    def log_differences(self, d: FloatArray) -> FloatArray:
+        """Log density of d where a feature differs."""
+        tails, apart = self.beliefs.tails, self.beliefs.apart
+        scale = gammaln((tails + 1) / 2) - gammaln(tails / 2) - 0.5 * np.log(tails * np.pi)
+        tail = -(tails + 1) / 2 * np.log1p((d / apart) ** 2 / tails)
+        return np.asarray(scale - np.log(apart) + tail)
 
     def spreads(self, normals: FloatArray) -> FloatArray:
-        """Draws of r where a feature says something, from the same normals and their last."""
-        return np.asarray(self.common[3][self._which(normals)] + _OWN_WIDER * normals[:, -1])
+        """Prior draws of r where a feature differs; the last normal is the feature's own part."""
+        common = self.common[3][self._combination(normals)]
+        return np.asarray(common + self.beliefs.own_wider * normals[:, -1])
 
     def log_spreads(self, r: FloatArray) -> FloatArray:
         """Log density of r given each combination, shape (n, combinations)."""
-        return _log_normal(r[:, None] - self.common[3], _OWN_WIDER)
+        return _log_normal(r[:, None] - self.common[3], self.beliefs.own_wider)
 
-    def _which(self, normals: FloatArray) -> IntArray:
-        """The combination that the first normal draws."""
+    def share_odds(self, log_odds: FloatArray) -> FloatArray:
+        """Prior weights of some increasing values of logit π, as cells of a grid."""
+        if self.class_share is not None:
+            return np.ones(len(log_odds))
+        between = (log_odds[1:] + log_odds[:-1]) / 2
+        edges = np.concatenate([[2 * log_odds[0] - between[0]], between])
+        edges = np.append(edges, 2 * log_odds[-1] - between[-1])
+        beliefs = self.beliefs
+        equal, other = (
+            np.diff(ndtr(edges / spread)) for spread in (beliefs.nearly, beliefs.uneven)
+        )
+        return np.asarray(beliefs.balanced * equal + (1 - beliefs.balanced) * other)
+
+    def _combination(self, normals: FloatArray) -> IntArray:
+        """The combination that the first normal of each row draws."""
         which = np.searchsorted(np.cumsum(self.common_odds), ndtr(normals[:, 0]))
         return np.asarray(np.minimum(which, len(self.common_odds) - 1))
 
     def _anywhere(self, feature: int) -> bool:
         return self.levels[feature] and not self.center_known
 
-    def share_odds(self, log_odds: FloatArray) -> FloatArray:
-        """How likely each of some rising values of logit π is, as cells of a grid."""
-        if self.class_share is not None:
-            return np.ones(len(log_odds))
-        middles = (log_odds[1:] + log_odds[:-1]) / 2
-        edges = np.concatenate([[2 * log_odds[0] - middles[0]], middles])
-        edges = np.append(edges, 2 * log_odds[-1] - middles[-1])
-        even, uneven = (np.diff(ndtr(edges / spread)) for spread in (NEARLY, UNEVEN))
-        return np.asarray(BALANCED * even + (1 - BALANCED) * uneven)
-
-
-def differences(normals: FloatArray, chances: FloatArray) -> FloatArray:
-    """Draws of d where a feature says something, from normals and chances (of the tails)."""
-    stretched = gammaincinv(_TAILS / 2, np.clip(chances, 1e-6, 1 - 1e-6)) * 2 / _TAILS
-    return np.asarray(APART * normals / np.sqrt(stretched))
-
-
-def log_differences(d: FloatArray) -> FloatArray:
-    """Log density of d where a feature says something."""
-    scale = gammaln((_TAILS + 1) / 2) - gammaln(_TAILS / 2) - 0.5 * np.log(_TAILS * np.pi)
-    tail = -(_TAILS + 1) / 2 * np.log1p((d / APART) ** 2 / _TAILS)
-    return np.asarray(scale - np.log(APART) + tail)
-
 
 def evidence(before: float, after: float) -> float:
-    """Posterior probability of a signal if it were 1/2 before, from those of no signal.
+    """Posterior probability of a signal at even prior odds, from probabilities of no signal.
 
     Examples:
         >>> evidence(0.1, 0.1), round(evidence(0.1, 0.01), 3)
@@ -190,16 +273,16 @@ def evidence(before: float, after: float) -> float:
     return float(some / (some + after / before))
 
 
-def _adding_up(weights: FloatArray, number: float) -> FloatArray:
-    """Probabilities in proportion to the weights that add up to a number, as far as they can."""
+def _summing_to(weights: FloatArray, number: float) -> FloatArray:
+    """Probabilities in proportion to the weights, with this sum as far as each may be large."""
     low, high = 0.0, number / weights.min()
     for _ in range(60):
         factor = (low + high) / 2
-        if np.minimum(factor * weights, _ALMOST).sum() < number:
+        if np.minimum(factor * weights, _ALMOST_ONE).sum() < number:
             low = factor
         else:
             high = factor
-    return np.asarray(np.minimum(high * weights, _ALMOST))
+    return np.asarray(np.minimum(high * weights, _ALMOST_ONE))
 
 
 def _log_normal(x: FloatArray, spread: FloatArray | float) -> FloatArray:

@@ -17,9 +17,8 @@ from scipy.special import expit, gammaincinv, gammaln, logit, logsumexp, ndtr, n
 from scipy.stats import qmc
 
 from dpfda._validate import FloatArray
-from dpfda.local.study import beliefs as prior
 from dpfda.local.study.answers import Answers, Labels, log_likelihoods
-from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.beliefs import FIRST_LOG_ODDS, Prior, evidence
 
 _POINTS = (192, 96)  # of a feature that says something, and of one that does not
 _FEW = 1 / 6  # of the points: where fewer carry the weight, new ones are drawn
@@ -67,9 +66,9 @@ class _Half:
         told: log likelihood of all answers, as coefficients of 1, π and π².
     """
 
-    def __init__(self, beliefs: Beliefs, *, says: bool) -> None:
-        self._beliefs, self._says = beliefs, says
-        self._normals, self._first, first_prior = _first(beliefs, says)
+    def __init__(self, prior: Prior, *, says: bool) -> None:
+        self._prior, self._says = prior, says
+        self._normals, self._first, first_prior = _first(prior, says)
         self.points = self._first.copy()
         self.peak, self.prior = _peaked(first_prior)
         self.told = np.zeros((*self.points.shape[:2], 3))
@@ -81,7 +80,7 @@ class _Half:
 
     def redraw(self, feature: int, log_weights: FloatArray, answers: Answers) -> None:
         """Points of one feature, drawn around those that carry the weight."""
-        dims = (4 if self._beliefs.spread_differs else 3) if self._says else 2
+        dims = (4 if self._prior.spread_differs else 3) if self._says else 2
         own, size = self.points[feature, :, :dims], self.points.shape[1]
         weights = _flattened(log_weights)
         center = weights @ own
@@ -95,7 +94,7 @@ class _Half:
         self.points[feature, :, :dims] = new
         near = _log_student(np.linalg.solve(root, (new - center).T).T) - np.log(np.diag(root)).sum()
         believed = self._log_prior(feature)
-        whole = logsumexp(believed + np.log(self._beliefs.common_odds), axis=1)
+        whole = logsumexp(believed + np.log(self._prior.common_odds), axis=1)
         share = kept / size
         drawn = np.logaddexp(near + np.log1p(-share), whole + np.log(share))
         believed -= drawn[:, None] + np.log(size)
@@ -105,11 +104,11 @@ class _Half:
 
     def _log_prior(self, feature: int) -> FloatArray:
         points = self.points[feature]
-        found = self._beliefs.log_places(feature, points[:, :2])
+        found = self._prior.log_places(feature, points[:, :2])
         if self._says:
-            found = found + prior.log_differences(points[:, 2])[:, None]
-        if self._says and self._beliefs.spread_differs:
-            found = found + self._beliefs.log_spreads(points[:, 3])
+            found = found + self._prior.log_differences(points[:, 2])[:, None]
+        if self._says and self._prior.spread_differs:
+            found = found + self._prior.log_spreads(points[:, 3])
         return found
 
 
@@ -117,7 +116,7 @@ class Posterior:
     """What is believed by now.
 
     Attributes:
-        beliefs: before anybody answered.
+        prior: before anyone answered.
         answers: all about features.
         shares: values of π.
         share_weights: how likely each is.
@@ -125,14 +124,14 @@ class Posterior:
         says: how likely each feature is to say something.
     """
 
-    def __init__(self, beliefs: Beliefs) -> None:
-        self.beliefs, self.answers = beliefs, Answers.none()
+    def __init__(self, prior: Prior) -> None:
+        self.prior, self.answers = prior, Answers.none()
         self._labels: list[Labels] = []
-        self._halves = _Half(beliefs, says=True), _Half(beliefs, says=False)
-        if beliefs.class_share is None:
-            self._log_odds = prior.FIRST_LOG_ODDS
+        self._halves = _Half(prior, says=True), _Half(prior, says=False)
+        if prior.class_share is None:
+            self._log_odds = FIRST_LOG_ODDS
         else:
-            self._log_odds = np.array([logit(beliefs.class_share)])
+            self._log_odds = np.array([logit(prior.class_share)])
         self._weigh()
 
     def told(self, answers: Answers, labels: list[Labels]) -> None:
@@ -147,7 +146,7 @@ class Posterior:
                 break
             self._weigh()
         for _ in range(_ATTEMPTS):
-            if self.beliefs.class_share is not None or not self._shares_are_poor:
+            if self.prior.class_share is not None or not self._shares_are_poor:
                 break
             middle, spread = self.log_odds
             spread = max(spread, _CLOSER * float(np.diff(self._log_odds).max()))
@@ -198,7 +197,7 @@ class Posterior:
 
     def _weigh(self) -> None:
         """Sum over hypotheses, shares and common numbers."""
-        beliefs, shares = self.beliefs, self.shares
+        prior, shares = self.prior, self.shares
         powers = np.stack([np.ones_like(shares), shares, shares**2])
         logs = [half.told @ powers + half.peak[..., None] for half in self._halves]
         top = np.maximum(*(log.max(axis=1) for log in logs))  # (features, shares)
@@ -207,16 +206,16 @@ class Posterior:
             np.swapaxes(one, 1, 2) @ half.prior
             for one, half in zip(likely, self._halves, strict=True)
         )  # (features, shares, common)
-        included = beliefs.included[:, :, None, None]
+        included = prior.included[:, :, None, None]
         mixed = included * says + (1 - included) * not_ + _LEAST
         of_labels = sum((one.log_likelihood(shares) for one in self._labels), np.zeros(len(shares)))
-        of_share = np.log(beliefs.share_odds(self._log_odds) + _LEAST) + of_labels
+        of_share = np.log(prior.share_odds(self._log_odds) + _LEAST) + of_labels
         of_share += top.sum(axis=0)
         logs_all = (
             np.log(mixed).sum(axis=1)
-            + np.log(beliefs.hypothesis_odds)[:, None, None]
+            + np.log(prior.hypothesis_odds)[:, None, None]
             + of_share[:, None]
-            + np.log(beliefs.common_odds)
+            + np.log(prior.common_odds)
         )
         joint = np.exp(logs_all - logs_all.max())
         joint /= joint.sum()  # (hypotheses, shares, common)
@@ -240,7 +239,7 @@ class Posterior:
     @property
     def evidence(self) -> float:
         """How likely it is that any feature says something, if it was as likely as not before."""
-        return prior.evidence(self.beliefs.hypothesis_odds[0], self.hypotheses[0])
+        return evidence(self.prior.hypothesis_odds[0], self.hypotheses[0])
 
 
 def _peaked(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -270,23 +269,23 @@ def _log_student(rows: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=8)
-def _first(beliefs: Beliefs, says: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _first(prior: Prior, says: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Public normals, points that the beliefs draw with them, log prior over proposal there."""
-    size, columns = (_POINTS[0], 5 + beliefs.spread_differs) if says else (_POINTS[1], 4)
+    size, columns = (_POINTS[0], 5 + prior.spread_differs) if says else (_POINTS[1], 4)
     chances = qmc.Sobol(columns, scramble=True, seed=1 + says).random_base2(10)[:size]
     normals = ndtri(np.clip(chances, 1e-9, 1 - 1e-9))
-    points = np.zeros((beliefs.features, size, 4))
-    weights = np.zeros((beliefs.features, size, len(beliefs.common_odds)))
-    for feature in range(beliefs.features):
-        points[feature, :, :2] = beliefs.places(feature, normals)
+    points = np.zeros((prior.features, size, 4))
+    weights = np.zeros((prior.features, size, len(prior.common_odds)))
+    for feature in range(prior.features):
+        points[feature, :, :2] = prior.places(feature, normals)
         if says:
             points[feature, :, 2] = prior.differences(normals[:, 3], chances[:, 4])
-        if says and beliefs.spread_differs:
-            points[feature, :, 3] = beliefs.spreads(normals)
-        believed = beliefs.log_places(feature, points[feature, :, :2])
-        if says and beliefs.spread_differs:
-            believed = believed + beliefs.log_spreads(points[feature, :, 3])
-        drawn = logsumexp(believed + np.log(beliefs.common_odds), axis=1)
+        if says and prior.spread_differs:
+            points[feature, :, 3] = prior.spreads(normals)
+        believed = prior.log_places(feature, points[feature, :, :2])
+        if says and prior.spread_differs:
+            believed = believed + prior.log_spreads(points[feature, :, 3])
+        drawn = logsumexp(believed + np.log(prior.common_odds), axis=1)
         ratio = believed - drawn[:, None]
         weights[feature] = ratio - logsumexp(ratio, axis=0)  # all points are one whole
     return normals, points, weights

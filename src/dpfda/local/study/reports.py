@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 
 from dpfda._validate import FloatArray
-from dpfda.local.study.beliefs import BALANCED, BETTER, EVEN, NEARLY, UNEVEN
+from dpfda.local.study.beliefs import current
 from dpfda.local.study.moments import FeatureMap, entry_noise, public_rows
 from dpfda.local.study.slopes import Event, Family, Slopes, priors
 
@@ -135,7 +135,8 @@ def _attentive(covariance: FloatArray, answers: float) -> tuple[FloatArray, Floa
     """Directions of ψ, weights of 1 and of these, and where to cut, for least doubt about θ."""
     values, vectors = np.linalg.eigh(covariance[1:, 1:])
     unknown = np.maximum(np.r_[covariance[0, 0], values[::-1]], _LEAST)
-    share = (1 - EVEN) * poured(unknown, answers) + EVEN / len(unknown)
+    even = current().even
+    share = (1 - even) * poured(unknown, answers) + even / len(unknown)
     weights = np.sqrt(share / share.max())
     return vectors[:, ::-1].T, weights, _RADIUS * float(np.linalg.norm(weights))
 
@@ -189,11 +190,12 @@ class TwoClasses(Kind):
     statistic = "residual"
     totals = np.geomspace(0.1, 30.0, 6)
     """Of |θ|²: classes that overlap by nearly half, or hardly at all."""
-    constants = ((NEARLY**2, BALANCED), (UNEVEN**2, 1 - BALANCED))
 
     def __init__(self, epsilon: float, share: float | None) -> None:
         super().__init__(epsilon)
-        self.share = share
+        self.share, beliefs = share, current()
+        equal, other = beliefs.nearly**2, beliefs.uneven**2
+        self.constants = ((equal, beliefs.balanced), (other, 1 - beliefs.balanced))
 
     def known_share(self, directions: int) -> Event | None:
         """A public share, as if very many had told their label."""
@@ -241,7 +243,7 @@ class TwoClasses(Kind):
         worlds = theta + (normals * np.sqrt(np.maximum(values, 0.0))) @ axes.T
         chances, ones = expit(rows @ worlds.T), (rows @ theta >= 0)[:, None]
         error, share = np.where(ones, 1 - chances, chances).mean(axis=0), chances.mean(axis=0)
-        return float(np.mean(error < np.minimum(share, 1 - share) - BETTER))
+        return float(np.mean(error < np.minimum(share, 1 - share) - current().better))
 
     def scores(self, known: Slopes) -> Scores:
         """θ."""

@@ -16,7 +16,6 @@ from scipy.special import expit, ndtr
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.local.study.answers import above, away
-from dpfda.local.study.beliefs import BETTER
 from dpfda.local.study.posterior import Cloud, Posterior
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings
@@ -40,7 +39,7 @@ def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
     """Classifier and findings after so many people answered."""
     drawn, labels, weights = _people(posterior)
     folds = np.zeros(0)
-    if posterior.beliefs.spread_differs:
+    if posterior.prior.spread_differs:
         cloud = posterior.cloud
         folds = np.clip(cloud.mean(cloud.points[..., 0]), -1, 1)
         drawn = folded(drawn, folds)
@@ -73,7 +72,7 @@ def _findings(
     slopes = 2 * d / np.exp(log_width)
     share, doubt = posterior.share
     learnt, lie, title = [d], [middle], _TITLE
-    if posterior.beliefs.spread_differs:
+    if posterior.prior.spread_differs:
         learnt, lie = [d, r], [middle, _HALF * np.exp(log_width)]
         title += "; of distances, which class is wider? (half the log ratio)"
     return Findings(
@@ -104,7 +103,7 @@ def _liars(posterior: Posterior, share: float) -> float:
     )
     law = middle, np.exp(log_width), d, r
     asked = [above(middle, *law)]
-    if posterior.beliefs.spread_differs:
+    if posterior.prior.spread_differs:
         asked.append(away(_HALF * np.exp(log_width), middle, *law))
     weights = answers.weights[:, 2]
     total = np.bincount(answers.feature, weights * answers.alpha, len(d))
@@ -200,7 +199,7 @@ def _beats_guessing(posterior: Posterior, model: CurveModel) -> float:
         wrong.append(ndtr(-label * score / np.sqrt(spread + _TINY)))
     error = share * wrong[0] + (1 - share) * wrong[1]
     some = (np.abs(d) + np.abs(r)).sum(axis=1) > 0
-    better = error < np.minimum(share, 1 - share) - BETTER
+    better = error < np.minimum(share, 1 - share) - posterior.prior.beliefs.better
     return float(better[some].mean()) if some.any() else 0.0
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp, xlogy
 
 from dpfda._validate import FloatArray
-from dpfda.local.study import beliefs as prior
+from dpfda.local.study.beliefs import current, evidence
 
 _POWERS = np.array([0.0, 1.0, 2.0])
 """Slopes fall with the importance of their direction: not at all, or like one of its powers."""
@@ -163,8 +163,9 @@ def priors(
     q = len(importance)
     falls = (importance / importance.mean()) ** _POWERS[:, None]
     falls = falls / falls.sum(axis=1, keepdims=True)
-    few = [number for number in prior.MATTER if 2 * number < q]  # each as likely as all
-    odds = (1 - prior.NOTHING) / (1 + len(few) * len(bases))
+    few = [number for number in current().matter if 2 * number < q]  # each as likely as all
+    nothing = current().nothing
+    odds = (1 - nothing) / (1 + len(few) * len(bases))
 
     def family(slopes: FloatArray, chance: float, **sparse: FloatArray) -> Family:
         whole = [np.column_stack([np.full(len(slopes), one), slopes]) for one, _ in constants]
@@ -172,7 +173,7 @@ def priors(
         both = np.concatenate(whole), np.concatenate(likely)
         return Sparse(*both, **sparse) if sparse else Dense(*both)
 
-    found = [family(np.full((1, q), _TINY), prior.NOTHING)]
+    found = [family(np.full((1, q), _TINY), nothing)]
     found.append(family((totals[:, None, None] * falls).reshape(-1, q), odds))
     for number in few:
         matter = np.full((len(totals) * len(constants), q + 1), number / q)
@@ -254,7 +255,7 @@ class Slopes:
     def evidence(self) -> float:
         """How likely it is that there are slopes, if it was as likely as not before."""
         nothing = len(self._families[0].odds)
-        return prior.evidence(self._odds[:nothing].sum(), self._weights[:nothing].sum())
+        return evidence(self._odds[:nothing].sum(), self._weights[:nothing].sum())
 
 
 def _square(slope: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from dpfda.local.study.answers import (
     label_answers,
     one_kind,
 )
-from dpfda.local.study.beliefs import Beliefs
+from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.design import AnswersDesign
 from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.rule import result
@@ -61,7 +61,7 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
     """Ask, learn and ask again; then judge the classifier."""
     judges, sure = design.kept(plan)
     learning, last = plan.n_people - judges.people - sure.people, [sure, judges]
-    posterior, phase, done, heard = Posterior(beliefs_of(design, plan.encoder)), 0, 0, 0
+    posterior, phase, done, heard = Posterior(prior_of(design, plan.encoder)), 0, 0, 0
 
     def so_far() -> Result:
         return result(posterior, plan, heard=heard)
@@ -87,17 +87,17 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
     return (yield from evaluated(found, plan, judges.people))
 
 
-def beliefs_of(design: AnswersDesign, encoder: CurveEncoder) -> Beliefs:
-    """About the features of an encoder.
+def prior_of(design: AnswersDesign, encoder: CurveEncoder) -> Prior:
+    """The prior for the features of an encoder.
 
     Examples:
-        >>> beliefs_of(AnswersDesign(), CurveEncoder("cosine", n_basis=3)).turns
+        >>> prior_of(AnswersDesign(), CurveEncoder("cosine", n_basis=3)).turns
         (0, 1, 2)
     """
     size = design.dimension(encoder)
     smooth = encoder.basis.ordered  # waves, level first; channels take turns
     turns = tuple(j // encoder.channels if smooth else 0 for j in range(size))
-    return Beliefs(
+    return Prior(
         turns=turns,
         levels=tuple(turn == 0 for turn in turns),
         ordered=bool(design.settled(encoder).ordered),

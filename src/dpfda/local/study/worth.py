@@ -18,7 +18,6 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.local.study.answers import above, away
-from dpfda.local.study.beliefs import EVEN
 from dpfda.local.study.design import most_questions
 from dpfda.local.study.posterior import Posterior
 from dpfda.mechanisms.question_response import QuestionResponse
@@ -92,7 +91,7 @@ def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) 
     features = len(ahead.apart)
     alpha = QuestionResponse(epsilon=epsilon, questions=1).truth_probability
     info = _MIDDLE * alpha**2 * left / features
-    known = posterior.beliefs.class_share is not None
+    known = posterior.prior.class_share is not None
     best = _Allotted(-math.inf, 1, alpha, np.zeros_like(ahead.means), 0.0)
     for questions in range(1, most_questions(features) + 1):
         alpha = QuestionResponse(epsilon=epsilon, questions=questions).truth_probability
@@ -101,7 +100,7 @@ def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) 
             best = found
         elif found.worth < _BEATEN * best.worth:
             break
-    return _spread(best, ahead, known=known)
+    return _spread(best, ahead, even=posterior.prior.beliefs.even, known=known)
 
 
 class _Allotted(NamedTuple):
@@ -121,7 +120,7 @@ def _outlook(posterior: Posterior) -> _Outlook:
     thresholds = rounded(mean_middle[:, None] + reach[:, None] * _OFFSETS)
     law, folds = [one[:, None] for one in (middle, width, d, r)], np.zeros(0)
     ones, others = above(thresholds[..., None], *law)
-    if posterior.beliefs.spread_differs:
+    if posterior.prior.spread_differs:
         folds = rounded(mean_middle)
         distances = rounded(reach[:, None] * _DISTANCES)
         thresholds = np.concatenate([thresholds, distances], axis=1)
@@ -141,7 +140,7 @@ def _outlook(posterior: Posterior) -> _Outlook:
     slope = np.concatenate([0 * targets, ones - others, ones + others], axis=1)
     slope = (slope * weights).sum(axis=2)
     covariance += doubt * slope[:, :, None] * slope[:, None]
-    odds = 0.0 if posterior.beliefs.class_share is not None else posterior.log_odds[1] ** 2
+    odds = 0.0 if posterior.prior.class_share is not None else posterior.log_odds[1] ** 2
     return _Outlook(
         thresholds=thresholds,
         folds=folds,
@@ -237,7 +236,7 @@ def _after_both(covariance: FloatArray, noise: FloatArray) -> FloatArray:
     return np.asarray(before[..., None] - fall)
 
 
-def _spread(best: _Allotted, ahead: _Outlook, *, known: bool) -> Batch:
+def _spread(best: _Allotted, ahead: _Outlook, *, even: float, known: bool) -> Batch:
     """The best questions to most people, all questions to some."""
 
     def stacked(values: FloatArray) -> FloatArray:
@@ -257,21 +256,21 @@ def _spread(best: _Allotted, ahead: _Outlook, *, known: bool) -> Batch:
     at_middle[:, 2] = 1 / rows
     if best.questions > 1:
         beside = (beside + at_middle) / 2 if rows > own else beside
-        even = (1 - EVEN) * plain / plain.sum() + EVEN * beside
+        shares = (1 - even) * plain / plain.sum() + even * beside
         return Batch(
-            best.questions, best.alpha, thresholds, ahead.folds, even, 0 * joined, 0.0, expected
+            best.questions, best.alpha, thresholds, ahead.folds, shares, 0 * joined, 0.0, expected
         )
     total = plain.sum() + joined.sum() + best.label
     parts = np.array([_EVEN_PLAIN, _EVEN_JOINED, 0.0 if known else _EVEN_LABEL])
-    parts *= EVEN / parts.sum()
+    parts *= even / parts.sum()
     return Batch(
         1,
         best.alpha,
         thresholds,
         ahead.folds,
-        (1 - EVEN) * plain / total + parts[0] * beside,
-        (1 - EVEN) * joined / total + parts[1] * at_middle,
-        float((1 - EVEN) * best.label / total + parts[2]),
+        (1 - even) * plain / total + parts[0] * beside,
+        (1 - even) * joined / total + parts[1] * at_middle,
+        float((1 - even) * best.label / total + parts[2]),
         expected,
     )
 
