@@ -276,8 +276,10 @@ def test_a_token_that_asks_too_often_is_slowed_down(
 def test_health_metrics_and_openapi(http: Any, study: Any) -> None:
     assert http("GET", "/health").json() == {"status": "ok"}
     text = http("GET", "/metrics").body.decode()
-    assert re.search(r'dpfda_requests_total\{route="/health",status="200"\} \d+', text)
-    assert "dpfda_replies_committed" in text
+    count = r'dpfda_request_seconds_count\{route="/health",status="200"\} [1-9]'
+    assert re.search(count, text)
+    assert http("HEAD", "/health").body == b""
+    assert http("GET", "/live").json() == http("GET", "/ready").json() == {"status": "ok"}
     document = http("GET", "/openapi/openapi.json").json()
     assert "/api/studies/{study}/reply" in document["paths"]
     said = document["components"]

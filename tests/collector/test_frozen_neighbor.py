@@ -110,7 +110,7 @@ def test_health_knows_how_long_a_write_waits(database: str, make_plan: Any) -> N
                     said = error.read().decode()
             assert WAITING in said
             measured = collector.read("GET", "/metrics").decode()
-            assert "\ndpfda_writes_waiting 1\n" in measured
+            assert "\ndpfda_writes_waiting 1.0\n" in measured
             other.rollback()
         asking.join()
         assert collector.request("GET", "/health") == {"status": "ok"}

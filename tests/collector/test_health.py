@@ -86,7 +86,7 @@ def test_a_full_disk_is_told_and_recovered_from(small_disk: Path, make_plan: Any
         fill(filler)
         time.sleep(1)  # what was asked just now is not asked again
         assert health(collector) == (503, {"status": "failing", "reason": FULL})
-        assert "\ndpfda_storage_up 0\n" in asked(collector, "/metrics")[1]
+        assert "\ndpfda_storage_up 0.0\n" in asked(collector, "/metrics")[1]
         # The log has room for a little while; then requests are refused, not broken.
         tokens = f"/api/studies/{study}/tokens"
         while (answer := asked(collector, tokens, {"count": 500}))[0] == 200:
@@ -99,7 +99,7 @@ def test_a_full_disk_is_told_and_recovered_from(small_disk: Path, make_plan: Any
         filler.unlink()
         recovered(collector)
         assert asked(collector, f"/api/studies/{study}/tokens", {"count": 2})[0] == 200
-        assert "\ndpfda_storage_up 1\n" in asked(collector, "/metrics")[1]
+        assert "\ndpfda_storage_up 1.0\n" in asked(collector, "/metrics")[1]
         (line,) = collector.request("GET", "/api/studies")["studies"]
         assert line["enrolled"] >= invited["count"] + 2  # nothing that was granted is lost
 
@@ -124,7 +124,7 @@ def test_a_locked_database_is_told_and_recovered_from(database: str, make_plan: 
             waiting = threading.Thread(target=lambda: collector.read("GET", "/api/studies"))
             waiting.start()  # whoever waits for the lock holds up nobody who asks about it
             assert health(collector) == (503, {"status": "failing", "reason": LOCKED})
-            assert "\ndpfda_storage_up 0\n" in asked(collector, "/metrics")[1]
+            assert "\ndpfda_storage_up 0.0\n" in asked(collector, "/metrics")[1]
         recovered(collector)
         waiting.join()
         assert asked(collector, f"/api/studies/{study}/tokens", {"count": 2})[0] == 200

@@ -25,6 +25,9 @@ from dpfda_bench.many_studies import fill
 Ask = Callable[[Collector], Awaitable[Any]]
 
 
+STRANGER = SimpleNamespace(headers={})
+
+
 async def listed(collector: Collector, *, key: bool = True, **asked: Any) -> Any:
     """What the interface lists."""
 
@@ -38,8 +41,10 @@ async def listed(collector: Collector, *, key: bool = True, **asked: Any) -> Any
 
 
 ROUTES: dict[str, Ask] = {
-    "health": lambda collector: health.fn(collector=collector),
-    "metrics": lambda collector: show_metrics.fn(collector=collector, metrics=Metrics()),
+    "health": lambda collector: health.fn(request=STRANGER, collector=collector),
+    "metrics": lambda collector: show_metrics.fn(
+        request=STRANGER, collector=collector, metrics=Metrics()
+    ),
     "interface": listed,
     "next page": lambda collector: listed(collector, after="5.0-05", most=5),
     "strangers": lambda collector: listed(collector, key=False),

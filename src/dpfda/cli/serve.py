@@ -6,6 +6,7 @@ import ipaddress
 import math
 import os
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ class _Finite(click.FloatRange):
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
     help="Port; 0 takes a free one.")  # fmt: skip
+@click.option("--admin-listen", metavar="HOST:PORT",
+    help="A listener of its own for the dashboard, /metrics, /live, /ready and whatever needs the "
+    "key; the other one then serves participants only.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
     help="Processes on the same port.")  # fmt: skip
 @click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
@@ -74,6 +78,7 @@ def command(
     database_file: Path | None,
     host: str,
     port: int,
+    admin_listen: str | None,
     workers: int,
     admin_key_file: Path | None,
     tls_certificate: str | None,
@@ -106,7 +111,12 @@ def command(
         check_certificate(tls_certificate, tls_key)
     check_storage(url)
     behind_tls = tls_certificate is not None or bool(trusted)
-    with listen(host, port) as listener:
+    with ExitStack() as listeners:
+        listener = listeners.enter_context(listen(host, port))
+        admin_listener = None
+        if admin_listen is not None:
+            place = _place(admin_listen)
+            admin_listener = listeners.enter_context(listen(*place, name="--admin-listen"))
         settings = Settings(
             database=url,
             admin_key=_admin_key(admin_key_file, SHORTEST_KEY),
@@ -122,6 +132,7 @@ def command(
             settings,
             host=host,
             listener=listener,
+            admin_listener=admin_listener,
             workers=workers,
             certificate=tls_certificate,
             private_key=tls_key,
@@ -142,6 +153,13 @@ def _database(given: str | None, file: Path | None) -> str:
         )
         raise InvalidParameter("--database", rule, "one that has it")
     return given or os.environ.get("DPFDA_DATABASE") or _DATABASE
+
+
+def _place(given: str) -> tuple[str, int]:
+    host, _, port = given.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise InvalidParameter("--admin-listen", "HOST:PORT, such as 127.0.0.1:9000", given)
+    return host.strip("[]"), int(port)
 
 
 def _network(proxy: str) -> str:

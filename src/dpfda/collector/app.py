@@ -20,11 +20,11 @@ from litestar.template import TemplateConfig
 
 from dpfda._version import __version__
 from dpfda.collector import api
-from dpfda.collector.health import health, show_metrics
+from dpfda.collector.health import health, live, ready, show_metrics
 from dpfda.collector.limits import AdminAuth, Places, RateLimit
 from dpfda.collector.log import log_to_stderr
 from dpfda.collector.metrics import Metrics
-from dpfda.collector.middleware import LargeBodies, Observed, Origins
+from dpfda.collector.middleware import LargeBodies, Observed, Origins, Separated
 from dpfda.collector.openapi import SECURITY, WORDS, Described
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
@@ -35,6 +35,7 @@ from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Unavailable
+from dpfda.collector.tracing import tracing
 from dpfda.errors import DpfdaError
 
 ENVIRONMENT = "DPFDA_COLLECTOR"
@@ -54,18 +55,21 @@ def create_app(settings: Settings) -> Observed:
             open_storage(settings.database),
             group=settings.group,
             places=Places(most=settings.enrolments, processes=settings.processes),
+            metrics=metrics,
         )
         app.state.update(collector=collector, limit=limit, keyhole=keyhole)
+        tracing.start()
         await collector.start()
         yield
         await collector.stop()
+        tracing.stop()
 
     async def collector_of(state: State) -> Collector:
         found: Collector = state.collector
         return found
 
     application = Litestar(
-        [api.router("/api"), *routes.HANDLERS, health, show_metrics],
+        [api.router("/api"), *routes.HANDLERS, health, live, ready, show_metrics],
         lifespan=[lifespan],
         dependencies={
             "collector": Provide(collector_of),
@@ -90,6 +94,8 @@ def create_app(settings: Settings) -> Observed:
     people: Any = People(application, application.state, _HANDLERS)
     if settings.origins:
         people = Origins(people, settings.origins)
+    if settings.admin_port is not None:
+        people = Separated(people, settings.admin_port)
     return Observed(LargeBodies(people), metrics)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import msgspec
-from litestar import MediaType, Response, get
+from litestar import HttpMethod, MediaType, Request, Response, get, route
 from litestar.di import NamedDependency
 
+from dpfda.collector.api import require_key
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.service import Collector
 from dpfda.collector.watcher import AtWork
 
+_READS = [HttpMethod.GET, HttpMethod.HEAD]
 LONG = 60.0  # seconds of one conclusion
 LONGEST_WAIT = 3.0  # seconds that a write may wait; a group commit takes milliseconds
 WAITING = "the oldest write has waited"
@@ -33,6 +36,12 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
     study: str
     phase: int
     since: str
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The process answers."""
+
+    status: str = "ok"
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -57,18 +66,26 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stuck: list[Stuck] = []
 
 
-@get("/health", media_type=MediaType.JSON)
-async def health(collector: NamedDependency[Collector]) -> Response[Health | Failing]:
-    """Whether replies can be stored (503 if not), and which studies are stuck since when."""
+@route("/health", http_method=_READS, media_type=MediaType.JSON)
+async def health(
+    request: Request[Any, Any, Any], collector: NamedDependency[Collector]
+) -> Response[Health | Failing]:
+    """Whether replies can be stored (503 if not), and how many studies are stuck.
+
+    With the key also which studies are stuck or slow, and since when.
+    """
     trouble = await trouble_of(collector)
     if trouble:
         return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
     known, jump = collector.watcher.stuck.listed(), round(collector.clock.jump())
     slow = _slow(collector.watcher.at_work)
+    named = request.headers.get("authorization") is not None
+    if named:
+        await require_key(request, None)
     found = Health(
         status="clock" if jump else "stuck" if known else "slow" if slow else "ok",
         clock_jump_seconds=jump,
-        slow=slow,
+        slow=slow if named else None,
         studies_stuck=len(collector.watcher.stuck),
         stuck=[
             Stuck(
@@ -79,6 +96,7 @@ async def health(collector: NamedDependency[Collector]) -> Response[Health | Fai
                 error=one.error,
             )
             for one in known
+            if named
         ],
     )
     return Response(found)
@@ -109,29 +127,30 @@ def _written(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - passed))
 
 
-@get("/metrics", media_type="text/plain; version=0.0.4")
+@get("/metrics", media_type=MediaType.TEXT, include_in_schema=False)
 async def show_metrics(
-    collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
-) -> str:
-    """Numbers for Prometheus: requests and commits are of this process, since it started."""
-    works, at_work = not await trouble_of(collector), collector.watcher.at_work
-    gauges: dict[str, float] = {
-        "storage_up": works,
-        "studies_stuck": len(collector.watcher.stuck),
-        "concluding_seconds": 0.0
-        if at_work is None
-        else round(time.monotonic() - at_work.since, 3),
-        "clock_jump_seconds": round(collector.clock.jump(), 3),
-        "writes_waiting": collector.pending.depth,
-        "oldest_write_seconds": round(collector.pending.oldest(), 3),
-        "reply_commits": collector.replies.groups,
-        "replies_committed": collector.replies.items,
-    }
-    if works:  # or else nobody answers
-        totals = await collector.totals()
-        gauges |= {"studies": totals.studies, "studies_finished": totals.finished}
-        gauges |= {"people_enrolled": totals.enrolled}
-    now = time.monotonic()
-    for one in collector.watcher.stuck.listed():
-        gauges[f'study_stuck_seconds{{study="{one.study}"}}'] = round(now - one.since, 3)
-    return metrics.text(gauges)
+    request: Request[Any, Any, Any],
+    collector: NamedDependency[Collector],
+    metrics: NamedDependency[Metrics],
+) -> Response[bytes]:
+    """Numbers for Prometheus, of all worker processes together."""
+    works = not await trouble_of(collector)
+    collector.measure()
+    totals = await collector.totals() if works else None  # or else nobody answers
+    text, kind = metrics.text(request.headers.get("accept", ""), works=works, totals=totals)
+    return Response(text, media_type=kind)
+
+
+@route("/live", http_method=_READS, media_type=MediaType.JSON, include_in_schema=False)
+async def live() -> Alive:
+    """Whether the process answers at all: if not, restart it."""
+    return Alive()
+
+
+@route("/ready", http_method=_READS, media_type=MediaType.JSON, include_in_schema=False)
+async def ready(collector: NamedDependency[Collector]) -> Response[Alive | Failing]:
+    """Whether requests should come here: 503 while nothing can be stored."""
+    trouble = await trouble_of(collector)
+    if trouble:
+        return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
+    return Response(Alive())

@@ -1,6 +1,7 @@
 """What surrounds every request: times and headers, limits on large bodies, other sites' pages.
 
 * `Observed` measures a request, adds headers and logs failures.
+* `Separated` serves organizers and monitoring on a listener of their own.
 * `LargeBodies` bounds what large bodies of one address may cost.
 * `Origins` lets pages of named hosts talk to this collector in a person's browser. A browser asks
   before a page of one host talks to another, and refuses without an answer. An operator may name an
@@ -26,6 +27,7 @@ from dpfda.collector.limits import RateLimit, origin
 from dpfda.collector.log import request_id
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.refusal import Refused
+from dpfda.collector.tracing import tracing
 from dpfda.errors import InvalidParameter
 
 Scope = MutableMapping[str, Any]
@@ -90,6 +92,10 @@ class Observed:
                     fields["study"] = study[1]
                 level, event = (logging.ERROR, "failed") if failed else (logging.INFO, "request")
                 log.log(level, event, extra={"fields": {**fields, "ms": round(took * 1000, 2)}})
+                if not _OF_PEOPLE.match(route) or scope["method"] == "DELETE":
+                    began = time.time_ns() - round(took * 1e9)
+                    name = str(fields.get("study", ""))
+                    tracing.request(scope["method"], route, status, began, name)
 
 
 _STUDY_ID = re.compile(r"/(?:studies|study)/([0-9a-f]{1,64})(?:/|$)")
@@ -104,6 +110,40 @@ def _is_logged(method: str, route: str, status: int) -> bool:
     if status >= 400 or method not in ("POST", "PUT", "PATCH", "DELETE"):
         return False
     return method == "DELETE" or not _OF_PEOPLE.match(route)
+
+
+_PUBLIC = re.compile(
+    r"/(?:health|openapi/openapi\.json|take-part(?:/[^/]*)?|static/[^/]+|api/+studies"
+    r"|api/+studies/+[0-9a-f]+(?:/+(?:enrol|task|reply|replies|model|models|verdict)"
+    r"|/+receipts/+[^/]+)?)/*"
+)
+
+
+class Separated:
+    """An application that serves two listeners.
+
+    On the public one it has only what participants and readers of results need. What needs the
+    administrator's key, the dashboard and the metrics are on the other one.
+
+    Args:
+        application: serves every request.
+        port: of the listener for administrators.
+    """
+
+    def __init__(self, application: Any, port: int) -> None:
+        self.application = application
+        self._port = port
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and scope["server"][1] != self._port:
+            writes = scope["method"] in ("PUT", "PATCH", "DELETE")
+            creates = scope["method"] == "POST" and scope["path"].rstrip("/").endswith("studies")
+            if writes or creates or not _PUBLIC.fullmatch(scope["path"]):
+                scope["path_template"] = "unknown"
+                await _refuse(send, Refused(404, "not_found", "nothing is here"))
+                return
+        await self.application(scope, receive, send)
 
 
 LARGE = 64 * 1024
@@ -143,10 +183,12 @@ class LargeBodies:
         place = origin(str(scope["client"][0]) if scope.get("client") else "")
         if not self._refused.would_allow(place):
             await self._sleep(_PAUSE)
-            await _refuse(send, "this address has sent too many large requests that were refused")
+            why = "this address has sent too many large requests that were refused"
+            await _refuse(send, Refused(429, "too_fast", why, retry_after=1))
             return
         if self._reading[place] >= MOST_AT_ONCE:
-            await _refuse(send, "this address sends too many large requests at the same time")
+            why = "this address sends too many large requests at the same time"
+            await _refuse(send, Refused(429, "too_fast", why, retry_after=1))
             return
         reading, lost = True, False
 
@@ -188,16 +230,18 @@ def _is_large(scope: Scope) -> bool:
     return False
 
 
-async def _refuse(send: Send, told: str) -> None:
-    """429, and the connection is closed with what was not read of the body."""
-    body = msgspec.json.encode(Refused(429, "too_fast", told, retry_after=1).to_dict())
+async def _refuse(send: Send, refused: Refused) -> None:
+    """An answer after which the connection is closed with what was not read of the body."""
+    body = msgspec.json.encode(refused.to_dict())
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        (b"retry-after", b"1"),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    pause = refused.details.get("retry_after")
+    if pause is not None:
+        headers.append((b"retry-after", b"%d" % pause))
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -140,6 +140,7 @@ class GroupCommit(Generic[T, R]):
             that came together stay together.
         pending: counts those that wait.
         longest: seconds.
+        noted: is given the size of each group that was committed, and the seconds that it took.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class GroupCommit(Generic[T, R]):
         most: int = 256,
         pending: PendingWrites | None = None,
         longest: float = LONGEST,
+        noted: Callable[[int, float], None] = lambda _, __: None,
     ) -> None:
         self._write = write
         self._executor = executor
@@ -160,8 +162,7 @@ class GroupCommit(Generic[T, R]):
         self._writing: list[_Request[T, R]] = []
         self._worker: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
-        self.groups = 0
-        self.items = 0
+        self._noted = noted
 
     async def add(self, item: T) -> R:
         """Store one item; returns when it is durable."""
@@ -209,10 +210,10 @@ class GroupCommit(Generic[T, R]):
                         self._writing.append(request)
                 if not group:
                     continue
-                self.groups += 1
-                self.items += len(group)
+                began = time.perf_counter()
                 try:
                     results = await loop.run_in_executor(self._executor, self._commit, group)
+                    self._noted(len(group), time.perf_counter() - began)
                 except Exception as error:  # the executor takes no more work
                     results = [error] * len(group)
                 first = 0

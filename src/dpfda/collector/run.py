@@ -15,6 +15,7 @@ import os
 import resource
 import socket
 import ssl
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,6 +28,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from dpfda.collector.app import ENVIRONMENT
+from dpfda.collector.log import log_to_stderr
+from dpfda.collector.metrics import DIRECTORY
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Unavailable
@@ -35,6 +38,7 @@ from dpfda.errors import InvalidParameter
 MOST_HEAD = 16 * 1024  # bytes of a request's first line and headers, as in many servers
 MOST_HEADERS = 100
 _PIECES, _PIECE = 1000, 256  # a body may come in so many pieces, and one for so many bytes
+_START = 30  # seconds in which a worker starts or answers its supervisor; else it is replaced
 _SPARE = 64  # files that are no connections: database, sockets, log
 
 
@@ -162,7 +166,7 @@ def allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, name: str = "--port") -> socket.socket:
     """Take an address before anything else is done, or say why it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -170,9 +174,10 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         number = error.errno or -1  # negative: names that nobody resolves
         if number < 0 or number == errno.EADDRNOTAVAIL:
-            raise InvalidParameter("--host", "an address of this machine", host) from None
+            which = "--host" if name == "--port" else name
+            raise InvalidParameter(which, "an address of this machine", host) from None
         rule = f"free at {host}: {os.strerror(number)}"
-        raise InvalidParameter("--port", rule, port) from None
+        raise InvalidParameter(name, rule, port) from None
 
 
 def check_certificate(certificate: str, private_key: str) -> None:
@@ -219,6 +224,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     listener: socket.socket | None = None,
+    admin_listener: socket.socket | None = None,
     workers: int = 1,
     certificate: str | None = None,
     private_key: str | None = None,
@@ -231,12 +237,16 @@ def serve(
         host: the address to listen on.
         port: 0 takes a free one.
         listener: what `listen` has opened already at this address.
+        admin_listener: another one, for dashboard, metrics and what needs the key.
         workers: how many processes; more than one needs a database that they can share.
         certificate: file with the TLS certificate (PEM).
         private_key: file with its key.
-        announce: is told the URL once it is listened on.
+        announce: is given the URLs of the listeners, a line each, once they are open.
     """
     allow_many_files()
+    if admin_listener is not None:
+        port_of_it = admin_listener.getsockname()[1]
+        settings = msgspec.structs.replace(settings, admin_port=port_of_it)
     os.environ[ENVIRONMENT] = msgspec.json.encode(settings).decode()
     configuration = uvicorn.Config(
         "dpfda.collector.app:from_environment",
@@ -250,6 +260,7 @@ def serve(
         forwarded_allow_ips=list(settings.proxies),
         timeout_keep_alive=max(1, round(settings.patience)),
         timeout_graceful_shutdown=10,
+        timeout_worker_healthcheck=_START,
         ssl_certfile=certificate,
         ssl_keyfile=private_key,
         ws="none",
@@ -257,9 +268,17 @@ def serve(
     )
     listener = listen(host, port) if listener is None else listener
     scheme = "https" if certificate else "http"
-    shown = f"[{host}]" if ":" in host else host
-    announce(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+    listeners = [one for one in (listener, admin_listener) if one is not None]
+    lines = []
+    for one in listeners:
+        address = host if one is listener else one.getsockname()[0]
+        shown = f"[{address}]" if ":" in address else address
+        lines.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
+    announce("\n".join(lines))
     if workers > 1:
-        Multiprocess(configuration, [listener]).run()
+        log_to_stderr()
+        with tempfile.TemporaryDirectory(prefix="dpfda-metrics-") as folder:
+            os.environ[DIRECTORY] = folder
+            Multiprocess(configuration, listeners).run()
     else:
-        uvicorn.Server(configuration).run(sockets=[listener])
+        uvicorn.Server(configuration).run(sockets=listeners)

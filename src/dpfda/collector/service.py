@@ -20,7 +20,8 @@ import msgspec
 from dpfda.collector.clock import Clock
 from dpfda.collector.conclude import Conclusion, Worker, begin, conclude, conclude_stored
 from dpfda.collector.limits import Places
-from dpfda.collector.log import WorkFailed
+from dpfda.collector.log import WorkFailed, failure
+from dpfda.collector.metrics import Metrics
 from dpfda.collector.phases import OpenPhase, Phases, opened
 from dpfda.collector.refusal import (
     Refused,
@@ -33,7 +34,6 @@ from dpfda.collector.refusal import (
 from dpfda.collector.replies import (
     LONGEST,
     SILENT,
-    Arrived,
     GroupCommit,
     PendingWrites,
     Sent,
@@ -47,23 +47,25 @@ from dpfda.collector.storage.base import (
     Lapse,
     ModelRecord,
     Storage,
-    Stored,
     StudyLine,
     StudyRecord,
     Ticket,
     Totals,
     Unavailable,
 )
+from dpfda.collector.tracing import tracing
 from dpfda.collector.watcher import Forgetter, Pulse, Watcher
 from dpfda.protocol.wire import Counted, Receipt, receipt_of, ticket_of, token_hash
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 _ID_DIGITS = 16
 _PLAN_SECONDS = 60.0  # in which a plan must be begun
 _LARGEST = 2**31 - 1  # number that every database can hold
 _AT_ONCE = 1000  # invitations on their way into the storage
+_TICK = 1.0  # seconds between two looks at the clock
 _MARKED_EVERY = 10.0  # seconds between two marks of the clock, if nobody asks for the health
 
 log = logging.getLogger("dpfda.collector")
@@ -76,10 +78,19 @@ class Collector:
         storage: where they are kept.
         group: largest group commit.
         places: how many people of one address may take part in an open study at once.
+        metrics: what is counted.
     """
 
-    def __init__(self, storage: Storage, *, group: int = 256, places: Places | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        group: int = 256,
+        places: Places | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.storage = storage
+        self.metrics = metrics or Metrics()
         self._places = places or Places(most=0)
         self._writer = ThreadPoolExecutor(1, "write")
         self._readers = ThreadPoolExecutor(2, "read")
@@ -91,16 +102,16 @@ class Collector:
         self.pulse = Pulse(lambda: storage.probe(self.clock.mark()))
         self._marked = -_MARKED_EVERY  # when the clock was last written, by the monotonic clock
         self.pending = PendingWrites()
-        self._forgetter = Forgetter(lambda: self._in_writer(storage.forget))
-        self.enrolments: GroupCommit[tuple[str, bytes, float | None], Enrolled] = GroupCommit(
-            self._enrol, self._writer, most=group, pending=self.pending
-        )
-        self.tickets: GroupCommit[tuple[str, bytes, Lapse], Issued] = GroupCommit(
-            self._issue, self._writer, most=group, pending=self.pending
-        )
-        self.replies: GroupCommit[Arrived, Stored | Refused] = GroupCommit(
-            partial(store, storage), self._writer, most=group, pending=self.pending
-        )
+        self._forgetter = Forgetter(self._forget)
+
+        def commits(write: Callable[[Sequence[S]], list[R]], kind: str) -> GroupCommit[S, R]:
+            noted = partial(self.metrics.committed, kind)
+            return GroupCommit(write, self._writer, most=group, pending=self.pending, noted=noted)
+
+        self.enrolments = commits(self._enrol, "enrolments")
+        self.tickets = commits(self._issue, "tickets")
+        self.replies = commits(partial(store, storage), "replies")
+        self._ticker: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to watch deadlines, and take up what a crash interrupted."""
@@ -108,9 +119,13 @@ class Collector:
         self.clock.begin_after(marks, confirmed=confirmed)
         self.watcher.start()
         self._forgetter.start()
+        self._ticker = asyncio.create_task(self._tick())
 
     async def stop(self) -> None:
         """Let go of everything."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.gather(self._ticker, return_exceptions=True)
         await self.watcher.stop()
         await self._forgetter.stop()
         self._worker.close()
@@ -350,7 +365,37 @@ class Collector:
         self.watcher.stuck.hurry(study)
         self.watcher.call()
 
+    def measure(self) -> None:
+        """Set what the metrics say is so now."""
+        now, at_work, stuck = time.monotonic(), self.watcher.at_work, self.watcher.stuck
+        first = stuck.listed(1)
+        self.metrics.set(
+            writes_waiting=self.pending.depth,
+            oldest_write_seconds=self.pending.oldest(),
+            concluding_seconds=0.0 if at_work is None else now - at_work.since,
+            studies_stuck=len(stuck),
+            longest_stuck_seconds=now - first[0].since if first else 0.0,
+            clock_jump_seconds=self.clock.jump(),
+        )
+
+    async def _tick(self) -> None:
+        """Every second, also while conclusions are drawn."""
+        while True:
+            try:
+                self.measure()
+                await self._follow_clock()
+            except Unavailable:
+                pass  # the health says so
+            except Exception as error:
+                log.error("the clock could not be looked at", extra={"fields": failure(error)})
+            await asyncio.sleep(_TICK)
+
     async def _due(self) -> list[StudyRecord]:
+        await self._follow_clock()
+        return await self._read(self.storage.due, now=self.clock.now())
+
+    async def _follow_clock(self) -> None:
+        """Follow the system's clock, or notice that it jumped; store what is known of it."""
         had_jumped = self.clock.has_jumped
         if self.clock.is_off():
             _, confirmed = await self._read(self.storage.clock)
@@ -361,14 +406,14 @@ class Collector:
         if waited >= _MARKED_EVERY or had_jumped != self.clock.has_jumped:
             self._marked = time.monotonic()
             await self.pulse.trouble()
-        return await self._read(self.storage.due, now=self.clock.now())
 
     async def _conclude(self, record: StudyRecord) -> None:
         """End a phase. Every step can be repeated, by this process or another."""
         if not await self._write(self.storage.begin_closing, record.id, record.phase):
             return
         settings = msgspec.json.decode(record.settings, type=StudySettings)
-        found = await self._learn(record, settings.median_group)
+        with tracing.span("conclude", study=record.id, phase=record.phase):
+            found = await self._learn(record, settings.median_group)
         model = found.recorded(record.id, record.phase, record.kind, created=self.clock.now())
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         successor = None
@@ -397,6 +442,10 @@ class Collector:
             phase.answered = await self.answered(record)
         phase.record = record
         return phase
+
+    async def _forget(self) -> bool:
+        with tracing.span("forget"):
+            return await self._in_writer(self.storage.forget)
 
     def _gone(self, study: str) -> Refused:
         """Another process deleted the study."""

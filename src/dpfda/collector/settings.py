@@ -68,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         secure_cookies: set where the site is served over TLS.
         proxies: addresses and networks of proxies whose word is taken for where a request is from.
         origins: of pages elsewhere on which people may take part here.
+        admin_port: of the listener that alone serves dashboard, metrics and what needs the key;
+            None if there is one listener for all.
     """
 
     database: str
@@ -81,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secure_cookies: bool = False
     proxies: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    admin_port: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.admin_key) < SHORTEST_KEY:
