@@ -191,6 +191,13 @@ def test_bodies_that_once_broke_something(inside: InProcess, body: bytes) -> Non
 @pytest.mark.filterwarnings("ignore")
 def test_the_openapi_document(tmp_path: Path, make_plan: Any) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    from schemathesis import checks
+
+    conforming = [
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
     with QuickCollector(f"sqlite:///{tmp_path}/x.db", options=["--rate", "1000"]) as collector:
         collector.create(make_plan(5))
         schema = schemathesis.openapi.from_url(collector.url + "/openapi/openapi.json")
@@ -209,6 +216,7 @@ def test_the_openapi_document(tmp_path: Path, make_plan: Any) -> None:
                 answer = case.call(headers={"Authorization": f"Bearer {collector.admin_key}"})
                 seen[answer.status_code] += 1
                 assert answer.status_code < 500, (case.method, case.path, answer.text)
+                case.validate_response(answer, checks=conforming)
 
             attack()
     assert sum(seen.values()) > 200

@@ -17,11 +17,10 @@ from forked_collector import ForkedCollector
 
 from dpfda.collector import people
 from dpfda.collector.limits import RateLimit
-from dpfda.collector.middleware import LARGE, LargeBodies
-from dpfda.collector.refusal import Refused
+from dpfda.collector.middleware import _REFUSAL, LARGE, LargeBodies, ProcessorTime
+from dpfda.collector.refusal import Refused, note_known
 
 BOMB = b'{"replies":[' + b"1," * 2_000_000 + b"1]}"
-ELSEWHERE = "127.0.3.1"
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +29,15 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedCollec
         yield found
 
 
-def post(collector: ForkedCollector, path: str, body: bytes, token: str, place: str) -> int:
+def post(
+    collector: ForkedCollector, path: str, body: bytes, token: str, place: str, method: str = "POST"
+) -> int:
     """The status, or 0 if the connection was closed first."""
     wire = HTTPConnection("127.0.0.1", collector.port, timeout=30, source_address=(place, 0))
     try:
-        wire.request("POST", path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        wire.request(
+            method, path, body or None, {"Authorization": f"Bearer {token}"} if token else {}
+        )
         return wire.getresponse().status
     except (BrokenPipeError, ConnectionResetError):
         return 0
@@ -118,11 +121,72 @@ def test_an_address_that_was_refused_often_waits() -> None:
     assert ask("/good") == 200
 
 
+def test_strangers_use_their_seconds_up() -> None:
+    """Of one address, and until time has passed; who is known is not counted."""
+    pauses: list[float] = []
+    refusals: list[int] = []
+    clock = [0.0]
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        spent = time.thread_time()
+        while time.thread_time() < spent + 0.02:
+            pass
+        await asyncio.sleep(0)
+        while time.thread_time() < spent + 0.04:  # before the wait and after it
+            pass
+        if scope["path"] == "/known":
+            note_known(scope)
+        status = 403 if scope["path"].endswith("/task") else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+
+    limit = RateLimit(rate=0.1, burst=0.1, clock=lambda: clock[0])
+    guarded = ProcessorTime(
+        application, limit=limit, sleep=sleep, refused=lambda: refusals.append(1)
+    )
+
+    def ask(path: str, host: str = "192.0.2.1") -> int:
+        answers: list[Any] = []
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": path, "client": (host, 1)}
+        asyncio.run(guarded(scope, None, send))  # type: ignore[arg-type]
+        found: int = answers[0]["status"]
+        return found
+
+    assert [ask("/known") for _ in range(9)] == [200] * 9
+    assert [ask("/") for _ in range(5)] == [200, 200, 200, 429, 429], "0.12 s of 0.1 s"
+    assert pauses == [1.0, 1.0]
+    assert len(refusals) == 2
+    assert ask("/", "192.0.2.2") == 200
+    assert [ask("/", "127.0.0.1") for _ in range(9)] == [200] * 9
+    clock[0] += 0.5
+    assert [ask("/"), ask("/")] == [200, 429]
+    refused = [ask("/api/studies/a/task", "192.0.2.3") for _ in range(400)]
+    assert refused.count(403) == pytest.approx(0.1 / _REFUSAL, abs=2), "a fixed amount each"
+
+
+ATTACKS = {
+    "bodies": ("POST", "/api/studies/{}/replies", BOMB, ""),
+    "document": ("GET", "/openapi/openapi.json", b"", ""),
+    "page": ("GET", "/login", b"", ""),
+    "tokens": ("GET", "/api/studies/{}/task", b"", "made-up"),
+}
+
+
 @pytest.mark.timed
-def test_eight_strangers_hardly_cost_anything(collector: ForkedCollector, make_plan: Any) -> None:
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_eight_strangers_hardly_cost_anything(
+    collector: ForkedCollector, make_plan: Any, kind: str
+) -> None:
     """The processor time of the collector while strangers send, compared with honest requests."""
-    study = collector.create(make_plan(400, seed=99))["id"]
-    path = f"/api/studies/{study}/replies"
+    method, path, body, token = ATTACKS[kind]
+    study = collector.create(make_plan(400, seed=900 + len(path)))["id"]
+    place = f"127.0.3.{20 + list(ATTACKS).index(kind)}"
     tokens = collector.invite(study, 300)
     began = seconds_of(collector)
     for token in tokens:
@@ -132,7 +196,7 @@ def test_eight_strangers_hardly_cost_anything(collector: ForkedCollector, make_p
 
     def attack() -> None:
         while not over.is_set():
-            post(collector, path, BOMB, "", ELSEWHERE)
+            post(collector, path.format(study), body, token, place, method=method)
 
     strangers = [threading.Thread(target=attack) for _ in range(8)]
     for one in strangers:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.report.contents import Outcome
+from dpfda_bench.attack import KINDS, attacked
 from dpfda_bench.benchmarks._collector_crowd import Crowd, plan_for
 from dpfda_bench.benchmarks._concluding import concluding
 from dpfda_bench.echo import echoing
@@ -31,6 +33,7 @@ GOALS: dict[str, Goal] = {
     "group_over_single_commit": at_least(5),
     "p99_ms": at_most(100),
     "studies_10000_over_10": at_most(1.5),
+    "attack_p99_ratio": at_most(1.5),
     "two_workers_over_one": at_least(1),
 }
 
@@ -70,6 +73,7 @@ def run(quick: bool = False) -> Outcome:
         database = f"sqlite:///{place / 'alone.db'}"
         alone = measure(database, single=single // 8, batches=0, options=["--group", "1"]).reply
         crowded = slowdown(place)
+        attacks = under_attack(place, replies=single // 2, rounds=rounds)
         ending = concluding(place, replies=20_000 if quick else 100_000, rounds=1 if quick else 3)
     figures = {
         "replies_per_s": _median(one.reply.rate for one in durable),
@@ -90,6 +94,7 @@ def run(quick: bool = False) -> Outcome:
         "task_over_reply": _median(one.task.rate / one.reply.rate for one in durable),
         "group_over_single_commit": _median(one.reply.rate for one in durable) / alone.rate,
         **ending,
+        **attacks,
         "studies_10000_over_10": crowded,
     }
     notes = [
@@ -101,6 +106,29 @@ def run(quick: bool = False) -> Outcome:
     except NoPostgreSQL as reason:
         notes.append(f"two workers were not measured: {reason}.")
     return Outcome(figures=figures, notes=notes)
+
+
+def under_attack(folder: Path, *, replies: int, rounds: int) -> dict[str, float]:
+    """How much longer honest replies take while strangers send what is refused, of each kind."""
+    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    with CollectorProcess(f"sqlite:///{folder / 'attacked.db'}") as collector:
+        for turn in range(rounds):
+            crowd = Crowd(collector, plan_for(replies * (len(KINDS) + 1), seed=300 + turn))
+            crowd.invite(replies * (len(KINDS) + 1))
+            crowd.ask(connections=_CONNECTIONS)
+            some = iter(range(0, crowd.people, replies))
+
+            def p99(first: int, crowd: Crowd = crowd) -> float:
+                requests = crowd.replies(range(first, first + replies))
+                return load(collector.url, requests, connections=_CONNECTIONS).quantile(0.99)
+
+            quiet = p99(next(some))
+            for kind in KINDS:
+                with attacked(collector.url, kind, crowd.study):
+                    time.sleep(2)  # until the address has used up what strangers have at once
+                    found[kind].append(p99(next(some)) / quiet)
+    ratios = {f"attack_{kind}_p99_ratio": _median(each) for kind, each in found.items()}
+    return ratios | {"attack_p99_ratio": max(ratios.values())}
 
 
 def _median(figures: Iterable[float]) -> float:

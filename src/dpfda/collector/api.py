@@ -17,7 +17,7 @@ from dpfda.collector.limits import AdminAuth
 from dpfda.collector.openapi import KEY, TOKEN
 from dpfda.collector.people import Deliveries, Verdicts, bearer
 from dpfda.collector.plans import NewExchange, exchange_plan, strict_json
-from dpfda.collector.refusal import Refused, bad_plan
+from dpfda.collector.refusal import Refused, bad_plan, note_known
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
@@ -61,6 +61,7 @@ async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: Any) ->
     auth: AdminAuth = connection.app.state.keyhole
     if not await auth.fits(bearer(connection.headers.get("authorization")), host_of(connection)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
+    note_known(connection.scope)
 
 
 class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -384,7 +385,9 @@ async def _require_view(study: str, request: Asked, collector: Collector) -> Non
     if (await collector.study(study)).open:
         return
     credential = bearer(request.headers.get("authorization"))
-    if not await collector.knows(study, token_hash(credential)):
+    if await collector.knows(study, token_hash(credential)):
+        note_known(request.scope)
+    else:
         await require_key(request, None)
 
 

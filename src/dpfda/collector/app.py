@@ -15,6 +15,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components
 from litestar.template import TemplateConfig
 
@@ -24,8 +25,8 @@ from dpfda.collector.health import health, live, ready, show_metrics
 from dpfda.collector.limits import AdminAuth, Places, RateLimit
 from dpfda.collector.log import log_to_stderr
 from dpfda.collector.metrics import Metrics
-from dpfda.collector.middleware import LargeBodies, Observed, Origins, Separated
-from dpfda.collector.openapi import SECURITY, WORDS, Described
+from dpfda.collector.middleware import LargeBodies, Observed, Origins, ProcessorTime, Separated
+from dpfda.collector.openapi import SECURITY, WORDS, Document
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
 from dpfda.collector.pages.templating import ENGINE, page, text
@@ -86,17 +87,19 @@ def create_app(settings: Settings) -> Observed:
             path="/openapi",
             description=WORDS,
             components=Components(security_schemes=SECURITY),
-            render_plugins=[Described(path="/openapi.json")],
+            render_plugins=[JsonRenderPlugin()],
         ),
         debug=False,
         logging_config=None,
     )
-    people: Any = People(application, application.state, _HANDLERS)
+    document = Document(application, application)
+    people: Any = People(document, application.state, _HANDLERS)
     if settings.origins:
         people = Origins(people, settings.origins)
     if settings.admin_port is not None:
         people = Separated(people, settings.admin_port)
-    return Observed(LargeBodies(people), metrics)
+    bounded = ProcessorTime(LargeBodies(people), refused=metrics.refused_busy)
+    return Observed(bounded, metrics)
 
 
 def from_environment() -> Observed:

@@ -31,7 +31,7 @@ class RateLimit:
     """
 
     def __init__(
-        self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic
+        self, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate = rate
         self._burst = burst
@@ -42,15 +42,23 @@ class RateLimit:
         """Take one request from the key's bucket, if it holds one."""
         left, now = self._filled(key)
         granted = left >= 1
-        self._left[key] = (left - 1 if granted else left, now)
+        self._store(key, left - 1 if granted else left, now)
+        return granted
+
+    def _store(self, key: Hashable, left: float, now: float) -> None:
+        self._left[key] = (left, now)
         self._left.move_to_end(key)
         if len(self._left) > _KEPT:
             self._left.popitem(last=False)  # the longest silent one, whose bucket is full by now
-        return granted
 
-    def would_allow(self, key: Hashable) -> bool:
-        """Whether the key's bucket holds a request; nothing is taken."""
-        return self._filled(key)[0] >= 1
+    def would_allow(self, key: Hashable, *, least: float = 1.0) -> bool:
+        """Whether the key's bucket holds so much; nothing is taken."""
+        return self._filled(key)[0] >= least
+
+    def charge(self, key: Hashable, amount: float) -> None:
+        """Take what was used already, even if the bucket does not hold it."""
+        left, now = self._filled(key)
+        self._store(key, left - amount, now)
 
     def _filled(self, key: Hashable) -> tuple[float, float]:
         now = self._clock()

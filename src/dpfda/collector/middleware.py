@@ -2,6 +2,7 @@
 
 * `Observed` measures a request, adds headers and logs failures.
 * `Separated` serves organizers and monitoring on a listener of their own.
+* `ProcessorTime` bounds what requests of strangers from one address may cost.
 * `LargeBodies` bounds what large bodies of one address may cost.
 * `Origins` lets pages of named hosts talk to this collector in a person's browser. A browser asks
   before a page of one host talks to another, and refuses without an answer. An operator may name an
@@ -17,7 +18,15 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    MutableMapping,
+)
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,7 +35,7 @@ from dpfda.client.http import is_loopback
 from dpfda.collector.limits import RateLimit, origin
 from dpfda.collector.log import request_id
 from dpfda.collector.metrics import Metrics
-from dpfda.collector.refusal import Refused
+from dpfda.collector.refusal import KNOWN, Refused
 from dpfda.collector.tracing import tracing
 from dpfda.errors import InvalidParameter
 
@@ -144,6 +153,96 @@ class Separated:
                 await _refuse(send, Refused(404, "not_found", "nothing is here"))
                 return
         await self.application(scope, receive, send)
+
+
+SECONDS = 0.5
+"""Of processor time, for strangers of one address at once,"""
+SECONDS_A_SECOND = 0.1
+"""and after that. Addresses that took more are answered late, and only that they are too fast."""
+_REFUSAL = 0.0003  # seconds of the processor for a participant's request that is refused
+_HERE = ("127.0.0.1", "::1")  # whoever is on this machine can stop the collector anyway
+_OWN_WAY = ("task", "reply", "replies")  # served by `people.py`
+
+
+class ProcessorTime:
+    """Gives the strangers of an address a bounded share of the processor.
+
+    A stranger is who shows neither the key, nor a session, nor the token of a participant. Requests
+    that the framework serves are measured: everything that the event loop computes for them. A
+    request of a participant costs nothing if it succeeds and a fixed amount if it is refused.
+
+    Each worker process has its own count. The count of an address may be used up by others at that
+    address; then its requests are answered with 429 after a pause, and a device repeats them.
+    """
+
+    def __init__(
+        self,
+        application: Any,
+        *,
+        limit: RateLimit | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.application = application
+        self._limit = limit or RateLimit(rate=SECONDS_A_SECOND, burst=SECONDS)
+        self._sleep = sleep
+        self._refused = refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        client = scope.get("client")
+        if scope["type"] != "http" or client is None or client[0] in _HERE:
+            await self.application(scope, receive, send)
+            return
+        place = origin(str(client[0]))
+        if not self._limit.would_allow(place, least=0.0):
+            self._refused()
+            await self._sleep(_PAUSE)
+            why = "requests from this address take too much of this collector's time"
+            await _refuse(send, Refused(429, "too_fast", why, retry_after=1))
+            return
+        if scope["path"].rstrip("/").rpartition("/")[2] in _OWN_WAY:
+            await self._serve_participant(scope, receive, send, place)
+            return
+        work = _Measured(self.application(scope, receive, send))
+        try:
+            await work
+        finally:
+            if not scope.get(KNOWN):
+                self._limit.charge(place, work.seconds)
+
+    async def _serve_participant(
+        self, scope: Scope, receive: Receive, send: Send, place: str
+    ) -> None:
+        async def noted_send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and 400 <= message["status"] < 500:
+                self._limit.charge(place, _REFUSAL)
+            await send(message)
+
+        await self.application(scope, receive, noted_send)
+
+
+class _Measured:
+    """A coroutine, and the seconds of the event loop's thread that its steps take."""
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = work
+        self.seconds = 0.0
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        step: Callable[[], Any] = partial(self._work.send, None)
+        while True:
+            began = time.thread_time()
+            try:
+                awaited = step()
+            except StopIteration:
+                return
+            finally:
+                self.seconds += time.thread_time() - began
+            try:
+                step = partial(self._work.send, (yield awaited))
+            except BaseException as error:  # such as that the request was cancelled
+                step = partial(self._work.throw, error)
 
 
 LARGE = 64 * 1024

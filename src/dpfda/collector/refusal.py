@@ -7,6 +7,13 @@ from typing import Any
 from dpfda.collector.storage.base import Issued, Stored
 from dpfda.errors import DpfdaError
 
+KNOWN = "dpfda_known"
+
+
+def note_known(scope: Any) -> None:
+    """This request has shown a key, a session or a participant's token."""
+    scope[KNOWN] = True
+
 
 class Refused(DpfdaError):
     """A refusal with its HTTP status. The message never repeats what was sent."""

@@ -34,7 +34,7 @@ from dpfda.collector.pages.participant import take_part
 from dpfda.collector.pages.session import SMALL, Asked, Page, form_in, go, own_form, posted
 from dpfda.collector.pages.study_view import link
 from dpfda.collector.pages.templating import text
-from dpfda.collector.refusal import Refused
+from dpfda.collector.refusal import Refused, note_known
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.base import StudyRecord
@@ -356,6 +356,7 @@ async def signed_in(
     found = session.require_session(request, configuration, collector.clock.now())
     if await collector.session_ended(found.name):
         raise session.NotSignedIn
+    note_known(request.scope)
     return found.csrf
 
 
