@@ -174,6 +174,16 @@ def test_source_files_that_pages_name_exist(page: Path) -> None:
     assert [name for name, found in places.items() if not any(f.is_file() for f in found)] == []
 
 
+def test_six_flows_name_fewer_than_25_files_each() -> None:
+    text = (DOCS / "project" / "six-flows.md").read_text(encoding="utf-8")
+    flows = text.split("\n## ")[1:]
+    assert len(flows) == 6
+    for flow in flows:
+        named = set(re.findall(r"[\w/]+\.py", flow))
+        assert len(named) < 25, flow.splitlines()[0]
+        assert [name for name in named if not (ROOT / "src" / "dpfda" / name).is_file()] == []
+
+
 def test_the_navigation_mirrors_the_folders() -> None:
     configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     parts = re.split(r"^  - (\w+):", configuration.partition("\nnav:")[2], flags=re.MULTILINE)[1:]

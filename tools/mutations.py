@@ -73,7 +73,7 @@ PLACES = [
         "tilt* radius* kept *sigma* clip* unit_rows fitting size",
     ),
     Place("regression/*.py regression/methods/*.py", COSTS, "questions look _look* most* ask _ask"),
-    Place("boosting/requests/*.py local/boosting/owner.py local/boosting/requests/base.py", WORDS),
+    Place("boosting/*request*.py local/boosting/shares.py local/boosting/owner.py", WORDS),
     Place(
         "boosting/*.py mrma/*.py local/*.py local/study/*.py",
         COSTS,
@@ -94,10 +94,10 @@ PLACES = [
         "sites/guard.py sites/identity.py sites/stored_files.py",
         edges=True,
     ),
-    Place("sites/sum_questions.py sites/sums.py", edges=True),
+    Place("sites/sums.py sites/sums.py", edges=True),
     Place("sites/owners.py", edges=True),
-    Place("sites/servers.py sites/server_part.py", edges=True),
-    Place("sites/servers.py client/exported.py local/mrma/servers.py", WORDS, edges=True),
+    Place("sites/servers.py sites/servers.py", edges=True),
+    Place("sites/servers.py client/administrator.py local/mrma/servers.py", WORDS, edges=True),
     Place("sites/sums.py sites/owners.py", WORDS, edges=True),
     Place("sites/plan.py sites/coordinator.py sites/sums.py", WORDS, edges=True),
     Place("sites/site_folder.py protocol/person.py", edges=True),
@@ -107,7 +107,7 @@ PLACES = [
         "estimators/sum_estimator.py estimators/blocks.py estimators/cluster.py inquiry.py", WORDS
     ),
     Place("curves/matrices.py"),
-    Place("report/promise.py", EVERY, "guess"),
+    Place("report/report.py", EVERY, "guess"),
     Place("estimators/study_report.py", r"simulated|hidden|HELD_OUT", "of_study"),
 ]
 HARMLESS = {

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 
 from dpfda import LocalCurveClassifier, PrivateMean
 from dpfda.datasets import simulate_001
-from dpfda.datasets.dataset import Dataset
+from dpfda.datasets.catalogue import Dataset
 from dpfda.protocol.comparison import majority_error, non_private_classifier
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "first-picture.png"

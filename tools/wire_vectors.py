@@ -20,10 +20,9 @@ from wire_refusals import refusals
 from dpfda import CurveEncoder
 from dpfda.curves import CustomBasis
 from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import Laplace
 from dpfda.mechanisms.cap_index import CodewordReport
-from dpfda.mechanisms.duchi import Duchi
-from dpfda.mechanisms.laplace import Laplace
-from dpfda.mechanisms.piecewise import Piecewise
+from dpfda.mechanisms.piecewise import Duchi, Piecewise
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource

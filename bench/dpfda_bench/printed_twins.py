@@ -16,9 +16,8 @@ from dpfda._validate import FloatArray
 from dpfda.central.linear import ShrunkMean
 from dpfda.checks.twins import Pairs, Twin
 from dpfda.local.boosting.ensemble import Ensemble
-from dpfda.local.boosting.requests.shares import StatisticRequest
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.laplace import Laplace
+from dpfda.local.boosting.shares import StatisticRequest
+from dpfda.mechanisms.additive import Additive, Laplace
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source, discrete_gaussian
 from dpfda.noise.uniform import coin_signs

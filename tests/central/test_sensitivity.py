@@ -23,7 +23,7 @@ from dpfda.central.losses import Loss
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.queries import MOST_RECORDS, BallMean, integer_sums, mean_of, units
 from dpfda.central.records import clip_rows
-from dpfda.checks.neighbors import search
+from dpfda.checks.queries import search
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 

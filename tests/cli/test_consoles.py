@@ -65,7 +65,7 @@ def test_what_cannot_be_printed_is_kept(
         raise OSError(28, "No space left on device")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpfda.cli._views.print_release", full)
+    monkeypatch.setattr("dpfda.cli._output.print_release", full)
     call = ["release", "mean", str(curves), "--epsilon", "1", "--range", "0", "1"]
     done = CliRunner().invoke(command_line, call)
     assert done.exit_code == 2

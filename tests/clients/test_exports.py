@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dpfda import plan_study
 from dpfda.cli.submit import read_day
 from dpfda.client.exports import day_curve, read_export
-from dpfda.client.exports.times import read_time, zone_of
+from dpfda.client.exports.series import read_time, zone_of
 from dpfda.errors import DpfdaError, InvalidData
 
 SAMPLES = Path(__file__).resolve().parents[2] / "clients" / "samples"

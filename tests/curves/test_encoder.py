@@ -17,7 +17,7 @@ from dpfda.curves import (
     MaxAbsRescaler,
     TanhRescaler,
 )
-from dpfda.curves.projection import projector
+from dpfda.curves.basis import projector
 from dpfda.errors import InvalidParameter, UnknownName
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)

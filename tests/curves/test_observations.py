@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
-from dpfda.curves.projection import _projector, projector
+from dpfda.curves.basis import _projector, projector
 from dpfda.errors import InvalidData
 
 ENCODER = CurveEncoder(n_basis=5)
@@ -72,7 +72,7 @@ def test_missing_points_are_left_out(curves, rng):
 
 
 def test_many_own_grids_are_solved_in_parts(monkeypatch, rng):
-    monkeypatch.setattr("dpfda.curves.projection._CHUNK", 500)
+    monkeypatch.setattr("dpfda.curves.basis._CHUNK", 500)
     series = [(rng.uniform(size=n), rng.normal(size=n)) for n in rng.integers(1, 20, size=60)]
     alone = np.vstack([ENCODER.coefficients([pair]) for pair in series])
     np.testing.assert_allclose(ENCODER.coefficients(series), alone, rtol=1e-9, atol=1e-9)

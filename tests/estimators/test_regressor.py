@@ -17,7 +17,7 @@ import dpfda
 from dpfda import Ledger, LocalCurveRegressor
 from dpfda.cli._group import dpfda as command
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.protocol.curve_regression import CurveRegression
+from dpfda.protocol.model import CurveRegression
 
 T = np.linspace(0, 1, 25)
 PUBLIC: dict[str, Any] = {"value_range": (-6, 6), "target_range": (-15, 25)}

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.additive import AdditiveLaplace, Gaussian
+from dpfda.mechanisms.additive import AdditiveLaplace, Gaussian, Laplace
 from dpfda.mechanisms.base import Mechanism
-from dpfda.mechanisms.laplace import Laplace
 from dpfda.noise import SecureSource, SimulationSource
 
 EPSILON = st.floats(1e-3, 50)

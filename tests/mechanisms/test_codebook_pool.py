@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from codewords import CODEBOOKS, GOLDEN, WORD, by_hand, matrices, mixed, on_sphere
 
-from dpfda.mechanisms import codebook_pool as shelves
-from dpfda.mechanisms.codebook import Codebook, cap_sums
-from dpfda.mechanisms.codebook_pool import CodebookPool, normals, shelf
+from dpfda.mechanisms import codebook
+from dpfda.mechanisms.codebook import Codebook, CodebookPool, cap_sums, normals, shelf
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6])
@@ -65,7 +64,7 @@ def test_no_number_is_infinite() -> None:
 def test_a_row_that_points_nowhere_points_along_the_first_axis(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shelves, "normals", lambda *_, **__: np.zeros((1, 3, 2), dtype=np.float32))
+    monkeypatch.setattr(codebook, "normals", lambda *_, **__: np.zeros((1, 3, 2), dtype=np.float32))
     found = CodebookPool(3, 2).points(np.zeros(1, dtype=np.uint64), np.array([1]))
     assert np.abs(found).tolist() == [[1.0, 0.0]]
 

@@ -14,8 +14,8 @@ from dpfda._validate import FloatArray
 from dpfda.checks import mechanisms as contract
 from dpfda.checks.mechanisms import check_bad_input, check_bad_parameters
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.duchi import Duchi
-from dpfda.mechanisms.laplace import Laplace
+from dpfda.mechanisms.additive import Laplace
+from dpfda.mechanisms.piecewise import Duchi
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource, Source
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpfda.mechanisms.duchi import Duchi, DuchiScalar
+from dpfda.mechanisms.piecewise import Duchi, DuchiScalar
 from dpfda.noise import SimulationSource
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpfda.mechanisms.duchi import DuchiScalar
-from dpfda.mechanisms.piecewise import Hybrid
+from dpfda.mechanisms.piecewise import DuchiScalar, Hybrid
 from dpfda.noise import SimulationSource
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpfda.mechanisms import piecewise, sampled_coordinates
+from dpfda.mechanisms import piecewise
 from dpfda.mechanisms.piecewise import Piecewise, PiecewiseScalar
 from dpfda.noise import SimulationSource
 
@@ -20,7 +20,6 @@ SMALL = 64  # a lattice so coarse that every report can be listed
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piecewise, "HALF_WIDTH", SMALL)
-    monkeypatch.setattr(sampled_coordinates, "HALF_WIDTH", SMALL)
 
 
 def probabilities(scalar: PiecewiseScalar, position: int) -> tuple[np.ndarray, np.ndarray]:

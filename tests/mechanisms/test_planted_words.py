@@ -16,17 +16,14 @@ from planted import Words
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.additive import AdditiveLaplace, Gaussian
+from dpfda.mechanisms.additive import AdditiveLaplace, Gaussian, Laplace
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.mechanisms.composed import Joined, Repeated
-from dpfda.mechanisms.duchi import Duchi, DuchiScalar
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace, best_blocks, l1_noise, l2_noise
 from dpfda.mechanisms.exponential import Exponential
-from dpfda.mechanisms.laplace import Laplace
-from dpfda.mechanisms.piecewise import PiecewiseScalar
+from dpfda.mechanisms.piecewise import HALF_WIDTH, Duchi, DuchiScalar, PiecewiseScalar
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
 from dpfda.mechanisms.randomized_response import CategoricalResponse, RandomizedResponse
-from dpfda.mechanisms.sampled_coordinates import HALF_WIDTH
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import LaplaceEvent, PureEvent, RandomizedResponseEvent

@@ -16,7 +16,7 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.report import Picture
 from dpfda.report.contents import Drawn, Outcome
-from dpfda.report.promise import SIMULATED
+from dpfda.report.report import SIMULATED
 from dpfda_bench import catalog
 from dpfda_bench.goals import at_least, at_most
 

@@ -20,7 +20,7 @@ from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.report import Contents, Picture, Report, Table
 from dpfda.report.contents import Drawn
-from dpfda.report.promise import SIMULATED, guess, in_words
+from dpfda.report.report import SIMULATED, guarantee_in_words, guessing_bound
 
 N = 600
 T = np.linspace(0, 1, 12)
@@ -164,12 +164,12 @@ def test_a_promise_in_plain_words() -> None:
         assert words in page.words
     assert SIMULATED not in page.words
     assert "next to nothing" not in page.words
-    told = " ".join(in_words(Guarantee(epsilon=800.0, model="local")))
+    told = " ".join(guarantee_in_words(Guarantee(epsilon=800.0, model="local")))
     assert "nearly 100 %" not in told  # e^-800 is 0 in a float
     assert "So large an ε promises next to nothing." in told
     assert "Every person added the noise" in told
-    assert "next to nothing" not in " ".join(in_words(Guarantee(epsilon=4.5)))
-    assert "next to nothing" in " ".join(in_words(Guarantee(epsilon=4.6)))
+    assert "next to nothing" not in " ".join(guarantee_in_words(Guarantee(epsilon=4.5)))
+    assert "next to nothing" in " ".join(guarantee_in_words(Guarantee(epsilon=4.6)))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.01), (3.0, 0.2)])
@@ -180,7 +180,7 @@ def test_the_best_guess_is_that_of_the_worst_mechanism(epsilon: float, delta: fl
     other = here[::-1]
     assert np.sum(np.maximum(here - math.exp(epsilon) * other, 0)) <= delta + 1e-12
     best = 0.5 * np.maximum(here, other).sum()
-    assert guess(Guarantee(epsilon=epsilon, delta=delta)) == pytest.approx(best)
+    assert guessing_bound(Guarantee(epsilon=epsilon, delta=delta)) == pytest.approx(best)
 
 
 def test_errors_on_people_who_are_not_protected_stay_out() -> None:

@@ -23,7 +23,7 @@ from dpfda.sites.plan import Plan
 from dpfda.sites.site_folder import SiteConfig, SiteFolder
 from dpfda.sites.stored_files import Journal, kept_identity
 from dpfda.sites.study_folder import StudyFolder, read_card
-from dpfda.sites.sum_questions import length
+from dpfda.sites.sums import length
 
 RANGES = "age=18:100,weight=30:150,dose=0:100"
 

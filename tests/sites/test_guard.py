@@ -24,8 +24,7 @@ from dpfda.sites.identity import Card, node_public
 from dpfda.sites.messages import Ask, Envelope, Reply, SiteAnswer, decode, encode
 from dpfda.sites.node import answer
 from dpfda.sites.plan import Plan
-from dpfda.sites.sum_questions import same_question
-from dpfda.sites.sums import TableInquiry
+from dpfda.sites.sums import TableInquiry, same_question
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from dpfda.report import documents
 from dpfda.sites.messages import SiteAnswer
 from dpfda.sites.site_folder import SiteFolder
 from dpfda.sites.study_folder import StudyFolder
-from dpfda.sites.sum_questions import answer_of, next_question
+from dpfda.sites.sums import answer_of, next_question
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-federation" / "bin" / "python"

@@ -25,7 +25,7 @@ from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoo
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.owner import Owners, public_order
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Scattered

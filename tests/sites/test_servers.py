@@ -20,7 +20,7 @@ from model_servers import (
     to_hold,
 )
 
-from dpfda.client.exported import replayed
+from dpfda.client.administrator import replayed
 from dpfda.curves import CurveEncoder
 from dpfda.datasets.simulated import scores_001
 from dpfda.errors import ProtocolError

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.datasets.catalogue import DataFileMissing
+from dpfda.datasets.catalogue import DataFileMissing, Dataset
 from dpfda.datasets.curve_sets import (
     load_activity,
     load_adelaide_demand,
@@ -18,7 +18,6 @@ from dpfda.datasets.curve_sets import (
     load_dti,
     load_tecator,
 )
-from dpfda.datasets.dataset import Dataset
 from dpfda.estimators.private_mean import PrivateMean
 from dpfda.planning.sweep import Sweep
 from dpfda_bench.benchmarks._honesty_judge import Cell, Finding, share

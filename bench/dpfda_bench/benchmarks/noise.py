@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpfda.errors import MissingExtra
-from dpfda.mechanisms.laplace import Laplace
+from dpfda.mechanisms.additive import Laplace
 from dpfda.noise import SecureSource, discrete_laplace
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most

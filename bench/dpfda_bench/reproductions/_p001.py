@@ -20,8 +20,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.bases import CosineBasis
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners import Learner, LinearModels
-from dpfda.local.mrma.learners._arrays import as_double, namespace
-from dpfda.local.mrma.learners._design import Design
+from dpfda.local.mrma.learners._arrays import Design, as_double, namespace
 from dpfda.local.mrma.learners.linear_svm import LinearSVM
 from dpfda.local.mrma.learners.moment_learners import ConjugateGradient
 from dpfda.local.mrma.learners.newton_learners import DWD, Logistic

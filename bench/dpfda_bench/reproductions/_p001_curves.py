@@ -10,8 +10,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.datasets.catalogue import Dataset, signs
 from dpfda.datasets.curve_sets import load_activity, load_phoneme
-from dpfda.datasets.dataset import Dataset, signs
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners.moment_learners import ConjugateGradient
 from dpfda.noise import SimulationSource

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.datasets.dataset import Dataset
+from dpfda.datasets.catalogue import Dataset
 from dpfda.datasets.vector_sets import load_diabetes, load_employee
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners.newton_learners import Logistic

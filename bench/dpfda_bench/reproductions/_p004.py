@@ -17,9 +17,9 @@ from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.local.boosting.design import BoostingFindings
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
-from dpfda.local.boosting.requests.base import OwnerRows
-from dpfda.local.boosting.requests.shares import SampleRequest
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign, samme
+from dpfda.local.boosting.shares import SampleRequest
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Answer, Records

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.noise import SimulationSource
 from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.requests.base import OwnerRows
-from dpfda.local.boosting.requests.shares import SampleRequest
+from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.shares import SampleRequest
 from dpfda.noise import SimulationSource
 from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort

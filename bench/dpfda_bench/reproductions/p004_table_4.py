@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.requests.rules import ClassifierRequest
+from dpfda.local.boosting.samme_study import ClassifierRequest
 from dpfda.noise import SimulationSource
 from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort

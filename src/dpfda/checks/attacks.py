@@ -17,8 +17,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.regression.perturbation import TiltedQuery
 from dpfda.checks import expect
-from dpfda.checks.neighbors import distance, exact_answer, losses, search
-from dpfda.checks.queries import Counting
+from dpfda.checks.queries import Counting, distance, exact_answer, losses, search
 from dpfda.curate import curate
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource, Source

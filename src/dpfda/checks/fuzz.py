@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.checks import expect
-from dpfda.checks.neighbors import search
+from dpfda.checks.queries import search
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource

@@ -1,19 +1,41 @@
-"""What a command writes: checked before anything is spent, written before anything is printed."""
+"""Output of commands, and secrets that commands read.
+
+A command checks where it writes before it spends anything, and writes before it prints. Released
+documents are printed by kind. Secrets come from a file that only the user can read, or from the
+environment, never from an argument: every user of a machine sees the arguments of every process.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
+import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import click
+from rich.console import Console
 
+from dpfda.central.moments.curve_moments import CurveMoments, SyntheticCurves
+from dpfda.central.moments.moments_report import means
+from dpfda.central.regression.model import RegressionModel
+from dpfda.central.regression.model_report import table as regression_table
+from dpfda.central.release import Release
+from dpfda.central.release_report import table
 from dpfda.errors import InvalidParameter, MissingExtra, printable
+from dpfda.protocol.model import StudyModel, about, contents
+from dpfda.report import Verdict
+from dpfda.report.contents import show
+from dpfda.report.terminal import rich_table
+
+if TYPE_CHECKING:
+    from dpfda.estimators.private_fpca import PrivateFPCA
+
 
 _PICTURES = (".png", ".pdf", ".svg")
 _PROBE = bytes(1 << 16)  # more than a document usually has
@@ -135,3 +157,131 @@ def draw(shown: Any, path: Path) -> None:
     finally:
         plt.close(figure)
     click.echo(f"plot written to {path}", err=True)
+
+
+def print_release(release: Release) -> None:
+    """A table of some points, the promise, and the public parameters."""
+    console = Console(markup=False)
+    console.print(rich_table(table(release)))
+    print_public(console, release)
+
+
+def print_public(console: Console, released: Any) -> None:
+    """What a reader should know of anything released: promise, parameters, warnings."""
+    console.print(repr(released), markup=False)
+    for key, value in released.parameters.items():
+        console.print(f"  {key}: {show(value)}", markup=False)
+    print_verdict(console, released.verdict, released.warnings)
+
+
+def print_verdict(console: Console, verdict: Verdict, warnings: Sequence[str] = ()) -> None:
+    """What was found, in sentences, and what is to be doubted."""
+    for sentence in verdict.findings:
+        console.print(sentence, markup=False)
+    for warning in verdict.added_to(warnings):
+        console.print(f"warning: {warning}", markup=False)
+
+
+def print_components(model: PrivateFPCA) -> None:
+    """Mean and components at some points, what they explain, the promise."""
+    console = Console(markup=False)
+    console.print(rich_table(model.table()))
+    console.print(model.in_words(), markup=False)
+    print_public(console, model.release_)
+
+
+def print_regression(model: RegressionModel) -> None:
+    """Coefficients in the units of the features, the promise, and how to read them."""
+    console = Console(markup=False)
+    stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
+    same = model.link == model.mechanism  # as discriminants have no other way
+    how = f"{model.link} analysis" if same else f"{model.link} by {model.mechanism}"
+    console.print(f"{how}, {model.rows} rows, {stages}", markup=False)
+    console.print(rich_table(regression_table(model)))
+    console.print(str(model.guarantee), markup=False)
+    if model.classes is not None:
+        console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
+    if model.target_range is not None:
+        console.print("target: {:g} to {:g}".format(*model.target_range), markup=False)
+    for note in model.notes if not model.of_curves else ():
+        console.print(f"note: {note}", markup=False)
+    print_verdict(console, model.verdict, model.warnings)
+
+
+def print_study_model(model: StudyModel) -> None:
+    """The model of a study of people or owners."""
+    console = Console(markup=False)
+    console.print(model.kind, markup=False)
+    for one in contents(model).tables:
+        console.print(rich_table(one))
+    console.print(str(model.guarantee), markup=False)
+    for told in about(model):
+        console.print(told, markup=False)
+    print_verdict(console, model.verdict)
+
+
+def print_moments(moments: CurveMoments) -> None:
+    """Means at some points, sizes, what groups differ by, the promise."""
+    console = Console(markup=False)
+    console.print(rich_table(means(moments)))
+    if moments.groups:
+        sizes = zip(moments.groups, moments.sizes, strict=True)
+        told = ", ".join(f"{name} about {size:.0f}" for name, size in sizes)
+        console.print(f"sizes: {told}", markup=False)
+    print_public(console, moments)
+
+
+def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
+    """What curves were drawn from, and what they are good for."""
+    print_moments(moments)
+    Console(markup=False).print(
+        f"{len(drawn)} synthetic curves were drawn from this release: they reveal no more than it "
+        "does, hold means and covariances, and nothing else of the people.",
+        markup=False,
+    )
+
+
+def print_document(loaded: Any) -> None:
+    """Guarantee, ranges, numbers."""
+    if isinstance(loaded, Release):
+        print_release(loaded)
+    elif isinstance(loaded, CurveMoments):
+        print_moments(loaded)
+    elif isinstance(loaded, RegressionModel):
+        print_regression(loaded)
+    else:
+        print_study_model(loaded)
+
+
+_OTHERS = stat.S_IRWXO | stat.S_IWGRP
+
+
+def read_secret(option: str, file: Path) -> str:
+    """The text of a file, which others on this machine may not read."""
+    try:
+        with file.open(encoding="utf-8") as stream:
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+            if mode & _OTHERS:
+                rule = f"closed to other users (chmod 600 {file.name})"
+                raise InvalidParameter(option, rule, f"{file.name} with mode {mode:o}")
+            return stream.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no text"
+        raise InvalidParameter(option, f"a file that can be read ({reason})", str(file)) from None
+
+
+def holds_password(url: str) -> bool:
+    """Whether a URL tells a password.
+
+    Examples:
+        >>> [holds_password(f"postgresql://{u}h/d") for u in ("", "u@", "u:p@", ":p@")]
+        [False, False, True, True]
+        >>> holds_password("postgresql://h/d?user=u&password=p")
+        True
+    """
+    try:
+        parts = urlsplit(url)
+        told = parts.password is not None
+    except ValueError:  # no URL: refused elsewhere, and maybe one with a typing error
+        return "@" in url
+    return told or any("password" in name for name, _ in parse_qsl(parts.query))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dpfda import _validate
-from dpfda.cli._output import check_outputs, draw, output_options, publish
+from dpfda.cli._output import check_outputs, draw, output_options, print_regression, publish
 from dpfda.cli._reading import (
     are_several,
     files_argument,
@@ -27,7 +27,6 @@ from dpfda.cli._record import (
     record_options,
     write_record,
 )
-from dpfda.cli._views import print_regression
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.file_block import RowsBlock, check_labels, grid_of
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier

@@ -16,8 +16,8 @@ import click
 import msgspec
 import numpy as np
 
+from dpfda.cli._output import print_document
 from dpfda.cli._reading import public_labels, read_ranges
-from dpfda.cli._views import print_document
 from dpfda.curves.files import Reading
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter, printable

@@ -19,7 +19,7 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.file_block import frame
 from dpfda.local.boosting.model import RowModel
-from dpfda.protocol.curve_regression import CurveRegression
+from dpfda.protocol.model import CurveRegression
 from dpfda.report import documents
 from dpfda.report.terminal import to_json
 

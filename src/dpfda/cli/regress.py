@@ -10,7 +10,7 @@ import click
 
 from dpfda import _validate
 from dpfda.central.regression.base import RegressionMechanism
-from dpfda.cli._output import check_outputs, draw, output_options, publish
+from dpfda.cli._output import check_outputs, draw, output_options, print_regression, publish
 from dpfda.cli._reading import (
     are_several,
     feature_ranges,
@@ -31,7 +31,6 @@ from dpfda.cli._record import (
     record_options,
     write_record,
 )
-from dpfda.cli._views import print_regression
 from dpfda.curves.files import Reading
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter

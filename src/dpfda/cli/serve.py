@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from dpfda.cli._secrets import holds_password, read_secret
+from dpfda.cli._output import holds_password, read_secret
 from dpfda.client.http import is_loopback
 from dpfda.errors import InvalidParameter, MissingExtra
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from dpfda.cli._output import check_picture, draw
+from dpfda.cli._output import check_picture, draw, print_document
 from dpfda.cli._record import check_record, record_options, write_record
-from dpfda.cli._views import print_document
 from dpfda.errors import InvalidParameter
 from dpfda.report import documents
 

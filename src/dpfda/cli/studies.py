@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpfda.cli._secrets import read_secret
+from dpfda.cli._output import read_secret
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, printable

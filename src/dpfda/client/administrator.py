@@ -1,4 +1,4 @@
-"""Look after the studies of a collector over HTTP: `Administrator`."""
+"""Manage the studies of a collector over HTTP, and replay a study that was exported."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+import numpy as np
+
 from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.remote import NotGranted
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.durable import keep
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.protocol.wire import Reply
 
 _EXPORT = 1 << 30  # bytes of one phase's replies
 _ID_DIGITS = 16
@@ -155,3 +161,49 @@ def _dictionary(answer: Answer) -> dict[str, Any]:
 
 def _not_understood() -> ProtocolError:
     return ProtocolError("the collector's answer cannot be understood")
+
+
+def replayed(plan: StudyPlan, folder: Path) -> Server:
+    """The server of an exported study as it was at its end, from the plan and the replies alone.
+
+    Args:
+        plan: whose study it must be.
+        folder: with ``study.json`` and the replies of each phase.
+    """
+    try:
+        told: Any = msgspec.json.decode((folder / "study.json").read_bytes())
+        finished = (told["hash"], told["status"]) == (plan.hash, "finished")
+    except (OSError, msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
+        raise ProtocolError(f"{folder.name} holds no exported study") from None
+    if not finished:
+        raise ProtocolError(f"{folder.name} is of another study, or not finished")
+    server = Server(plan)
+    while not server.finished:
+        _absorb(server, folder)
+    return server
+
+
+def _absorb(server: Server, folder: Path) -> None:
+    """One phase, whose tickets without a reply lapse."""
+    phase, people = server.phase, server.wanted
+    rows = np.zeros((people, server.issue(people).width))
+    missing = np.ones(people, dtype=bool)
+    path = folder / f"replies-{phase}.ndjson"
+    if not path.exists():  # not yet, perhaps: an export is written file by file
+        raise ProtocolError(f"{folder.name} holds no {path.name}")
+    for line in path.read_bytes().splitlines():
+        try:
+            reply = msgspec.json.decode(line, type=Reply)
+        except (msgspec.MsgspecError, UnicodeError):
+            raise ProtocolError(f"{path.name} holds something else than replies") from None
+        known = reply.plan == server.plan.hash and reply.phase == phase
+        if not (known and 0 <= reply.ticket < people and missing[reply.ticket]):
+            raise ProtocolError(f"{path.name} holds replies to another study, or two to one ticket")
+        if len(reply.values) != rows.shape[1]:
+            raise ProtocolError(f"{path.name} holds a reply of another length than was asked for")
+        rows[reply.ticket], missing[reply.ticket] = reply.values, False
+    if missing.all():
+        raise ProtocolError(f"{path.name} holds nobody's reply; were they forgotten?")
+    server.receive(rows, start=0, missing=missing)
+    if server.phase == phase:
+        server.close_phase()

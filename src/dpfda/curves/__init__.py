@@ -13,9 +13,8 @@ from dpfda.curves.bases import (
     SmoothBasis,
 )
 from dpfda.curves.basis import Basis
-from dpfda.curves.encoder import CurveEncoder
+from dpfda.curves.encoder import CurveEncoder, RowEncoder, read_encoder
 from dpfda.curves.rescale import ClipRescaler, MaxAbsRescaler, Rescaler, TanhRescaler
-from dpfda.curves.rows import RowEncoder, read_encoder
 
 discover(__name__, list(__path__))
 

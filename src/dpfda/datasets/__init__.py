@@ -5,7 +5,7 @@ the folder named by DPFDA_DATA), checks what the file holds (`verify=False` for 
 and, if it is missing, says where to get it. Nothing is bundled.
 """
 
-from dpfda.datasets.dataset import Dataset
+from dpfda.datasets.catalogue import Dataset
 from dpfda.datasets.simulated import SLOPE_001, simulate_001, simulate_003
 
 __all__ = ["SLOPE_001", "Dataset", "simulate_001", "simulate_003"]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpfda.datasets.catalogue import PathLike, copies, read
-from dpfda.datasets.dataset import Dataset, signs
+from dpfda.datasets.catalogue import Dataset, PathLike, copies, read, signs
 from dpfda.errors import InvalidParameter
 
 

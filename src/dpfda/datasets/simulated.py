@@ -8,7 +8,7 @@ import numpy.typing as npt
 from dpfda._validate import FloatArray, finite, one_of, whole
 from dpfda.curves.bases import CosineBasis
 from dpfda.curves.basis import frozen
-from dpfda.datasets.dataset import Dataset, signs
+from dpfda.datasets.catalogue import Dataset, signs
 from dpfda.errors import InvalidParameter
 
 Seed = np.random.Generator | int

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpfda.datasets.catalogue import Columns, PathLike, copies, read
-from dpfda.datasets.dataset import Dataset, signs
+from dpfda.datasets.catalogue import Columns, Dataset, PathLike, copies, read, signs
 
 
 def load_diabetes(

@@ -12,7 +12,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.boosting_base import BoostingClassifier, PublicFacts
 from dpfda.local.boosting.ensemble import Ensemble
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.protocol.task import box_mechanisms
 

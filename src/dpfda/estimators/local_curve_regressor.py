@@ -28,8 +28,8 @@ from dpfda.estimators.reading import ValueRange, count_rows, read_targets
 from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.local.recipe import plan_study
 from dpfda.protocol.comparison import non_private_regression
-from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.model import CurveRegression
 from dpfda.protocol.person import one_by_one
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server

@@ -14,8 +14,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.cap_index import CodewordReport
-from dpfda.mechanisms.codebook import PEOPLE, codebook_size, in_ball, limit_gain, polar
-from dpfda.mechanisms.codebook_pool import mixed
+from dpfda.mechanisms.codebook import PEOPLE, codebook_size, in_ball, limit_gain, mixed, polar
 from dpfda.noise import Source
 from dpfda.noise.source import Words
 from dpfda.noise.uniform import capped

@@ -13,8 +13,8 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Laplace
 from dpfda.mechanisms.base import Mechanism
-from dpfda.mechanisms.laplace import Laplace
 from dpfda.mechanisms.piecewise import Piecewise
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source

@@ -21,7 +21,7 @@ from dpfda.noise import SimulationSource
 from dpfda.planning.families import Curves, Features, Generator, Known, Population
 from dpfda.planning.world import Rows, Source, World, family_for, is_loose
 from dpfda.protocol.comparison import non_private_regression
-from dpfda.protocol.curve_regression import CurveRegression
+from dpfda.protocol.model import CurveRegression
 from dpfda.protocol.person import encode_people, one_by_one
 from dpfda.protocol.plan import StudyPlan
 

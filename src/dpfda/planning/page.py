@@ -14,7 +14,7 @@ from dpfda.planning.forecast import Forecast
 from dpfda.planning.trials import Expected
 from dpfda.report import Report
 from dpfda.report.contents import Outcome
-from dpfda.report.promise import in_words
+from dpfda.report.report import guarantee_in_words
 from dpfda.report.terminal import to_json
 
 CAPTION = (
@@ -86,7 +86,7 @@ def report(found: Forecast) -> Report:
         settings=settings(found.plan),
         notes=tuple(notes),
     )
-    promised = (_BEFORE, *in_words(found.plan.guarantee))
+    promised = (_BEFORE, *guarantee_in_words(found.plan.guarantee))
     title = found.plan.title or "Can this study work?"
     return Report.measured(shown, title=title, method=words.method(found), promised=promised)
 

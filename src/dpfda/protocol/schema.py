@@ -20,9 +20,9 @@ import msgspec
 from dpfda._registry import Registered, plain
 from dpfda.curves import CurveEncoder
 from dpfda.curves.basis import Basis
+from dpfda.curves.encoder import RowEncoder
 from dpfda.curves.ranges import Column, PublicColumns
 from dpfda.curves.rescale import Rescaler
-from dpfda.curves.rows import RowEncoder
 from dpfda.errors import printable
 from dpfda.protocol import fields as declared_fields
 from dpfda.protocol.design import Design

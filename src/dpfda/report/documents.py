@@ -27,7 +27,7 @@ from dpfda.report import Contents, Report, Verdict
 
 HOMES = {
     "curve model": "dpfda.protocol.model:CurveModel",
-    "curve regression": "dpfda.protocol.curve_regression:CurveRegression",
+    "curve regression": "dpfda.protocol.model:CurveRegression",
     "moments": "dpfda.central.moments.curve_moments:CurveMoments",
     "regression": "dpfda.central.regression.model:RegressionModel",
     "release": "dpfda.central.release:Release",

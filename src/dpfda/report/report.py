@@ -1,11 +1,12 @@
-"""A report: what was found, what it cost people, and what stands beside it in public.
+"""`Report`: a result with its guarantee in plain words, as one HTML file.
 
-A report as HTML: one file, light and dark, readable on a telephone.
+The file has a light and a dark style, needs no other file, and is readable on a phone.
 """
 
 from __future__ import annotations
 
 import base64
+import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,89 @@ import numpy as np
 from dpfda._version import __version__
 from dpfda.errors import MissingExtra
 from dpfda.privacy.deployment import Deployment, to_yaml
+from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.report import promise
 from dpfda.report.contents import Contents, Picture, Table, show
+
+_NEARLY_SURE = 0.99  # of somebody who guesses: then a promise is next to none
+_LARGEST = 700.0  # ε whose e^ε a float holds
+
+SIMULATED = (
+    "This is a simulation: its noise was drawn from a seed, so whoever knows the seed can take it "
+    "off again. It protects nobody, and is not to be published as if it did."
+)
+_TRUST = {
+    "local": "Every {unit} added the noise before anything left their device: nobody else has to "
+    "be trusted with it.",
+    "central": "Whoever holds the data added the noise, and has to be trusted with them; readers "
+    "of this page need not be.",
+    "decentralized": "Each site holds its own data and added a share of the noise; no site and no "
+    "coordinator saw the data of another.",
+}
+
+
+def guarantee_in_words(guarantee: Guarantee) -> list[str]:
+    """A guarantee for readers who do not know ε.
+
+    Examples:
+        >>> for sentence in guarantee_in_words(Guarantee(epsilon=1.0)):
+        ...     print(sentence)
+        ε = 1 for each person: if all data of one person were replaced, nothing on this page would \
+become more or less probable than by a factor of e^ε = 2.72.
+        Somebody who knows everything else and guesses which of two cases holds for one person is \
+right in 73.2 % of cases at most with this page, and in 50 % without it.
+        Whoever holds the data added the noise, and has to be trusted with them; readers of this \
+page need not be.
+    """
+    unit = guarantee.unit
+    small = f" and δ = {guarantee.delta:g}" if guarantee.delta else ""
+    more = f", and by δ = {guarantee.delta:g} on top" if guarantee.delta else ""
+    factor = f"{math.exp(min(guarantee.epsilon, _LARGEST)):.3g}"
+    right = guessing_bound(guarantee)
+    sentences = [
+        f"ε = {guarantee.epsilon:g}{small} for each {unit}: if all data of one {unit} were "
+        "replaced, nothing on this page would become more or less probable than by a factor of "
+        f"e^ε = {factor}{more}.",
+        f"Somebody who knows everything else and guesses which of two cases holds for one {unit} "
+        f"is right in {percent_at_most(right)} of cases at most with this page, and in 50 % "
+        "without it.",
+    ]
+    if right >= _NEARLY_SURE:
+        sentences.append("So large an ε promises next to nothing.")
+    sentences.append(_TRUST[guarantee.model].format(unit=unit))
+    if guarantee.assumptions:
+        sentences.append(f"This holds provided that {'; that '.join(guarantee.assumptions)}.")
+    return sentences
+
+
+def guessing_bound(guarantee: Guarantee) -> float:
+    """Upper bound on the probability of guessing which of two equally likely cases holds.
+
+    (1 + TV)/2, where TV ≤ (e^ε - 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015).
+    """
+    odds = math.exp(-guarantee.epsilon)
+    return (1 + guarantee.delta * odds) / (1 + odds)
+
+
+def percent_at_most(right: float) -> str:
+    """A probability as a percentage, rounded up; below 1 never "100 %".
+
+    Examples:
+        >>> [percent_at_most(right) for right in (0.7310585, 0.5, 0.99999, 1.0)]
+        ['73.2 %', '50 %', 'nearly 100 %', '100 %']
+    """
+    up = math.ceil(1000 * right) / 10
+    return "nearly 100 %" if up == 100 and right < 1 else f"{up:g} %"
+
+
+def budget_in_words(ledger: BaseLedger) -> str:
+    """How much of a budget was spent, and by how many releases."""
+    many = len(ledger.releases)
+    return (
+        f"All releases of these data so far ({many}, with this one) have spent {ledger.spent} of "
+        f"{ledger.limit}, which they may never exceed together."
+    )
+
 
 _WIDE = 5.5  # inches from which a small screen scrolls instead of shrinking
 # What is no letter: control characters, marks that turn the direction of writing, half characters.
@@ -225,10 +306,10 @@ class Report:
             record = facts.record(**(needed | told), ledger=ledger)
         doubts = contents.doubts
         if facts.guarantee.sampler == "simulation":
-            doubts = (promise.SIMULATED, *doubts)
-        promised = promise.in_words(facts.guarantee)
+            doubts = (SIMULATED, *doubts)
+        promised = guarantee_in_words(facts.guarantee)
         if ledger is not None:
-            promised.append(promise.budget_in_words(ledger))
+            promised.append(budget_in_words(ledger))
         return cls(
             title=title or facts.product[:1].upper() + facts.product[1:],
             contents=Contents(**(vars(contents) | {"doubts": doubts})),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpfda.curves.files import Handed, Reading, text
-from dpfda.curves.files.lines import Lines
+from dpfda.curves.files.text import Lines
 from dpfda.errors import DpfdaError
 
 CELLS = (

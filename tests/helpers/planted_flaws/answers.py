@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from dpfda.central.moments.moment_query import Weights
-from dpfda.checks import expect, neighbors, queries
+from dpfda.checks import expect, queries
 from dpfda.mechanisms import ellipsoid_laplace
 from dpfda.privacy.events import PureEvent
 from dpfda.protocol.query import Answer, Query
@@ -189,7 +189,7 @@ def _on_the_edge() -> None:
     x = np.full((query.n, 1), np.linspace(0, 1, query.along)[best])
     y = np.where(np.arange(query.n) < query.n // 4, -1.0, 1.0)
     other = np.where(np.arange(query.n) == query.n // 4, -1.0, y)
-    ratio = neighbors.measured(query, ((x, y), (x, other))).ratio
+    ratio = queries.measured(query, ((x, y), (x, other))).ratio
     expect(ratio <= 1, f"neighbors are {ratio:.1f} sensitivities apart")
 
 

@@ -156,7 +156,7 @@ plant(
     "a person's coordinates are drawn with replacement",
     lambda: [
         patch(
-            "dpfda.mechanisms.sampled_coordinates.subsets",
+            "dpfda.mechanisms.piecewise.subsets",
             lambda count, *, choose, among, source: (
                 uniform.below(among, count * choose, source).astype(np.int64).reshape(count, choose)
             ),

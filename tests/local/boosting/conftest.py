@@ -8,8 +8,7 @@ import pytest
 from dpfda.local.boosting.ensemble import Ensemble, StumpRule
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
-from dpfda.local.boosting.requests import Request
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.local.boosting.samme_study import SammeDesign
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.guarantee import Guarantee

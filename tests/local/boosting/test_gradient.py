@@ -7,9 +7,7 @@ import pytest
 
 from dpfda import LocalGradientBoostingClassifier
 from dpfda.local.boosting.feature_map import FeatureMap
-from dpfda.local.boosting.gradient_study import Posterior, best_view, report_slope
-from dpfda.local.boosting.requests.base import OwnerRows
-from dpfda.local.boosting.requests.gradient import (
+from dpfda.local.boosting.gradient_requests import (
     GradientRequest,
     information,
     mean_variance,
@@ -17,6 +15,8 @@ from dpfda.local.boosting.requests.gradient import (
     prior_precision,
     probabilities,
 )
+from dpfda.local.boosting.gradient_study import Posterior, best_view, report_slope
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import SimulationSource
 

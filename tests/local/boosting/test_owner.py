@@ -18,8 +18,7 @@ from dpfda.errors import (
 )
 from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.owner import Owner, Owners
-from dpfda.local.boosting.requests import Request
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
 from dpfda.privacy.ledger import Ledger

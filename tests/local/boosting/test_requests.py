@@ -8,9 +8,9 @@ from scipy.special import expit
 
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.ensemble import StumpRule
-from dpfda.local.boosting.requests.base import OwnerRows
-from dpfda.local.boosting.requests.gradient import mean_variance
-from dpfda.local.boosting.requests.rules import local_logistic
+from dpfda.local.boosting.gradient_requests import mean_variance
+from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.samme_study import local_logistic
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import SimulationSource
 

@@ -12,10 +12,9 @@ import pytest
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.ensemble import Ensemble, StumpRule
 from dpfda.local.boosting.owner import Owners
-from dpfda.local.boosting.requests.base import OwnerRows
-from dpfda.local.boosting.requests.rules import ClassifierRequest, FeedbackRequest
-from dpfda.local.boosting.requests.shares import SampleRequest, StatisticRequest
-from dpfda.local.boosting.samme_study import SammeDesign
+from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.samme_study import ClassifierRequest, FeedbackRequest, SammeDesign
+from dpfda.local.boosting.shares import SampleRequest, StatisticRequest
 from dpfda.noise import SimulationSource
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate

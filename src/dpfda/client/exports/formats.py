@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
-from dpfda.client.exports.series import Series
+from dpfda.client.exports.series import Series, Zone, read_time, unix_time, zone_of
 from dpfda.client.exports.tables import table_series
-from dpfda.client.exports.times import Zone, read_time, unix_time, zone_of
 from dpfda.errors import InvalidData
 
 _PIECE = 1 << 16

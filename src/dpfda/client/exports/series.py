@@ -1,17 +1,164 @@
-"""Measurements with their times, by name; one day of them, or the average day."""
+"""Measurements with their times, by name: one day of them, or the average day.
+
+Times are read in the forms that devices write, as the local time of the person.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.client.exports.times import DAY, EPOCH
 from dpfda.errors import InvalidData, InvalidParameter
+
+Order = Literal["month", "day"]
+"""Whether 3/4/2026 is in March or in April."""
+
+DAY = 86_400_000  # milliseconds
+EPOCH = date(1970, 1, 1).toordinal()
+_LONGEST = 48  # characters of a time
+_UNIX = (946_684_800, 4_102_444_800)  # seconds: from 2000 to 2100, a whole number is a date
+_NAMES = ("jan", "feb", "m[aä]r|mrz", "apr", "may|mai", "jun", "jul", "aug", "sep", "o[ck]t", "nov")
+_MONTHS = [re.compile(name, re.IGNORECASE) for name in (*_NAMES, "de[cz]")]
+_CLOCK = (
+    r"(\d{1,2}):(\d\d)(?::(\d\d(?:[.,]\d{1,9})?))?(?: ?([AaPp])\.?[Mm]\.?)?"
+    r"(?: ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
+)
+_WITH_TIME = rf"(?:(?:[T_]|,? +){_CLOCK})?"
+_WORD = "[A-Za-zä]{3,9}"
+_ALONE = re.compile(_CLOCK)
+_YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_WITH_TIME}")
+_DOTTED = re.compile(rf"(\d{{1,2}})(\.) ?(\d{{1,2}})\. ?(\d{{4}}|\d\d){_WITH_TIME}")
+_SLASHED = re.compile(rf"(\d{{1,2}})([-/])(\d{{1,2}})\2(\d{{4}}|\d\d){_WITH_TIME}")
+_DAY_WORD = re.compile(rf"(\d{{1,2}})(\.?[ -])({_WORD})\.?[ -](\d{{4}}){_WITH_TIME}")
+_WORD_DAY = re.compile(rf"({_WORD})(\.? )(\d{{1,2}}),? (\d{{4}}){_WITH_TIME}")
+_ORDERED = re.compile(r"(\d{1,2})[-/](\d{1,2})[-/](\d{4}|\d\d)(?!\d)")
+_UTC = re.compile(r"Z|UTC|GMT|[+-]00:?(00)?")
+
+Zone = Callable[[int], int]
+"""From an instant to the time on the wall, both in milliseconds since 1970."""
+
+
+def zone_of(name: str | None) -> Zone:
+    """Clocks of a time zone such as Europe/Berlin; by default of this machine."""
+    try:
+        place = None if name is None else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidParameter("--time-zone", "a time zone like Europe/Berlin", name) from None
+    start, offsets = datetime(1970, 1, 1, tzinfo=UTC), dict[int, int]()
+
+    def wall(instant: int) -> int:
+        quarter = instant // 900_000  # no clock changes within a quarter of an hour
+        if quarter not in offsets:
+            there = (start + timedelta(minutes=15 * quarter)).astimezone(place)
+            offsets[quarter] = round((there.utcoffset() or timedelta()).total_seconds() * 1000)
+        return instant + offsets[quarter]
+
+    return wall
+
+
+def read_time(text: str, order: Order, zone: Zone) -> tuple[int, bool] | None:
+    """Milliseconds on the wall's clock and whether there is a date; None for anything else.
+
+    An instant (UTC) becomes the time in the zone; another offset is the wall's own. Without a date
+    the time counts from midnight.
+
+    Examples:
+        >>> read_time("7:30 PM", "month", zone_of("UTC"))
+        (70200000, False)
+        >>> same = [read_time(text, "day", zone_of("Europe/Berlin")) for text in
+        ...     ("16.11.2026 07:30", "2026-11-16T06:30:00Z", "Nov 16, 2026 7:30 am")]
+        >>> same[0] == same[1] == same[2]
+        True
+    """
+    if len(text) > _LONGEST:
+        return None
+    alone = _ALONE.fullmatch(text)
+    if alone:
+        within = _clock(*alone.groups()[:4])
+        return None if within is None else (within, False)
+    found, year, month, day = _date(text, order)
+    if found is None:
+        return None
+    hour, minute, second, half, offset = found.groups()[-5:]
+    within = 0 if hour is None else _clock(hour, minute, second, half)
+    full = 2000 + year if year < 100 else year
+    try:
+        midnight = (date(full, month, day).toordinal() - EPOCH) * DAY
+    except ValueError:
+        return None
+    if within is None or not 1900 <= full < 2200:
+        return None
+    wall = midnight + within
+    return (zone(wall) if offset is not None and _UTC.fullmatch(offset) else wall), True
+
+
+def _date(text: str, order: Order) -> tuple[re.Match[str] | None, int, int, int]:
+    if found := _YEAR_FIRST.fullmatch(text):
+        return found, int(found[1]), int(found[3]), int(found[4])
+    if found := _DOTTED.fullmatch(text):
+        return found, int(found[4]), int(found[3]), int(found[1])
+    if found := _SLASHED.fullmatch(text):
+        a, b = int(found[1]), int(found[3])
+        return found, int(found[4]), *((a, b) if order == "month" else (b, a))
+    if found := _DAY_WORD.fullmatch(text):
+        return found, int(found[4]), _month(found[3]), int(found[1])
+    if found := _WORD_DAY.fullmatch(text):
+        return found, int(found[4]), _month(found[1]), int(found[3])
+    return None, 0, 0, 0
+
+
+def _month(name: str) -> int:
+    return next((k for k, known in enumerate(_MONTHS, start=1) if known.match(name)), 0)
+
+
+def _clock(hour: str, minute: str, second: str | None, half: str | None) -> int | None:
+    h, m, s = int(hour), int(minute), float((second or "0").replace(",", "."))
+    if m > 59 or s >= 61 or h > 24 or (half is not None and not 1 <= h <= 12):
+        return None
+    full = h if half is None else h % 12 + (12 if half in "pP" else 0)
+    return int((full * 3600 + m * 60 + s) * 1000 + 0.5)
+
+
+def order_of(cells: Sequence[str]) -> Order:
+    """The order of day and month in a column of dates.
+
+    A number above 12 shows it, or AM and PM; else the dates lie closer together in one order.
+
+    Examples:
+        >>> order_of(["01/11/2026", "02/11/2026"]), order_of(["4/12/2016 7:21:00 AM"])
+        ('day', 'month')
+    """
+    days: tuple[list[int], list[int]] = ([], [])
+    for cell in cells:
+        found = _ORDERED.match(cell)
+        if found is None:
+            continue
+        a, b, year = (int(part) for part in found.groups())
+        if a > 12:
+            return "day"
+        if b > 12 or re.search(r"[ap]\.?m\.?$", cell, re.IGNORECASE):
+            return "month"
+        for kept, (month, day) in zip(days, ((a, b), (b, a)), strict=True):
+            kept.append(372 * year + 31 * month + day)
+    spans = [max(kept) - min(kept) if kept else 0 for kept in days]
+    return "day" if spans[1] < spans[0] else "month"
+
+
+def unix_time(value: float) -> int | None:
+    """Seconds, milli-, micro- or nanoseconds since 1970 as milliseconds; None for others."""
+    for per_second in (1, 10**3, 10**6, 10**9):
+        seconds = value / per_second
+        if _UNIX[0] <= seconds < _UNIX[1]:
+            return int(seconds * 1000 + 0.5)
+    return None
+
 
 _QUARTER = 900_000  # the average day has a point every quarter of an hour
 _KINDS = {

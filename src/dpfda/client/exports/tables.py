@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from dpfda.client.exports.series import Series
-from dpfda.client.exports.times import Zone, order_of, read_time, unix_time
+from dpfda.client.exports.series import Series, Zone, order_of, read_time, unix_time
 from dpfda.errors import InvalidData
 
 _MOST_ROWS, _MOST_COLUMNS = 500_000, 5_000

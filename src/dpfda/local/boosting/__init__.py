@@ -8,7 +8,7 @@ classes are in `dpfda.estimators`.
 
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.owner import Owner, Owners
-from dpfda.local.boosting.requests import Request
+from dpfda.local.boosting.request import Request
 from dpfda.local.boosting.samme_study import SammeDesign
 
 __all__ = ["GradientDesign", "Owner", "Owners", "Request", "SammeDesign"]

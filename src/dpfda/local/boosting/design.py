@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.model import BoostedModel, RowModel
-from dpfda.local.boosting.requests.base import MOST_ROWS
+from dpfda.local.boosting.request import MOST_ROWS
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.fields import Declared, array, flag, whole
 from dpfda.protocol.findings import Findings

@@ -15,7 +15,7 @@ from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.model import BoostedModel
-from dpfda.local.boosting.requests.base import OwnerRows
+from dpfda.local.boosting.request import OwnerRows
 from dpfda.protocol.fields import Declared, array, number, parts, vector, whole
 from dpfda.protocol.linear_scores import decided
 

@@ -14,8 +14,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.local.boosting.design import BoostingDesign, known
 from dpfda.local.boosting.feature_map import FeatureMap
-from dpfda.local.boosting.model import LogisticModel
-from dpfda.local.boosting.requests.gradient import (
+from dpfda.local.boosting.gradient_requests import (
     GradientRequest,
     information,
     mean_variance,
@@ -24,6 +23,7 @@ from dpfda.local.boosting.requests.gradient import (
     probabilities,
     report_gain,
 )
+from dpfda.local.boosting.model import LogisticModel
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, number, part, whole
 from dpfda.protocol.findings import Step

@@ -9,7 +9,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import IntArray
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.local.boosting.requests.base import OwnerRows, Request
+from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.noise import Source
 from dpfda.protocol.person import Crowd, Person, encode_people
 from dpfda.protocol.plan import StudyPlan

@@ -32,10 +32,9 @@ from dpfda.local.study.reports import Kind, ManyClasses, Numbers, TwoClasses
 from dpfda.local.study.slopes import Slopes
 from dpfda.local.study.study import added_up, batch_sizes, evaluated, tempered
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
-from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.estimate import Estimate, accuracies_behind
 from dpfda.protocol.findings import Findings, Step
-from dpfda.protocol.model import CurveModel
+from dpfda.protocol.model import CurveModel, CurveRegression
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study

@@ -36,15 +36,19 @@ from dpfda._validate import positive, whole
 from dpfda.local.mrma.learners._arrays import (
     Array,
     Batch,
+    Design,
+    design,
     device,
+    dot,
     identity,
     members_in_cache,
     namespace,
     on_cpu,
     scalar,
+    times_rows,
+    times_weights,
 )
-from dpfda.local.mrma.learners._design import Design, design, dot, times_rows, times_weights
-from dpfda.local.mrma.learners._design import gram as products
+from dpfda.local.mrma.learners._arrays import gram as products
 from dpfda.local.mrma.learners.base import Learner
 
 Arrays = tuple[Array, ...]

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from typing import Self
 
 from dpfda._validate import whole
-from dpfda.local.mrma.learners._arrays import Array, Batch, namespace
-from dpfda.local.mrma.learners._design import Moments, dot, moments, times_rows
+from dpfda.local.mrma.learners._arrays import (
+    Array,
+    Batch,
+    Moments,
+    dot,
+    moments,
+    namespace,
+    times_rows,
+)
 from dpfda.local.mrma.learners.base import Learner
 
 _BREAKDOWN = 1e-12

@@ -12,8 +12,7 @@ import numpy as np
 
 from dpfda._validate import non_negative
 from dpfda.errors import InvalidParameter
-from dpfda.local.mrma.learners._arrays import Array, as_double, namespace
-from dpfda.local.mrma.learners._design import Design, diagonal
+from dpfda.local.mrma.learners._arrays import Array, Design, as_double, diagonal, namespace
 from dpfda.local.mrma.learners._newton import DistanceWeightedLoss, LogisticLoss, NewtonLearner
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.ensemble import CentroidRule, Ensemble, StumpRule, WeakRule
-from dpfda.local.boosting.requests.base import OwnerRows, Request
+from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.composed import Repeated
 from dpfda.noise import Source

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.feature_map import FeatureMap
-from dpfda.local.boosting.requests.base import OwnerRows, Request
+from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, number, part
