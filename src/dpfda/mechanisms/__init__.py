@@ -1,4 +1,4 @@
-"""Local mechanisms, one file each, found by name: ``Mechanism.named("piecewise")``."""
+"""Mechanisms, one family in each file, found by name: ``Mechanism.named("piecewise")``."""
 
 from dpfda._registry import discover
 from dpfda.mechanisms.base import Mechanism

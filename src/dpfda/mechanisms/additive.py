@@ -27,29 +27,31 @@ from dpfda.privacy.events import Event, GaussianEvent, LaplaceEvent, PureEvent
 from dpfda.privacy.guarantee import Guarantee
 
 ROUNDING_STEPS = 2
-"""How far rounding may move two neighboring coordinates apart: one step for the rounding itself,
-and room for the floating-point error of the division and of whatever computed the value."""
+"""Largest distance in steps that rounding can add between two neighboring coordinates: one step for
+the rounding, and a margin for the floating-point error of the division and of the computation of
+the value."""
 LEAST_STEP, MOST_STEP = 1e-150, 1e140
-"""Range of a lattice step, and of the sensitivity and axes that it is made of. Inside it, steps,
-scales, variances and 2^52 steps are normal floats. Below it they lose digits and end as 0, where
-the sign of a released zero is that of the value without noise; above it they overflow."""
+"""Range of a lattice step, and of the sensitivity and axes from which it is computed. Inside this
+range, steps, scales, variances and 2^52 steps are normal floats. Below it they lose digits and
+become 0, and the sign of a released zero would reveal the sign of the value without noise. Above it
+they overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Additive(Mechanism):
-    """Integer noise on a lattice, added to a vector whose neighbors lie close to each other.
+    """Integer noise on a lattice, added to a vector of bounded sensitivity.
 
-    A subclass says how large the noise is (`scales`), draws it (`_integers`), and in which norm
-    neighbors are close (`reach`); rounding, adding and worst cases are written once, here.
+    A subclass defines the size of the noise (`scales`), its draw (`_integers`) and the norm of the
+    sensitivity (`reach`). Rounding, adding and worst cases are implemented here.
 
     Attributes:
-        sensitivity: S; the caller answers for ``reach(h) <= S`` for neighbors that differ by h.
-        axes: the a_j, all above 0; one entry for each coordinate.
+        sensitivity: S; the caller guarantees ``reach(h) <= S`` for neighbors that differ by h.
+        axes: the a_j, all above 0, one for each coordinate.
     """
 
     model = "central"
     kind: ClassVar[Literal["laplace", "gaussian", "spherical"]]
-    """Which law the noise has."""
+    """The law of the noise."""
     steps: ClassVar[int]
     """Lattice steps in one scale of the noise."""
 
@@ -60,7 +62,7 @@ class Additive(Mechanism):
         super().__post_init__()
         _in_range("sensitivity", _validate.positive("sensitivity", self.sensitivity))
         object.__setattr__(self, "axes", _checked_axes(self.axes))
-        with np.errstate(all="ignore"):  # what overflows is refused
+        with np.errstate(all="ignore"):  # an overflow is refused
             steps = self.lattice_step
         for extreme in (steps.min(), steps.max()):
             _in_range("noise", float(extreme))
@@ -68,15 +70,15 @@ class Additive(Mechanism):
     @property
     @abstractmethod
     def scales(self) -> FloatArray:
-        """Scale of the noise on each coordinate, enlarged by what rounding costs (C20)."""
+        """Scale of the noise on each coordinate, enlarged to cover rounding (C20)."""
 
     @property
     def law(self) -> NoiseLaw:
-        """Everything public about the noise, as if it were continuous."""
+        """The law of the noise, as if it were continuous."""
         return NoiseLaw(law=self.kind, scales=self.scales)
 
     def reach(self, difference: FloatArray) -> float:
-        """How far apart two vectors are, in the norm that `sensitivity` is measured in: ‖h/a‖₂."""
+        """Distance of two vectors in the norm of `sensitivity`: ‖h/a‖₂."""
         return float(np.linalg.norm(difference / np.asarray(self.axes)))
 
     @abstractmethod
@@ -89,7 +91,7 @@ class Additive(Mechanism):
         return self.scales / self.steps
 
     def lattice(self, values: FloatArray, *, clip: bool = True) -> IntArray:
-        """Vectors as whole numbers of steps."""
+        """Vectors as integer numbers of steps."""
         return whole_steps(values, self.lattice_step, clip=clip)
 
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
@@ -100,15 +102,15 @@ class Additive(Mechanism):
 
     @property
     def depth_shape(self) -> float:
-        """J where the density falls like e^{-‖x‖}; J/2 for Gaussian noise."""
+        """J for a density ∝ e^{-‖x‖}; J/2 for Gaussian noise."""
         return len(self.axes) / (2 if self.kind == "gaussian" else 1)
 
     def variance(self, values: Any) -> FloatArray:
-        """That of the continuous law; the lattice changes it by a relative 2^-40 at most."""
+        """Variance of the continuous law; the lattice changes it by at most a relative 2^-40."""
         return np.broadcast_to(self.law.variance, np.shape(values)).copy()
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The whole difference in one coordinate, spread over all, and differently over each."""
+        """The whole difference in one coordinate, spread evenly, and spread unevenly."""
         size = len(self.axes)
         first, spread = np.zeros((1, size)), self._worst_direction()[None, :]
         first[0, 0] = self.sensitivity * self.axes[0]
@@ -132,7 +134,7 @@ def _checked_axes(axes: Any) -> tuple[float, ...]:
     checked = tuple(map(float, axes))
     if not checked:
         raise InvalidParameter("axes", "at least one number", axes)
-    for extreme in (np.min(checked), np.max(checked)):  # NaN is the least of any
+    for extreme in (np.min(checked), np.max(checked)):  # the minimum with a NaN is NaN
         _in_range("axes", _validate.positive("axes", float(extreme)))
     return checked
 
@@ -148,13 +150,13 @@ def _in_range(name: str, value: float) -> None:
 class AdditiveLaplace(Additive, name="additive_laplace"):
     """Add Laplace noise of scale a_j S/ε to coordinate j, where Σ |h_j|/a_j ≤ S for neighbors.
 
-    With equal axes this is the Laplace mechanism in ℓ1; with axes √λ_j it is the ICLP mechanism in
+    With equal axes this is the Laplace mechanism in ℓ1. With axes √λ_j it is the ICLP mechanism in
     the norm ‖·‖_{1,C} of 003.
 
     Privacy:
         ε-DP for any release whose neighbors differ by h with Σ |h_j|/a_j ≤ S. Noise is discrete
-        Laplace on a lattice of 2^26 steps a scale; the scale is enlarged by what rounding the
-        values to the lattice can add to S (C20). The caller answers for S.
+        Laplace on a lattice of 2^26 steps per scale. The scale is enlarged to cover what rounding
+        the values to the lattice can add to S (C20). The caller guarantees S.
 
     Examples:
         >>> AdditiveLaplace(epsilon=0.5, sensitivity=1.0, axes=(1.0, 2.0)).scales.round(3)
@@ -199,17 +201,17 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
 class Gaussian(Additive, name="gaussian"):
     """Add Gaussian noise of standard deviation a_j S/μ to coordinate j, where ‖h/a‖₂ ≤ S.
 
-    μ is what composes: releases with μ_1, μ_2, ... are together one with μ² = Σ μ_i².
+    Releases with μ_1, μ_2, ... compose to one with μ² = Σ μ_i².
 
     Privacy:
         μ-Gaussian DP for any release whose neighbors differ by h with √Σ(h_j/a_j)² ≤ S, which is
-        (ε, δ)-DP with the ε that `guarantee` states (Balle & Wang 2018). S is enlarged by what
-        rounding to the lattice can add (C20). Noise is discrete Gaussian on a lattice of 2^24 steps
-        a standard deviation. The caller answers for S.
+        (ε, δ)-DP with the ε that `guarantee` states (Balle & Wang 2018). S is enlarged to cover
+        rounding to the lattice (C20). Noise is discrete Gaussian on a lattice of 2^24 steps per
+        standard deviation. The caller guarantees S.
 
     Attributes:
-        mu: μ, what this release may cost.
-        delta: the δ at which `guarantee` says it in ε.
+        mu: μ, the budget of this release.
+        delta: the δ at which `guarantee` states ε.
 
     Examples:
         >>> Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0).scales.round(2)
@@ -239,7 +241,7 @@ class Gaussian(Additive, name="gaussian"):
         sensitivity: float,
         axes: tuple[float, ...] = (1.0,),
     ) -> Self:
-        """The least noise that is (ε, δ)-DP."""
+        """The smallest noise that is (ε, δ)-DP."""
         mu = gaussian_mu(epsilon=epsilon, delta=delta)
         return cls(mu=mu, delta=delta, sensitivity=sensitivity, axes=axes)
 
@@ -281,7 +283,7 @@ class Gaussian(Additive, name="gaussian"):
         ]
 
 
-_MOST_EPSILON = float(1 << 30)  # for each coordinate: beyond, ±1 is too far out on the lattice
+_MOST_EPSILON = float(1 << 30)  # per coordinate; beyond it, ±1 is too many lattice steps from 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +308,7 @@ class Laplace(BoxMechanism, name="laplace"):
 
     @cached_property
     def step(self) -> float:
-        """Reports are multiples of it."""
+        """The lattice step: reports are multiples of it."""
         return fine_step(2 * self.dimension / self.epsilon, most=1.0)
 
     @cached_property
@@ -321,7 +323,7 @@ class Laplace(BoxMechanism, name="laplace"):
 
     @property
     def event(self) -> Event:
-        """One number is priced as Laplace noise; several only by their sum ε."""
+        """A single number is priced as Laplace noise, several by their total ε."""
         if self.dimension == 1:
             return LaplaceEvent(ratio=self.epsilon)
         return PureEvent(epsilon=self.epsilon)

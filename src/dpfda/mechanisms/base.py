@@ -1,4 +1,4 @@
-"""The one interface of all mechanisms."""
+"""The interface of all mechanisms."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dpfda.noise import Source
 from dpfda.privacy.events import Event, PureEvent
 from dpfda.privacy.guarantee import Guarantee, Model
 
-_SMALLEST_EPSILON = 1e-6  # below, 30-bit weights cannot represent odds so near 1
+_SMALLEST_EPSILON = 1e-6  # for a smaller ε, 30-bit weights cannot represent the odds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(Registered, family="mechanism"):
-    """Turns a batch of private values into a batch of reports that may be shown to anyone.
+    """Turns a batch of private values into a batch of reports that can be published.
 
     A mechanism is a frozen, public description; private values are arguments, never fields. Rows
-    are independent people. A new mechanism is one file: subclass with ``name=``, fill in the
-    abstract methods, and `dpfda.checks` and `dpfda audit` find it by themselves.
+    are independent people. To add a mechanism, write a subclass with ``name=`` and the abstract
+    methods; `dpfda.checks` and `dpfda audit` find it by its registration.
 
     Attributes:
         epsilon: the privacy budget ε of one row.
@@ -37,7 +37,7 @@ class Mechanism(Registered, family="mechanism"):
     epsilon: float
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Refuse the family itself, which has nothing to draw from."""
+        """Refuse to construct the abstract family."""
         if cls is Mechanism:
             known = ", ".join(cls.members())
             rule = 'Mechanism.named("laplace")(epsilon=1.0, dimension=4)'
@@ -51,7 +51,7 @@ class Mechanism(Registered, family="mechanism"):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report promises (stamp it with `Guarantee.drawn_from` for a given source)."""
+        """The guarantee of one report; `Guarantee.drawn_from` adds the source of the noise."""
         return Guarantee(epsilon=self.epsilon, model=self.model)
 
     @property
@@ -61,12 +61,12 @@ class Mechanism(Registered, family="mechanism"):
 
     @abstractmethod
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
-        """Privatise each row of `values`.
+        """Randomize each row of `values`.
 
         Args:
-            values: private values, one row a person.
-            source: where randomness comes from.
-            clip: move out-of-bounds values to the bound instead of refusing them.
+            values: private values, one row per person.
+            source: the source of randomness.
+            clip: clip values to the bound instead of refusing those outside.
         """
 
     @abstractmethod
@@ -75,18 +75,18 @@ class Mechanism(Registered, family="mechanism"):
 
     @abstractmethod
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        """Logarithm of the exact probability of each report, given each row of `values`."""
+        """Log-probability of each report given each row of `values`, exact."""
 
     @property
     def depth_shape(self) -> float | None:
-        """Shape of the Gamma law of `depths`; None where noise is not added."""
+        """Shape of the Gamma law of `depths`; None if the mechanism does not add noise."""
         return None
 
     def depths(self, reports: FloatArray, values: Any) -> FloatArray:
-        """How far below its top the density of each report lies, and `depth_shape`; two columns.
+        """Log-density at its maximum minus at each report, and `depth_shape`; two columns.
 
-        Added noise whose density falls like e^{-‖x‖} or e^{-‖x‖²/2} lies Gamma far below, with rate
-        1: audits see from it whether the noise has its stated size.
+        For noise with density ∝ e^{-‖x‖} or e^{-‖x‖²/2} this difference is Gamma distributed with
+        rate 1. Audits use it to test whether the noise has its stated size.
         """
         true = np.broadcast_to(np.asarray(values), np.shape(reports))
         depth = self.log_likelihood(true, true) - self.log_likelihood(reports, true)
@@ -94,19 +94,19 @@ class Mechanism(Registered, family="mechanism"):
 
     @abstractmethod
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs of neighboring rows at which the guarantee is hardest to keep, for audits."""
+        """Pairs of neighboring rows at which a violation would be largest, for audits."""
 
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Self]:
-        """A few instances that cover the parameter range, for checks and audits."""
+        """Instances that cover the range of the parameters, for checks and audits."""
 
     def target(self, values: Any) -> FloatArray:
-        """What ``debias`` estimates; the values themselves unless overridden."""
+        """The estimand of ``debias``: the values, unless overridden."""
         return np.asarray(values, dtype=np.float64)
 
     def debias(self, reports: FloatArray) -> FloatArray:
-        """An unbiased estimate of ``target(values)``; the reports themselves unless overridden."""
+        """An unbiased estimate of ``target(values)``: the reports, unless overridden."""
         return reports
 
 
@@ -132,13 +132,13 @@ class BoxMechanism(Mechanism):
 def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
     """Neighboring rows of [-1, 1]^d that differ most: opposite corners, and corner to center.
 
-    And two rows of which every two coordinates differ otherwise, which show noise that they share.
+    Also two rows whose coordinates all differ by different amounts, which reveal shared noise.
     """
     corner = np.ones((1, dimension))
     alternating = np.where(np.arange(dimension) % 2, -1.0, 1.0)[None, :]
     first = np.zeros((1, dimension))
     first[0, 0] = 1.0
-    rising = np.linspace(-1.0, 1.0, dimension)[None, :]  # no two coordinates alike
+    rising = np.linspace(-1.0, 1.0, dimension)[None, :]  # a different value for each coordinate
     return [
         (corner, -corner),
         (corner, np.zeros((1, dimension))),

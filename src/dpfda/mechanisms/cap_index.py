@@ -1,4 +1,4 @@
-"""A report of one codeword of a public codebook, chosen near a private direction."""
+"""Report one codeword of a public codebook, chosen near a private direction."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from dpfda.noise.uniform import below, capped, weights
 
 @dataclass(frozen=True, kw_only=True)
 class CodewordReport(Mechanism):
-    """Of L buckets with B public codewords each, s words are e^ε times as likely as the others.
+    """One of L buckets of B public codewords; s words are e^ε times as likely as the others.
 
-    A report is (number of the codebook, number of the word). A vector v shorter than 1 is turned
-    round with probability (1 - |v|)/2 first, which makes the mean proportional to v.
+    A report is (number of the codebook, number of the word). A vector v shorter than 1 is first
+    reversed with probability (1 - |v|)/2, so that the mean is proportional to v.
 
     Attributes:
         dimension: d.
@@ -53,27 +53,27 @@ class CodewordReport(Mechanism):
 
     @property
     def words(self) -> int:
-        """How many words there are in one codebook: L B."""
+        """Number of words in one codebook: L B."""
         return self.buckets * self.codewords
 
     @cached_property
     def codebook(self) -> Codebook:
-        """What anybody can look up."""
+        """The public codebook."""
         return Codebook(self.codewords, self.dimension)
 
     @cached_property
     def cap(self) -> int:
-        """s, the number of likely words that makes reports most informative."""
+        """s, the number of likely words: the one that makes reports most informative."""
         return self.codebook.best_cap(capped(self.epsilon), buckets=self.buckets)
 
     @cached_property
     def moments(self) -> WordMoments:
-        """Of a sent codeword, 0 in a bucket that is not one's own."""
+        """Moments of a sent codeword, which counts as 0 outside the person's bucket."""
         return self.codebook.moments(capped(self.epsilon), cap=self.cap, buckets=self.buckets)
 
     @property
     def gain(self) -> float:
-        """m, the mean of a sent codeword along the private direction, in one's own bucket."""
+        """m, the mean of a sent codeword along the private direction, in the person's bucket."""
         return self.moments.gain
 
     @cached_property
@@ -86,14 +86,14 @@ class CodewordReport(Mechanism):
         return self.cap * high + (self.words - self.cap) * low
 
     def allows(self, reports: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which rows are numbers of a codebook and of a word in it."""
+        """Which rows are valid: the number of a codebook and of a word in it."""
         whole = (reports == np.rint(reports)) & (reports >= 0)
         return np.asarray((whole & (reports < [CODEBOOKS, self.words])).all(axis=1))
 
     def _drawn(
         self, lengths: Words, source: Source
     ) -> tuple[npt.NDArray[np.bool_], Words, IntArray]:
-        """For each person: turn round? which codebook? which rank, the s likely words first?"""
+        """For each person: reversal, codebook, and rank of the word (the s likely words first)."""
         people = len(lengths)
         turned = below(2 * HALF_WIDTH, people, source) >= np.uint64(HALF_WIDTH) + lengths
         books = below(CODEBOOKS, people, source)
@@ -105,7 +105,7 @@ class CodewordReport(Mechanism):
         return turned, books, rank
 
     def _log_chance(self, lengths: Words, ahead: Any, behind: Any) -> FloatArray:
-        """Of a word that is likely for u (`ahead`) or for -u (`behind`), mixed over turning."""
+        """Log-probability of a word that is likely for u (`ahead`) or -u (`behind`)."""
         kept = (HALF_WIDTH + lengths.astype(np.float64)) / (2 * HALF_WIDTH)
         inside = kept * ahead + (1 - kept) * behind
         high, low = self._weights
@@ -114,19 +114,19 @@ class CodewordReport(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class CapIndex(CodewordReport, name="cap_index"):
-    """Send the number of a random codeword; those that point the same way are e^ε times as likely.
+    """Send the number of a random codeword; those near the vector are e^ε times as likely.
 
     A public codebook has B/2 random codewords of one length and their opposites. The s with the
     largest inner product with the private direction, its cap, have weight e^ε each, the others 1. A
-    vector v shorter than 1 is turned round with probability (1 - |v|)/2 first, which makes the mean
-    proportional to v. The report is (number of the codebook, number of the codeword); everybody
-    uses another codebook, drawn independently of the data, so errors of one codebook average out.
+    vector v shorter than 1 is first reversed with probability (1 - |v|)/2, so that the mean is
+    proportional to v. The report is (number of the codebook, number of the codeword). Each person
+    draws a codebook independently of the data, so the errors of single codebooks average out.
 
     Privacy:
-        ε-LDP for one vector in the unit ball. Whatever the vector and the codebook, exactly s
-        codewords have weight e^ε, so each has probability in [1, e^ε]/(s e^ε + B - s); turning
-        round mixes two such distributions. Floating point decides only *which* s codewords are in
-        the cap, and no choice of them changes the bound. The draw is an exact integer draw, odds
+        ε-LDP for one vector in the unit ball. For every vector and codebook exactly s codewords
+        have weight e^ε, so each has probability in [1, e^ε]/(s e^ε + B - s); the reversal mixes two
+        such distributions. Floating-point arithmetic decides only *which* s codewords are in the
+        cap, and the bound holds for every choice. The draw is an exact integer draw with odds
         rounded down (docs/methods/codeword-reports.md; the finite form of the PrivUnit mechanism).
 
     Attributes:
@@ -145,7 +145,7 @@ class CapIndex(CodewordReport, name="cap_index"):
 
     @classmethod
     def best(cls, *, epsilon: float, dimension: int) -> Self:
-        """The most informative report of a vector, from as few codewords as will do."""
+        """The most informative report of a vector, with few codewords."""
         size = codebook_size(dimension, capped(epsilon))
         return cls(epsilon=epsilon, dimension=dimension, codewords=size)
 
@@ -164,7 +164,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         return self.codebook.words(books, numbers) / self.gain
 
     def totals(self, reports: FloatArray) -> FloatArray:
-        """The sum of `debias` over people, shape (d,), without keeping everybody's."""
+        """The sum of `debias` over people, shape (d,), in little memory."""
         found = np.zeros(self.dimension)
         for start in range(0, len(reports), PEOPLE):
             found += self.debias(reports[start : start + PEOPLE]).sum(axis=0)
@@ -178,7 +178,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         return np.asarray((across + (along - across) * directions**2) / gain**2 - rows**2)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        """Mixes over turning round: is the codeword in the cap of u, is it in that of -u?"""
+        """Mixture over the reversal: is the codeword in the cap of u, or in that of -u?"""
         rows = in_ball(values, self.dimension, clip=False)
         directions, lengths = polar(np.broadcast_to(rows, (len(reports), self.dimension)))
         books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""One codeword of a public codebook that tells a class and a vector together."""
+"""Report one codeword of a public codebook that encodes a class and a vector together."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dpfda.noise import Source
 from dpfda.noise.source import Words
 from dpfda.noise.uniform import capped
 
-_CLASSES = np.uint64(0xD1B54A32D192ED03)  # keeps the words of classes off those of codewords
+_CLASSES = np.uint64(0xD1B54A32D192ED03)  # separates words of classes from words of codewords
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassIndex(CodewordReport, name="class_index"):
-    """Send a bucket and a codeword; those near my vector in my class's bucket are e^ε as likely.
+    """Send a bucket and a codeword; those near the vector in the class's bucket are likely.
 
-    There are L buckets with the B codewords of one codebook in each. Every codebook also puts the K
-    classes into the buckets, as evenly as that goes, and gives each a sign where it must share its
-    bucket (L < K). The s codewords nearest to ±v in the bucket of one's own class have weight e^ε,
-    the other LB - s have 1. v is turned round with probability (1 - |v|)/2 first, as in `CapIndex`,
-    which this is for one class.
+    There are L buckets, each with the B codewords of one codebook. The codebook also assigns the K
+    classes to buckets, as evenly as possible, and gives each class a sign if it shares its bucket
+    (L < K). The s codewords nearest to ±v in the bucket of the person's class have weight e^ε, the
+    other LB - s have weight 1. v is first reversed with probability (1 - |v|)/2, as in `CapIndex`,
+    to which this reduces for one class.
 
     Privacy:
-        ε-LDP for class and vector together. Whatever they are, exactly s of the LB words have
-        weight e^ε, so each has probability in [1, e^ε]/(s e^ε + LB - s); buckets and signs depend
-        on the public number of the codebook alone. Floating point decides only *which* s codewords
-        these are. The draw is an exact integer draw, odds rounded down
+        ε-LDP for class and vector together. For all inputs exactly s of the LB words have weight
+        e^ε, so each has probability in [1, e^ε]/(s e^ε + LB - s); buckets and signs depend only on
+        the public number of the codebook. Floating-point arithmetic decides only *which* s
+        codewords these are. The draw is an exact integer draw with odds rounded down
         (docs/methods/codeword-reports.md).
 
     Attributes:
@@ -70,7 +70,7 @@ class ClassIndex(CodewordReport, name="class_index"):
 
     @classmethod
     def best(cls, *, epsilon: float, dimension: int, classes: int) -> Self:
-        """The buckets with the least noise on the mean of a class, and codewords that will do."""
+        """The number of buckets with the least noise on class means, and enough codewords."""
         buckets = best_buckets(dimension, capped(epsilon), classes=classes)
         size = codebook_size(dimension, capped(epsilon), buckets=buckets)
         return cls(
@@ -84,15 +84,15 @@ class ClassIndex(CodewordReport, name="class_index"):
         turned, books, rank = self._drawn(lengths, source)
         buckets, signs = self._placed(own, books)
         signs = np.where(turned, -signs, signs)
-        # Everybody ranks their codewords, also for a report from another bucket, which needs no
-        # rank: how long a device computes tells nothing.
+        # Codewords are ranked for every report, also one from another bucket, which needs no rank:
+        # # otherwise the computing time would reveal the bucket.
         size = self.codewords
         words = self.codebook.word_at(rank % size, self.cap, directions * signs[:, None], books)
         words += (buckets + rank // size) % self.buckets * size
         return np.column_stack([books.astype(np.float64), words.astype(np.float64)])
 
     def target(self, values: Any) -> FloatArray:
-        """v in the row of one's class, 0 in the others; shape (n, K, D)."""
+        """v in the row of the person's class, 0 in the others; shape (n, K, D)."""
         own, rows = self._parted(values, clip=False)
         return np.asarray(self._mine(own)[:, :, None] * rows[:, None, :])
 
@@ -102,7 +102,7 @@ class ClassIndex(CodewordReport, name="class_index"):
         return np.asarray(signs[:, :, None] * sent[:, None, :])
 
     def totals(self, reports: FloatArray) -> FloatArray:
-        """The sum of `debias` over people, shape (K, D), without keeping everybody's."""
+        """The sum of `debias` over people, shape (K, D), in little memory."""
         found = np.zeros((self.classes, self.dimension))
         for start in range(0, len(reports), PEOPLE):
             signs, sent = self._read(reports[start : start + PEOPLE])
@@ -110,10 +110,10 @@ class ClassIndex(CodewordReport, name="class_index"):
         return found
 
     def variance(self, values: Any) -> FloatArray:
-        """Of each entry of `debias`.
+        """Variance of each entry of `debias`.
 
-        In one's own class as in `CapIndex`. Another class shares the bucket with probability ρ, and
-        then has the same mean square; else that of a word with weight 1 in one bucket.
+        For the person's class as in `CapIndex`. Another class shares the bucket with probability ρ
+        and then has the same mean square; otherwise it has the mean square of a word with weight 1.
         """
         own, rows = self._parted(values, clip=False)
         directions, _ = polar(rows)
@@ -127,7 +127,7 @@ class ClassIndex(CodewordReport, name="class_index"):
         return np.asarray(squares / gain**2 - mine * rows[:, None, :] ** 2)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        """Is the bucket one's own, and the codeword in the cap of ±u, or of the opposite?"""
+        """From the bucket, and whether the codeword is in the cap of ±u or of the opposite."""
         own, rows = self._parted(values, clip=False)
         people = len(reports)
         directions, lengths = polar(np.broadcast_to(rows, (people, self.dimension)))
@@ -139,7 +139,7 @@ class ClassIndex(CodewordReport, name="class_index"):
         return self._log_chance(lengths, ahead & here, behind & here)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Another class, another direction, both, and no direction."""
+        """Pairs with another class, another direction, both, and no direction."""
         here = np.zeros((1, self.dimension + 1))
         here[0, 1] = 1.0
         far, back, none = here.copy(), here.copy(), np.zeros_like(here)
@@ -197,7 +197,7 @@ class ClassIndex(CodewordReport, name="class_index"):
 
     @property
     def _shared(self) -> float:
-        """ρ, how often two given classes share a bucket."""
+        """ρ, the probability that two given classes share a bucket."""
         if self.classes == 1:
             return 0.0
         sizes = np.bincount(np.arange(self.classes) % self.buckets)
@@ -220,7 +220,7 @@ def places(books: Words, *, classes: int, buckets: int) -> tuple[IntArray, Float
     signs = np.where(bits >> np.uint64(63), 1.0, -1.0)
     if buckets == 1:
         return np.zeros(shape, dtype=np.int64), signs
-    # The rank of a class among random keys, which are drawn apart from its sign.
+    # The rank of a class among random keys, which are independent of its sign.
     order = np.argsort(bits << np.uint64(1), axis=1)
     ranks = np.empty(shape, dtype=np.int64)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(classes), shape), axis=1)

@@ -22,31 +22,31 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.source import Words
 
-_KEPT = 1 << 23  # 16-bit numbers of one shelf at most: 16 MiB; a length takes two
-_FEW, _SPREAD = 64, 1 << 22  # matrices where a book can be shifted far; 2^22/D³ where it cannot
+_KEPT = 1 << 23  # 16-bit numbers in the cache of one pool: 16 MiB; a length takes two
+_FEW, _SPREAD = 64, 1 << 22  # matrices, if shifts differ much; 2^22/D³ otherwise
 _STEPS = 1 << 12  # normal numbers are multiples of 2^-12: the largest, 6.8, fits into 16 bits
 _FINE = 1 << 20  # directions are multiples of 2^-20
-_TOGETHER = 1 << 12  # numbers of a matrix up to which people's are multiplied side by side
-_AT_ONCE = 1 << 15  # numbers worked on at once: they stay in the processor's cache
+_TOGETHER = 1 << 12  # size of a matrix up to which products of several people are batched
+_AT_ONCE = 1 << 15  # numbers processed at once, so that they fit into the cache
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _ROOT, _LOG_2, _TURN = math.sqrt(0.5), math.log(2), 2 * math.pi
-_SIGNS = np.uint64(0xA24BAED4963EE407)  # keeps the words of signs off those of matrices
+_SIGNS = np.uint64(0xA24BAED4963EE407)  # separates words of signs from words of matrices
 
 Matrices = npt.NDArray[np.int16]
 
 
 class CodebookPool:
-    """Normal matrices with B/2 rows and D columns; a codebook is one of them in disguise.
+    """Public normal matrices with B/2 rows and D columns; each codebook is a transformed one.
 
-    Codebook number b has the rows of matrix b mod M, its columns moved round by (b // M) mod D
-    places and each multiplied by a sign of its own. Normal numbers keep their law under both, so
-    the rows of each codebook are independent and point anywhere. What people with the same matrix
-    share averages out over shifts and signs, all but a part of 10^-3 of the gain.
+    Codebook number b has the rows of matrix b mod M, with columns rotated by (b // M) mod D places
+    and each multiplied by a random sign. Both leave the normal law unchanged, so the rows of each
+    codebook are independent and uniform in direction. The errors that people with the same matrix
+    share average out over shifts and signs, up to a part of 10^-3 of the gain.
 
-    All numbers are whole (multiples of 2^-12, of 2^-20 in directions) and every sum of products is
-    below 2^53: products are exact in any order, so that one person alone finds the codewords which
-    a thousand find together, on any machine.
+    All numbers are integers (multiples of 2^-12, of 2^-20 in directions) and every sum of products
+    is below 2^53. Products are therefore exact in any order, and one person computes the same
+    codewords as a batch of people, on every machine.
 
     Args:
         rows: B/2.
@@ -68,7 +68,7 @@ class CodebookPool:
         self._lengths = np.empty((self.count, rows), dtype=np.float32)
 
     def projections(self, directions: FloatArray, books: Words) -> FloatArray:
-        """Of every row of each person's codebook, on a multiple of their direction: (n, B/2)."""
+        """Inner products of every row of each codebook with the direction, scaled; (n, B/2)."""
         found = np.empty((len(books), self.rows))
         numbers = self._numbers(books)
         size = self.rows * self.columns
@@ -93,12 +93,12 @@ class CodebookPool:
         return np.asarray(entries * signs / self._lengths[numbers, rows][:, None])
 
     def _placed(self, directions: FloatArray, books: Words) -> FloatArray:
-        """Whole multiples of directions, disguised as the matrices would have to be."""
+        """Integer directions, transformed instead of the matrices."""
         shifts, signs = self._disguise(books)
         return _rolled(np.rint(directions * _FINE) * signs, -shifts % self.columns)
 
     def _numbers(self, books: Words) -> IntArray:
-        """Of the books' matrices, which are made now if nobody needed them before."""
+        """The matrices of the codebooks, computed at first use."""
         numbers = (books % np.uint64(self.count)).astype(np.int64)
         missing = np.unique(numbers[~self._made[numbers]])
         step = max(1, _AT_ONCE // (self.rows * self.columns))
@@ -106,14 +106,14 @@ class CodebookPool:
             every: Words = np.arange(self.rows).astype(np.uint64)[None, :]
             entries = np.rint(_STEPS * normals(part.astype(np.uint64), every, columns=self.columns))
             squares = np.square(entries, dtype=np.float64).sum(axis=2)
-            entries[squares == 0, 0] = 1.0  # a row that points nowhere: once in 10^8 for D = 2
+            entries[squares == 0, 0] = 1.0  # a row of zeros: once in 10^8 for D = 2
             self._matrices[part] = entries
             self._lengths[part] = np.sqrt(np.maximum(squares, 1.0))
             self._made[part] = True
         return numbers
 
     def _disguise(self, books: Words) -> tuple[IntArray, npt.NDArray[np.int8]]:
-        """By how many places the columns are moved, and their signs (n, D)."""
+        """Shift of the columns, and their signs (n, D)."""
         shifts = books // np.uint64(self.count) % np.uint64(self.columns)
         steps: Words = np.arange(1, -(-self.columns // 64) + 1).astype(np.uint64)
         bits = mixed(mixed(books ^ _SIGNS)[:, None] + steps * _SIGNS).astype("<u8")
@@ -123,16 +123,17 @@ class CodebookPool:
 
 @lru_cache(maxsize=8)
 def shelf(rows: int, columns: int) -> CodebookPool:
-    """The one that everybody in this process looks things up on."""
+    """The pool of this size, cached in the process."""
     return CodebookPool(rows, columns)
 
 
 def normals(books: Words, words: Words, *, columns: int) -> FloatArray:
     """Rows `words` (n or 1, b) of the matrices `books` (n,): normal numbers of shape (n, b, d).
 
-    Counter-based (SplitMix64 and Box-Muller), so that anybody can look up any of them. Logarithm,
-    sine and cosine are polynomials in doubles, each step rounded as IEEE 754 says: no processor and
-    no library finds other numbers (right to 10^-8, which is more than matrices keep).
+    Counter-based (SplitMix64 and Box-Muller), so each number can be computed on its own. Logarithm,
+    sine and cosine are polynomials in double precision with IEEE 754 rounding, so all processors
+    and libraries give the same numbers (correct to 10^-8, which exceeds the precision of the
+    matrices).
 
     Examples:
         >>> books = np.array([7, 8], dtype=np.uint64)
@@ -151,7 +152,7 @@ def normals(books: Words, words: Words, *, columns: int) -> FloatArray:
 
 
 def _logarithm(numbers: FloatArray) -> FloatArray:
-    """Of numbers below 2^32, in units of 2^32: by artanh, which converges fast near 1."""
+    """Logarithm of numbers below 2^32, in units of 2^32, by the series of artanh."""
     part, power = np.frexp(numbers)
     small = part < _ROOT
     part = np.where(small, 2 * part, part)
@@ -162,7 +163,7 @@ def _logarithm(numbers: FloatArray) -> FloatArray:
 
 
 def _turned(turns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cosine and sine of angles in [0, 1) turns: from the nearest quarter on, by their series."""
+    """Cosine and sine of angles in [0, 1) turns, by their series from the nearest quarter."""
     quarter = np.floor(4 * turns + 0.5)
     angle = (turns - quarter / 4) * _TURN
     square = angle * angle
@@ -174,7 +175,7 @@ def _turned(turns: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _horner(x: FloatArray, coefficients: list[float]) -> FloatArray:
-    """Σ c_k x^k, from the last to the first."""
+    """Σ c_k x^k by Horner's rule."""
     found = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         found *= x
@@ -193,7 +194,7 @@ def mixed(state: Words) -> Words:
 
 
 def _rolled(rows: FloatArray, shifts: IntArray) -> FloatArray:
-    """Each row from its own place on, and then from its beginning: [i, j] is (j + shift) mod D."""
+    """Each row rotated by its shift: entry [i, j] is from column (j + shift) mod D."""
     people, columns = rows.shape
     twice = np.concatenate([rows, rows], axis=1).ravel()
     windows = np.lib.stride_tricks.sliding_window_view(twice, columns)
@@ -225,22 +226,22 @@ def limit_cap(dimension: int, epsilon: float, *, buckets: int = 1) -> tuple[floa
 
 @lru_cache(maxsize=1 << 14)
 def cap_sums(dimension: int, half: int, cap: int) -> tuple[float, float]:
-    """E of Σ t and Σ t² over the s largest of B/2 sizes t of projections on a line.
+    """Expectations of Σ t and Σ t² over the s largest of B/2 absolute projections t.
 
-    One of them is among the s largest if at most s - 1 of the B/2 - 1 others exceed it.
+    A projection is among the s largest if at most s - 1 of the B/2 - 1 others exceed it.
     """
     if dimension == 1:  # all have size 1
         return float(cap), float(cap)
-    # Where many are compared, they are told apart within steps of 1/√B.
+    # With many codewords the scale of interest is 1/√B.
     t, above, mass = _projections(dimension, _NODES + 16 * math.isqrt(half))
-    # A cap that holds everything has no others below it.
+    # The cap that contains all codewords.
     among = 1 - betainc(cap, half - cap, above) if cap < half else np.ones(len(t))
     return float(among @ (t * mass)) * half, float(among @ (t * t * mass)) * half
 
 
 @lru_cache(maxsize=64)
 def _caps(dimension: int) -> tuple[FloatArray, FloatArray]:
-    """Shares of all codewords in caps of many sizes, and E of the projection t over each cap."""
+    """Shares of codewords in caps of many sizes, and the expected projection over each cap."""
     if dimension == 1:
         return np.array([0.5]), np.array([0.5])
     sines, _, _ = _angles(8 * _NODES)
@@ -253,7 +254,7 @@ def _caps(dimension: int) -> tuple[FloatArray, FloatArray]:
 
 @lru_cache(maxsize=64)
 def _projections(dimension: int, nodes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sizes of projections of a codeword, how likely larger ones are, and each one's mass.
+    """Absolute projections of a codeword, their survival function, and their weights.
 
     They are √D cos θ with density sin^(D-2) θ, θ in [0, π/2], D > 1.
     """
@@ -268,9 +269,9 @@ def _projections(dimension: int, nodes: int) -> tuple[FloatArray, FloatArray, Fl
 def _angles(nodes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """sin θ, cos θ and the weights of a rule of integration over θ in [0, π/2].
 
-    What counts lies at θ = 0 for small caps and at π/2 for large D: the nodes of the double
-    exponential rule (Takahasi & Mori 1974) are dense at both ends. The error of sums over caps is
-    below 1e-8 of them.
+    The mass lies near θ = 0 for small caps and near π/2 for large D, and the nodes of the double
+    exponential rule (Takahasi & Mori 1974) are dense at both ends. The relative error of sums over
+    caps is below 1e-8.
     """
     x = np.linspace(-3.0, 3.0, nodes)
     y = math.pi / 2 * np.sinh(x)
@@ -280,21 +281,21 @@ def _angles(nodes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 CODEBOOKS = 1 << 48
-"""How many public codebooks there are; their numbers are exact in a float."""
+"""Number of public codebooks; each number is exact in a float."""
 HALF_WIDTH = 1 << 20
 """Lengths of vectors are rounded to multiples of 2^-20."""
 PEOPLE = 1 << 10
-"""Whose codewords are added up at once."""
+"""Number of people whose codewords are summed at once."""
 
 _ASKED = 1 << 12  # people whose codewords are ranked at once
 
-_SIZES = [1 << power for power in range(4, 13)]  # of codebooks; beyond, a report gains nothing
-_ENTRIES = 1 << 16  # of the half of a codebook that a person makes: a quarter of a millisecond
-_ENOUGH = 0.98  # of the largest possible gain, squared
+_SIZES = [1 << power for power in range(4, 13)]  # a larger codebook adds no information
+_ENTRIES = 1 << 16  # size of the half codebook that a device computes: 0.25 ms
+_ENOUGH = 0.98  # share of the largest possible squared gain
 
 
 class WordMoments(NamedTuple):
-    """Of a sent codeword, counted as 0 where it is not in the person's own bucket."""
+    """Moments of a sent codeword, which counts as 0 outside the person's bucket."""
 
     gain: float
     """Mean along the private direction."""
@@ -331,11 +332,11 @@ class Codebook:
             raise InvalidParameter("codewords", "even", self.size)
 
     def moments(self, epsilon: float, *, cap: int, buckets: int = 1) -> WordMoments:
-        """Where the cap weighs e^ε, and all other codewords of this and L - 1 more buckets 1."""
+        """Moments if the cap has weight e^ε, and all other codewords of L buckets weight 1."""
         first, square = cap_sums(self.dimension, self.size // 2, cap)
         more = math.expm1(epsilon)
         total = cap * more + buckets * self.size
-        # The sums over all B codewords are 0, B and B; those over the cap weigh e^ε - 1 more.
+        # The sums over all B codewords are 0, B and B; the cap has e^ε - 1 additional weight.
         across = (cap * self.dimension - square) / max(self.dimension - 1, 1)
         return WordMoments(
             first * more / total,
@@ -346,8 +347,8 @@ class Codebook:
     def best_cap(self, epsilon: float, *, buckets: int = 1) -> int:
         """The s with the largest gain.
 
-        A sum of order statistics is concave in s, and divided by a linear function of s it first
-        rises and then falls: its top is sought where that of infinitely many codewords is.
+        A sum of order statistics is concave in s. Divided by a linear function of s it is unimodal,
+        and the search begins at the maximum for infinitely many codewords.
         """
 
         def gain(cap: int) -> float:
@@ -364,7 +365,7 @@ class Codebook:
 
     @cached_property
     def shelf(self) -> CodebookPool:
-        """Where the codewords are looked up."""
+        """The pool of public matrices."""
         return shelf(self.size // 2, self.dimension)
 
     def words(self, books: Words, numbers: IntArray) -> FloatArray:
@@ -376,7 +377,7 @@ class Codebook:
     def word_at(self, rank: IntArray, cap: int, directions: FloatArray, books: Words) -> IntArray:
         """Rank 0 ... s-1: the cap; s ... 2s-1: their opposites; then all other pairs.
 
-        Those of the cap, and the others, in the order of their numbers.
+        Within the cap, and outside, ranks follow the numbers of the codewords.
         """
         half = self.size // 2
         found = np.empty(len(rank), dtype=np.int64)
@@ -409,9 +410,9 @@ class Codebook:
 
     @staticmethod
     def _nearest(cap: int, scores: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which s of the B/2 axes are nearest; of equally near ones those with the lowest numbers.
+        """The s nearest of the B/2 axes; ties go to the lowest number.
 
-        No library's way of sorting decides: a device finds what a simulation finds, on any machine.
+        The result does not depend on the sorting algorithm of a library.
         """
         sizes = np.abs(scores)
         last = np.partition(sizes, -cap, axis=1)[:, -cap, None]
@@ -430,10 +431,10 @@ class Codebook:
 
 @lru_cache(maxsize=1024)
 def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
-    """As few codewords as will do.
+    """The smallest sufficient number of codewords.
 
-    The smallest power of two with 98 % of the information of infinitely many, as far as a person
-    makes them in a moment.
+    The smallest power of two with 98 % of the information of infinitely many codewords, up to the
+    number that a device computes in a fraction of a second.
 
     Examples:
         >>> codebook_size(8, 1.0), codebook_size(8, 5.0), codebook_size(666, 5.0)
@@ -451,7 +452,7 @@ def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
 
 
 def in_ball(values: Any, dimension: int, *, clip: bool) -> FloatArray:
-    """Private rows of the unit ball, or moved into it."""
+    """Check that private rows lie in the unit ball, or clip them to it."""
     rows = _validate.batch("values", values, columns=dimension)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     if clip:
@@ -467,7 +468,7 @@ def polar(rows: FloatArray) -> tuple[FloatArray, Words]:
     first = np.eye(1, rows.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
         directions = np.where(norms > 0, rows / norms, first)
-    # A subnormal length loses digits in the division; any unit vector will do then.
+    # A subnormal length loses digits in the division; any unit vector is valid then.
     directions = np.where(np.isfinite(directions).all(axis=1, keepdims=True), directions, first)
     lengths = np.rint(np.minimum(norms[:, 0], 1.0) * HALF_WIDTH)
     return directions, lengths.astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Composed mechanisms: several on the columns of a person's row, or one on each of several rows."""
+"""Composed mechanisms: several on the columns of one row, or one on each of several rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpfda.privacy.price import compose, rounded_up
 
 @dataclass(frozen=True, kw_only=True)
 class Joined(Mechanism, name="joined"):
-    """One report made of several: a noisy curve and a noisy label, say.
+    """One report composed of several, for example a noisy curve and a noisy label.
 
     Privacy:
         ε = Σ ε_i for the whole row (basic composition of independent reports).
@@ -56,12 +56,12 @@ class Joined(Mechanism, name="joined"):
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """How many columns each part takes."""
+        """Number of columns of each part."""
         return tuple(int(np.size(part.worst_cases()[0][0])) for part in self.parts)
 
     @property
     def event(self) -> Event:
-        """All parts."""
+        """The composition of all parts."""
         return ComposedEvent(events=tuple(part.event for part in self.parts))
 
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
@@ -72,7 +72,7 @@ class Joined(Mechanism, name="joined"):
         )
 
     def variance(self, values: Any) -> FloatArray:
-        """Those of the parts."""
+        """Variances of the parts."""
         return self._joined(part.variance(block) for part, block in self._blocks(values))
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
@@ -89,7 +89,7 @@ class Joined(Mechanism, name="joined"):
         return self._joined(part.target(block) for part, block in self._blocks(values))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Every part at its worst at once, and each alone."""
+        """Worst cases of all parts at once, and of each part alone."""
         firsts = [part.worst_cases()[0] for part in self.parts]
         here = self._joined(pair[0] for pair in firsts)
         there = self._joined(pair[1] for pair in firsts)
@@ -108,7 +108,7 @@ class Joined(Mechanism, name="joined"):
         return [cls(parts=(Laplace(epsilon=0.8, dimension=2), label))]
 
     def _blocks(self, rows: Any) -> list[tuple[Mechanism, Any]]:
-        """Each part with its columns, in the shape that it takes."""
+        """Each part with its columns, in the shape that it accepts."""
         table, found, start = np.asarray(rows), [], 0
         for part, width in zip(self.parts, self.widths, strict=True):
             block = table[:, start : start + width]
@@ -124,10 +124,10 @@ class Joined(Mechanism, name="joined"):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeated(Mechanism, name="repeated"):
-    """N reports side by side, one for each of a person's N rows, drawn independently.
+    """N independent reports, one for each of a person's N rows.
 
     Privacy:
-        ε = N ε_1 for everything the person holds (basic composition), ε_1 for a single row.
+        ε = N ε_1 for all rows of the person (basic composition), ε_1 for a single row.
 
     Attributes:
         part: the mechanism of one row.
@@ -156,7 +156,7 @@ class Repeated(Mechanism, name="repeated"):
         return ComposedEvent(events=(self.part.event,), repeated=self.times)
 
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
-        """Noisy rows, all people's in one batch."""
+        """Noisy rows of all people in one batch."""
         width = int(np.size(self.part.worst_cases()[0][0]))
         rows = _validate.batch("values", values, columns=self.times * width)
         return self._joined(self.part.randomize(self._single(rows), source, clip=clip))
@@ -186,7 +186,7 @@ class Repeated(Mechanism, name="repeated"):
         return self._joined(self.part.target(self._single(values)))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Every row at its worst at once, and the first alone."""
+        """Worst cases of all rows at once, and of the first row alone."""
         one, other = self.part.worst_cases()[0]
         here, there = np.tile(one, (1, self.times)), np.tile(other, (1, self.times))
         alone = here.copy()

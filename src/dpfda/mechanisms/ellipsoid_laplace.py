@@ -1,4 +1,4 @@
-"""Noise with the shape of an ellipsoid, and the noise that a share of a budget pays for."""
+"""Laplace noise with elliptical contours, and the choice of noise for a share of a budget."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MOST_IN_BLOCK = 12
 class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
     """Spherical Laplace noise in blocks of coordinates, for neighbors with ‖h/a‖₂ ≤ S.
 
-    The noise of block b has density ∝ e^{-ε e_b ‖z_b/a_b‖₂/S}. Compared with independent Laplace
-    noise the total variance falls by almost a half: independent noise pays for the corners of the
-    ℓ1 ball, which neighbors inside an ellipsoid never reach.
+    The noise of block b has density ∝ e^{-ε e_b ‖z_b/a_b‖₂/S}. The total variance is almost half of
+    that of independent Laplace noise, which also covers the corners of the ℓ1 ball, where neighbors
+    inside an ellipsoid never lie.
 
     Privacy:
-        ε-DP: Σ_b e_b ‖h_b/a_b‖₂ ≤ ‖e‖₂ ‖h/a‖₂ ≤ S since Σ e_b² = 1. Noise lives on a lattice of
-        2^20 steps a block scale and is drawn exactly (`spherical_laplace`); what rounding the
-        values to it can add is charged (C20). The caller answers for S.
+        ε-DP: Σ_b e_b ‖h_b/a_b‖₂ ≤ ‖e‖₂ ‖h/a‖₂ ≤ S since Σ e_b² = 1. Noise is drawn exactly on a
+        lattice of 2^20 steps per block scale (`spherical_laplace`); S is enlarged to cover rounding
+        (C20). The caller guarantees S.
 
     Blocks are runs of coordinates, chosen for the least total variance.
 
@@ -53,10 +53,11 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
 
     @cached_property
     def block_scales(self) -> FloatArray:
-        """S/(ε e_b), enlarged for rounding: what multiplies a_b and a vector ∝ e^{-‖x‖₂}."""
+        """Block scales S/(ε e_b), enlarged for rounding."""
         costs = np.array([_cost(self.axes, *block) for block in self.blocks])
         shares = np.sqrt(costs / costs.sum())
-        # Rounding moves block b by at most r √|b| lattice steps: Σ_b r √|b|/2^20 comes off ε.
+        # Rounding moves block b by at most r √|b| lattice steps, so Σ_b r √|b|/2^20 is subtracted
+        # from ε.
         sizes = np.array([stop - start for start, stop in self.blocks])
         rounding = ROUNDING_STEPS * float(np.sqrt(sizes).sum()) / self.steps
         left = _validate.positive("epsilon minus the cost of rounding", self.epsilon - rounding)
@@ -87,7 +88,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
         return -np.asarray(sum(lengths))
 
     def _worst_direction(self) -> FloatArray:
-        """In proportion to the blocks' shares."""
+        """The direction in which blocks differ in proportion to their shares."""
         lengths = np.array([stop - start for start, stop in self.blocks])
         spread = np.repeat(1 / (self.block_scales * np.sqrt(lengths)), lengths)
         return np.asarray(spread * np.asarray(self.axes))
@@ -108,14 +109,14 @@ def _cost(axes: tuple[float, ...], start: int, stop: int) -> float:
 
 
 def total_cost(axes: FloatArray) -> float:
-    """√(total variance) of noise along these axes, for S = ε: what its blocks cost together."""
+    """√(total variance) of the noise along these axes, for S = ε."""
     shape = tuple(axes.tolist())
     return sum(_cost(shape, *block) for block in best_blocks(shape))
 
 
 @lru_cache(maxsize=256)
 def best_blocks(axes: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
-    """The cut of the coordinates into runs of at most 12 with the least total variance.
+    """The partition of the coordinates into runs of at most 12 with the least total variance.
 
     Examples:
         >>> best_blocks((1.0, 1.0, 1e-9))
@@ -134,7 +135,7 @@ def best_blocks(axes: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
 
 
 def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
-    """For neighbors with ‖h/a‖₂ ≤ S: spherical Laplace, or Gaussian where δ > 0.
+    """Noise for neighbors with ‖h/a‖₂ ≤ S: spherical Laplace, or Gaussian if δ > 0.
 
     Examples:
         >>> import numpy as np
@@ -148,6 +149,6 @@ def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
 
 
 def l1_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> AdditiveLaplace:
-    """For neighbors with Σ|h_j|/a_j ≤ S: independent Laplace noise, pure ε only."""
+    """Noise for neighbors with Σ|h_j|/a_j ≤ S: independent Laplace, pure ε only."""
     shape = tuple(axes.tolist())
     return AdditiveLaplace(epsilon=cost.epsilon_spent, sensitivity=sensitivity, axes=shape)

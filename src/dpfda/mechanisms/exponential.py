@@ -18,17 +18,17 @@ from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.inversion import Thresholds
 
-_SHARES = (0.03, 0.2, 1.0)  # odds of a rare candidate, at which worst cases look
+_SHARES = (0.03, 0.2, 1.0)  # odds of the rare candidate in worst cases
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Mechanism, name="exponential"):
-    """Choose candidate k with probability ∝ prior_k e^{-ε s_k/2}, s_k its integer score (low wins).
+    """Choose candidate k with probability ∝ prior_k e^{-ε s_k/2} for integer scores s_k.
 
     Privacy:
         ε-DP when a neighbor changes every score by at most 1 (McSherry & Talwar 2007). The draw is
-        exact (`Thresholds`): cumulative probabilities get as many digits as it takes to tell them
-        from the random word.
+        exact (`Thresholds`): cumulative probabilities are computed to as many digits as are needed
+        to compare them with the random word.
 
     Attributes:
         prior: public positive integer weights, one for each candidate.
@@ -40,7 +40,7 @@ class Exponential(Mechanism, name="exponential"):
         array([1.])
     """
 
-    model = "central"  # a curator knows the scores
+    model = "central"  # the curator computes the scores
 
     prior: tuple[int, ...]
 
@@ -56,7 +56,7 @@ class Exponential(Mechanism, name="exponential"):
         return Decimal(self.epsilon) / 2  # a binary fraction: exact in decimal
 
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
-        """Chosen candidates, shape (n,); each row of scores is a choice of its own."""
+        """Chosen candidates, shape (n,), one for each row of scores."""
         scores = self._scores(values)
         if (scores == scores[:1]).all():
             return self._draw(scores[0], len(scores), source).astype(np.float64)
@@ -116,11 +116,11 @@ class Exponential(Mechanism, name="exponential"):
         return np.asarray(np.take_along_axis(logs, chosen, axis=1)[:, 0])
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The rarest candidate gets better while all others get worse; and all move alike.
+        """Pairs in which only the rarest candidate gains, and in which all scores move alike.
 
-        Its odds change by e^ε, and its probability nearly as much where that is small: its scores
-        are so high that it is. A draw that is much sharper than it should be makes it vanish
-        there, and shows where the candidate is more likely.
+        The odds of the rarest candidate change by e^ε, and so does its probability, nearly, because
+        its scores make it small. With a draw that is much too sharp this candidate never occurs
+        there; a pair in which it is more likely detects that.
         """
         rarest, rest = int(np.argmin(self.prior)), sum(self.prior) - min(self.prior)
         good = np.ones((1, len(self.prior)))

@@ -42,7 +42,7 @@ class ScalarRandomizer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SampledCoordinates(BoxMechanism):
-    """Tell k random coordinates of d with ε/k each, the others as 0."""
+    """Report k random coordinates of d with ε/k each, and 0 for the others."""
 
     @abstractmethod
     def _scalar_randomizer(self, epsilon: float) -> ScalarRandomizer:
@@ -50,7 +50,7 @@ class SampledCoordinates(BoxMechanism):
 
     @property
     def sampled(self) -> int:
-        """k, how many coordinates a person tells."""
+        """k, the number of reported coordinates."""
         return max(1, min(self.dimension, math.floor(self.epsilon / 2.5)))
 
     @cached_property
@@ -79,7 +79,7 @@ class SampledCoordinates(BoxMechanism):
         return self._factor * (self._scalar.variance(x) + x * x) - x * x
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        """Log-probability of each report; the choice of coordinates is seen in the zeros."""
+        """Log-probability of each report; its zeros show which coordinates were chosen."""
         positions = np.broadcast_to(_round(np.asarray(values)), reports.shape)
         told = reports != 0
         each = np.zeros(reports.shape)
@@ -114,13 +114,13 @@ class Duchi(BoxMechanism, name="duchi"):
 
     @cached_property
     def _total(self) -> int:
-        """Weight of all corners, whatever v is."""
+        """Total weight of all corners, the same for every v."""
         ties = math.comb(self.dimension, self.dimension // 2) if self.dimension % 2 == 0 else 0
         return ((1 << self.dimension) - ties) // 2 * (self._high + _LOW) + ties * _LOW
 
     @cached_property
     def bound(self) -> float:
-        """B, the size of every reported coordinate, which makes the report unbiased."""
+        """B, the absolute value of every reported coordinate; it makes the report unbiased."""
         surplus = math.comb(self.dimension - 1, self.dimension // 2)  # Σ t_1 v_1 where t·v > 0
         return float(Fraction(self._total, (self._high - _LOW) * surplus))
 
@@ -144,7 +144,7 @@ class Duchi(BoxMechanism, name="duchi"):
         return np.asarray(self.bound**2 - x * x)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        """Mixes over the hidden corner v through the number of agreeing coordinates."""
+        """Mixture over the hidden corner v, by the number of agreeing coordinates."""
         signs = np.sign(reports)
         agree = (1 + signs * np.asarray(values)) / 2  # P(v_j = t_j), shape (n, d)
         weight = _LOW + (self._high - _LOW) * _majority_probability(agree)
@@ -204,7 +204,7 @@ def _up(positions: IntArray, source: Source) -> npt.NDArray[np.bool_]:
 
 
 def _majority_probability(agree: FloatArray) -> FloatArray:
-    """P(more than d/2 of independent coins show heads), one row of head probabilities a case."""
+    """P(more than d/2 heads) for independent coins, one row of head probabilities per case."""
     n, d = agree.shape
     counts = np.zeros((n, d + 1))
     counts[:, 0] = 1.0
@@ -217,11 +217,11 @@ def _majority_probability(agree: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(SampledCoordinates, name="piecewise"):
-    """Send a number near the truth with high density, any other with e^ε times lower density.
+    """Report numbers near the true value with density e^ε times as high as all others.
 
     Privacy:
         ε-LDP for one vector in [-1, 1]^d (Wang et al. 2019; 004, Algorithms 2 and 3). Input and
-        output live on lattices, the draw is an exact integer draw, the odds are rounded down.
+        output lie on lattices; the draw is an exact integer draw with odds rounded down.
 
     Examples:
         >>> mechanism = Piecewise(epsilon=6.0, dimension=4)
@@ -244,7 +244,7 @@ class PiecewiseScalar:
 
     Reports are the half-integers from -M + ½ to M - ½, M = C + w/2, times a unit: a window of w of
     them around the true position c has weight `high` each, the others weight `low`. The mean is
-    proportional to c, whatever the rounding of the weights; the unit makes it c/C.
+    proportional to c for any rounding of the weights; the unit makes it c/C.
     """
 
     epsilon: float
@@ -256,7 +256,7 @@ class PiecewiseScalar:
 
     @cached_property
     def weights(self) -> tuple[int, int]:
-        """Of a report inside the window, and of one outside: as fine as 64-bit totals allow."""
+        """Weights inside and outside the window, as fine as 64-bit totals allow."""
         return weights(self.epsilon, likely=self.window, others=2 * HALF_WIDTH)
 
     @cached_property
@@ -283,7 +283,7 @@ class PiecewiseScalar:
         return (np.where(coins < likely, inside, outside) + 0.5) * self.unit
 
     def variance(self, x: FloatArray) -> FloatArray:
-        """Exact, by the sums of squares of half-integers."""
+        """Exact variance, by sums of squares of half-integers."""
         (high, low), w, c = self.weights, self.window, x * HALF_WIDTH
         everywhere = _squares(HALF_WIDTH + w // 2)
         near = w * c * c + _squares(w // 2)
@@ -291,7 +291,7 @@ class PiecewiseScalar:
         return np.asarray(second * self.unit**2 - x * x)
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
-        """Two levels: inside the window or not."""
+        """Log-probability of each report: inside the window or outside."""
         offset = np.rint(reports / self.unit - 0.5) - (positions - self.window // 2)
         inside = (offset >= 0) & (offset < self.window)
         return np.log(np.where(inside, *self.weights) / self._total)
@@ -343,7 +343,7 @@ class HybridScalar:
 
     @cached_property
     def _share(self) -> int:
-        """Parts of `_COIN` that go to the piecewise mechanism."""
+        """Weight of the piecewise mechanism, out of `_COIN`."""
         if self.epsilon <= 0.61:
             return 0
         return _COIN - faded(self.epsilon / 2, of=_COIN)
@@ -362,7 +362,7 @@ class HybridScalar:
         return share * self._piecewise.variance(x) + (1 - share) * self._duchi.variance(x)
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
-        """Which part a report came from is seen in its value: the two lattices differ."""
+        """The two lattices differ, so a value shows which mechanism it came from."""
         share = self._share / _COIN
         two_point = np.isclose(np.abs(reports), self._duchi.bound, rtol=1e-13, atol=0)
         likelihood = np.empty(reports.shape)

@@ -25,7 +25,7 @@ _MOST_QUESTIONS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionResponse(Mechanism, name="question_response"):
-    """Send all k true answers with probability α = (e^ε - 1)/(e^ε + 2^k - 1), else random answers.
+    """Send k true answers with probability α = (e^ε - 1)/(e^ε + 2^k - 1), else random ones.
 
     Privacy:
         ε-LDP for the whole pattern in {-1, +1}^k: the true pattern has probability α + (1-α)/2^k,
@@ -47,7 +47,7 @@ class QuestionResponse(Mechanism, name="question_response"):
 
     @cached_property
     def _weights(self) -> tuple[int, int]:
-        """Of every pattern, and what the truth gets more."""
+        """Weight of every pattern, and the additional weight of the true one."""
         high, low = weights(self.epsilon, likely=1, others=2**self.questions, bits=61)
         return low, high - low
 
@@ -85,13 +85,13 @@ class QuestionResponse(Mechanism, name="question_response"):
         return np.full(np.shape(values), self.truth_probability**-2 - 1)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        """Two levels: the true pattern or another."""
+        """Log-probability of each pattern: the true one or another."""
         low, extra = self._weights
         true = (reports == np.asarray(values)).all(axis=1)
         return np.log(np.where(true, low + extra, low) / self._total)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """All answers differ; one answer differs."""
+        """Pairs in which all answers differ, and one answer differs."""
         ones = np.ones((1, self.questions))
         one_flipped = ones.copy()
         one_flipped[0, 0] = -1.0
@@ -104,7 +104,7 @@ class QuestionResponse(Mechanism, name="question_response"):
 
 
 def best_questions(epsilon: float, *, most: int) -> int:
-    """k*(ε, most) = argmax k α_k²: how many questions one person should answer.
+    """argmax k α_k²: how many questions one person should answer.
 
     Examples:
         >>> [best_questions(epsilon, most=8) for epsilon in (0.5, 1.0, 2.0, 5.0)]

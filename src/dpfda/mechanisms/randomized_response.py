@@ -36,7 +36,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
 
     @cached_property
     def _keep(self) -> int:
-        """Weight of the truth, against `_DENOMINATOR` for the lie."""
+        """Weight of the true bit; the other bit has weight `_DENOMINATOR`."""
         return odds(self.epsilon, denominator=_DENOMINATOR)
 
     @property
@@ -50,7 +50,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         return RandomizedResponseEvent(epsilon=self.epsilon)
 
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
-        """Noisy bits of the same shape; every entry is a person's only bit."""
+        """Noisy bits of the same shape; every entry belongs to another person."""
         bits = _validate.signs("values", values)
         coins = below(self._keep + _DENOMINATOR, bits.size, source).reshape(bits.shape)
         return np.where(coins < np.uint64(self._keep), bits, -bits)
@@ -80,7 +80,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
 
 @dataclass(frozen=True, kw_only=True)
 class CategoricalResponse(Mechanism, name="categorical_response"):
-    """Send the true category with probability e^ε / (e^ε + K - 1), each other one equally often.
+    """Send the true category with probability e^ε / (e^ε + K - 1), the others equally often.
 
     Privacy:
         ε-LDP for one category in {0, ..., K-1}. Exact integer draw, odds rounded down.
@@ -129,7 +129,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
         if not np.all((truth == np.rint(truth)) & (truth >= 0) & (truth < self.categories)):
             raise InvalidData("values", f"categories 0 to {self.categories - 1}")
         coins = below(self._total, truth.size, source)
-        # 0: the truth; 1 ... K-1: that many categories further round the circle.
+        # 0: the true category; j: the category j places further, modulo K.
         lied = coins >= np.uint64(self._keep)
         offset = np.where(lied, (coins - np.uint64(self._keep)) // np.uint64(_DENOMINATOR) + 1, 0)
         return np.asarray((truth + offset) % self.categories)

@@ -5,13 +5,14 @@ rounded to the multiples of a public power of two, noise is drawn as an integer 
 step, and their sum is an integer: nothing but the sum can be read off the result.
 
 *Geometric numbers by digits.* If P(G = g) ∝ q^g, then the digits of G in any base are independent,
-digit i having P(d) ∝ q^{d base^i}. A geometric number of any size is therefore a handful of table
+digit i having P(d) ∝ q^{d base^i}. A geometric number of any size is therefore a few table
 look-ups, each an exact inversion (`Thresholds`). The last digit is unbounded; beyond the end of its
-table the distribution is memoryless, so the table's length is added and the digit drawn again.
+table the distribution is memoryless, so the length of the table is added and the digit is drawn
+again.
 
 *Gaussian by rejection* from discrete Laplace (Canonne, Kamath & Steinke 2020, Algorithm 3). The
 acceptance probability e^{-N/(2σ²)}, N an integer, is a product over the digits of N, so the
-coin is again a handful of exact table coins.
+coin is again a few exact table coins.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def discrete_laplace(size: int, *, scale: int, source: Source) -> Integers:
     scale = _validate.whole("scale", scale, most=_LARGEST_SCALE)
     magnitude = _geometric(size, scale, source)
     signed = magnitude * coin_signs(size, source)
-    # Zero would be counted for both signs: one of its two readings is drawn again.
+    # Zero occurs with both signs: one of the two is rejected and drawn again.
     again = (magnitude == 0).nonzero()[0]
     if again.size:
         again = again[coin_signs(again.size, source) < 0]
@@ -164,11 +165,11 @@ def _powers(numerator: int, denominator: int, context: Context) -> list[Decimal]
 # Noise scales are at least 2^20 steps, so rounding costs under one part in a million.
 _FINENESS = 20
 LARGEST_STEPS = 1 << 51
-"""How far from 0 a float still says on which lattice point it lies, to a quarter of a step."""
+"""Largest distance from 0 at which a float determines its lattice point to a quarter of a step."""
 
 
 def fine_step(scale: float, *, bits: int = _FINENESS, most: float = math.inf) -> float:
-    """A power of two that fits at least 2^bits times into `scale`, and is at most `most`.
+    """A power of two that is at most `most` and at most `scale` / 2^bits.
 
     Examples:
         >>> fine_step(0.75, bits=2)
@@ -179,10 +180,10 @@ def fine_step(scale: float, *, bits: int = _FINENESS, most: float = math.inf) ->
 
 
 def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = False) -> IntArray:
-    """Private values of any size as whole numbers of steps, the nearest ones.
+    """Private values of any size as the nearest integer numbers of steps.
 
-    Beyond `LARGEST_STEPS` the division errs by more than rounding is accounted for, and further out
-    an integer overflows: neighbors would no longer be neighbors. Such values are refused, or
+    Beyond `LARGEST_STEPS` the error of the division exceeds the margin for rounding, and further
+    out an integer overflows, so neighbors would no longer be neighbors. Such values are refused, or
     clipped if the caller asked for it.
 
     Examples:

@@ -1,9 +1,9 @@
-"""Exact draws from probabilities that no computer word can hold.
+"""Exact draws from probabilities with infinitely many binary digits.
 
 A threshold such as e^{-1/3} has infinitely many binary digits. We enclose its first 64 between two
 integers, and compare them with a random word. The comparison is conclusive unless the word lies
-between the two; then, and only then (once in 2^64 draws for one threshold), more digits of both are
-computed. The result is exactly the wished distribution and no floating-point number takes part.
+between the two. Only then (once in 2^64 draws for one threshold) more digits of both are computed.
+The result has exactly the required distribution, and no floating-point number is involved.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dpfda.noise.source import Source, Words
 Values = Callable[[Context], list[Decimal]]
 """Computes probabilities in a decimal context, losing at most 40 digits to cancellation."""
 
-_GUARD = 30  # digits that are right after all losses
+_GUARD = 30  # correct digits after all losses
 _PADDING = np.uint64(2**64 - 1)
-_LATER = np.uint64(52)  # bits of a word that a first look leaves out: the other 12 mostly decide
-_MANY = 512  # words from which on a table of first looks is quicker than a search
+_LATER = np.uint64(52)  # low bits that the first comparison ignores: the other 12 mostly decide
+_MANY = 512  # number of words above which a table is quicker than a search
 
 
 class Thresholds:
-    """Increasing probabilities c_1 ≤ c_2 ≤ ... known to any precision, compared with uniforms.
+    """Increasing probabilities c_1 ≤ c_2 ≤ ... of any precision, compared with uniforms.
 
     Args:
         values: computes every c_k.
@@ -36,24 +36,24 @@ class Thresholds:
     def __init__(self, values: Values) -> None:
         self._values = values
         low, high = enclosed(values, 64)
-        # A word below `_low` is below its threshold, one above `_last` is above, for sure.
+        # A word below `_low` is below its threshold for certain, one above `_last` is above.
         self._low: Words = np.array([*low, _PADDING], dtype=np.uint64)
         self._last: Words = np.array([bound - 1 for bound in high], dtype=np.uint64)
 
     @cached_property
     def _guide(self) -> npt.NDArray[np.int16]:
-        """What the first bits of a word say: how many c_k are below it, or -1 if they do not."""
+        """Number of c_k below a word with these first bits; -1 if they do not determine it."""
         begins = np.arange(1 << (64 - int(_LATER)), dtype=np.uint64) << _LATER
         ends = begins + np.uint64((1 << int(_LATER)) - 1)
         count = np.searchsorted(self._last, begins, side="left")
-        # No threshold, nor a doubt about one, lies anywhere between the two words.
+        # No enclosure of a threshold lies between the two words.
         alike = (count == np.searchsorted(self._last, ends, side="left")) & (
             (ends < self._low[count]) | (count == self._last.size)
         )
         return np.where(alike, count, -1).astype(np.int16)
 
     def count_below(self, size: int, source: Source) -> npt.NDArray[np.int64]:
-        """For `size` fresh uniforms u on [0, 1): how many c_k are ≤ u (inversion of a CDF)."""
+        """For `size` new uniforms u on [0, 1): the number of c_k ≤ u (inversion of a CDF)."""
         words = source.words(size)
         if size < _MANY:
             return self._searched(words, source)
@@ -70,7 +70,7 @@ class Thresholds:
         return index
 
     def exceed_uniform(self, which: npt.NDArray[np.int64], source: Source) -> npt.NDArray[np.bool_]:
-        """For each entry k of `which` and a fresh uniform u: is u < c_k? (a coin with odds c_k)."""
+        """For each entry k of `which` and a new uniform u: is u < c_k? (a coin with odds c_k)."""
         words = source.words(which.size)
         heads = words < self._low[which]
         for row in (~heads & (words <= self._last[which])).nonzero()[0]:
@@ -80,9 +80,9 @@ class Thresholds:
 
 
 def refined(values: Values, word: int, source: Source, *, only: slice = slice(None)) -> int:
-    """How many probabilities (`only` some of them) are at most the uniform that begins with `word`.
+    """Number of probabilities (of `only` some) that are at most the uniform beginning with `word`.
 
-    The number is extended until it lies outside of every enclosure.
+    The uniform is extended until it lies outside every enclosure.
     """
     bits, uniform = 64, word
     while True:

@@ -1,21 +1,21 @@
-"""The law of noise that was added: public, and all that bands and standard errors need.
+"""The law of the added noise, and posteriors of noisy numbers and linear systems.
 
-Posterior of noisy numbers under a mixture of normal beliefs; where the level of data may lie.
+The law is public; bands and standard errors are computed from it. `mixed` is the posterior of noisy
+numbers under a mixture of normal priors. `plausible_solutions` are the solutions that a linear
+system may have had before noise was added to its numbers.
 
-Solutions that a linear system may have had before noise was added to its numbers.
+Released are Ã = A + E, symmetric, and b̃ = b + e; the solution of A β = b is required. The law of
+the noise is known, so new draws E' and e' of the noise give systems that may underlie the released
+one, A' = Ã - E' and b' = b̃ - e'. Public bounds limit A: an A' beyond them is projected back,
+because otherwise noise would be taken for columns of large variance, hence for small solutions.
+Each system is solved under the prior β ~ N(0, prior²), which is wide and matters only along
+directions in which A' is no larger than its noise,
 
-Released are Ã = A + E, symmetric, and b̃ = b + e; wanted is the solution of A β = b. The law of the
-noise is known: noise drawn again, E' and e', says which systems may lie behind the released one,
-A' = Ã - E' and b' = b̃ - e'. Public bounds say how large A can be: an A' beyond them is brought
-back, or noise would be taken for columns that vary much, hence for small solutions. Each is solved
-under the belief β ~ N(0, prior²), which is wide and matters only along directions in which A' is no
-larger than its noise,
+    β' = β₀ + P A'ᵀ (A' P A'ᵀ + Cov e)⁻¹ (b̃ - e' - A' β₀),   P = diag(prior²), β₀ from the prior.
 
-    β' = β₀ + P A'ᵀ (A' P A'ᵀ + Cov e)⁻¹ (b̃ - e' - A' β₀),   P = diag(prior²), β₀ from the belief.
-
-Where noise is small against A, these are the solutions within the known error. Where it is not,
-they spread as far as the belief does. A standard error of a regularized solution, by contrast,
-leaves out what the regularization takes away.
+If the noise is small relative to A, these solutions differ by the known error. If it is not, they
+spread as widely as the prior. The standard error of a regularized solution would omit the bias of
+the regularization.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dpfda._validate import FloatArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseLaw:
-    """Noise on coefficients: which law, and its scale (Laplace b, Gaussian σ) for each.
+    """Noise on coefficients: its law, and the scale (Laplace b, Gaussian σ) of each.
 
     ``spherical``: the coefficients of a block share a radius, density ∝ e^{-‖z/scale‖₂}; blocks are
     half-open ranges of the last axis. Otherwise all coefficients are independent. With `mixing`
@@ -50,7 +50,7 @@ class NoiseLaw:
 
     @property
     def variance(self) -> FloatArray:
-        """2b², σ², or (|block| + 1) times the squared scale, carried through the mixing."""
+        """Variances: 2b², σ², or (|block| + 1) times the squared scale, after the mixing."""
         factor: Any = 2.0 if self.law == "laplace" else 1.0
         if self.law == "spherical":
             sizes = [stop - start for start, stop in self.blocks]
@@ -75,7 +75,7 @@ class NoiseLaw:
         return replace(self, scales=padded(self.scales, size), blocks=blocks)
 
     def first(self, size: int) -> NoiseLaw:
-        """The law of the first coefficients alone; a block that reaches beyond is kept whole."""
+        """The law of the first coefficients; a block that reaches beyond them stays whole."""
         if self.mixing is not None:
             return replace(self, mixing=self.mixing[:, :size])
         blocks = tuple(block for block in self.blocks if block[0] < size)
@@ -96,7 +96,7 @@ class NoiseLaw:
         return replace(self, scales=self.scales * weights)
 
     def draw(self, size: int, generator: np.random.Generator) -> FloatArray:
-        """Noise like the one added, to describe it; never used to protect anything."""
+        """Floating-point draws that describe the noise; never used to protect data."""
         shape = (size, *self.scales.shape)
         if self.mixing is not None:
             return np.asarray(replace(self, mixing=None).draw(size, generator) @ self.mixing)
@@ -111,16 +111,16 @@ class NoiseLaw:
 
 
 def padded(values: FloatArray, size: int, *, fill: float = 0.0) -> FloatArray:
-    """Values, and `fill` in further places, `size` in all."""
+    """Values, padded with `fill` to `size`."""
     return np.concatenate([values, np.full(size - values.size, fill)])
 
 
 LEVELS = np.array([0.02, 0.1, 0.45])
-"""Of a public bound: how far the level of curves or targets is from the public center."""
+"""Prior standard deviations of a level about the public center, as shares of the public bound."""
 LEVEL_ODDS = np.array([0.1, 0.2, 0.7])
-"""Of curves."""
+"""Their prior probabilities for curves."""
 _TARGET_ODDS = np.full(3, 1 / 3)
-"""Of targets, whose range fits more often, so that their mean is near the middle."""
+"""For targets, whose range fits more often, so that their mean is near the center."""
 
 
 def mixed(
@@ -130,22 +130,22 @@ def mixed(
 
     Args:
         noisy: numbers; their last axis has length 1.
-        variance: of their noise, likewise.
-        prior: variances of the beliefs.
-        odds: logarithms of the beliefs' probabilities.
+        variance: of their noise, of the same shape.
+        prior: variances of the normal components.
+        odds: log-probabilities of the components.
     """
     both = prior + variance
     logs = odds - 0.5 * (np.log(both) + noisy**2 / both)
     evidence = logsumexp(logs, axis=-1)
     weights = np.exp(logs - evidence[..., None])
-    kept = prior / both
-    mean = (weights * kept).sum(-1) * noisy[..., 0]
-    second = (weights * (kept * variance + (kept * noisy) ** 2)).sum(-1)
+    shrinkage = prior / both
+    mean = (weights * shrinkage).sum(-1) * noisy[..., 0]
+    second = (weights * (shrinkage * variance + (shrinkage * noisy) ** 2)).sum(-1)
     return (mean, np.maximum(second - mean**2, 0.0)), evidence
 
 
 def level(noisy: float, variance: float) -> tuple[float, float]:
-    """Mean and variance of the level of targets, in units of their bound, given a noisy one.
+    """Posterior mean and variance of the level of targets, in units of their bound.
 
     Examples:
         >>> mean, variance = level(0.5, 1e-4)
@@ -155,25 +155,24 @@ def level(noisy: float, variance: float) -> tuple[float, float]:
         True
     """
     numbers = np.array([[noisy]]), np.array([[variance]])
-    (mean, left), _ = mixed(*numbers, LEVELS**2, np.log(_TARGET_ODDS))
-    return float(mean[0]), float(left[0])
+    (mean, remaining), _ = mixed(*numbers, LEVELS**2, np.log(_TARGET_ODDS))
+    return float(mean[0]), float(remaining[0])
 
 
 _LARGE = 4.0
-"""Belief about a coefficient, in standard deviations of the target over those of its column: itself
-a standard deviation. One column by itself has at most 1; columns that move together, such as x and
-x², can have several."""
-_LEAST = 0.1  # of the noise: as much as a column varies at least, so that a belief is finite
+"""Prior standard deviation of a standardized coefficient. A single column has a coefficient of at
+most 1; correlated columns, such as x and x², can have larger ones."""
+_LEAST = 0.1  # least variance of a column, as a share of its noise, so that a prior is finite
 _NARROW = 1 / 30
-"""Belief about the least deviation of columns over their public bounds: values that fill a tenth of
-a range deviate by a third of that. It counts where noise is so large that it says nothing about how
-much columns vary: solutions then are as large as this allows."""
+"""Smallest plausible standard deviation of a column over its public bound: values that fill a tenth
+of a range have about a third of that. It matters if the noise hides how much columns vary; it then
+limits the solutions."""
 _LEVEL = 0.95  # level of the test whether noise alone makes a direction this large
-_TAKES_PART = 0.2  # least squared share of a column in a direction for the column to be named
+_TAKES_PART = 0.2  # smallest squared loading of a column for the column to be named
 
 
 def drawn_systems(matrix: FloatArray, errors: FloatArray, *, most: float) -> FloatArray:
-    """A' = Ã - E', (S, p, p), of an Ã that public bounds allow: a larger one is made smaller.
+    """A' = Ã - E', (S, p, p), after scaling Ã down to the public bounds.
 
     Args:
         matrix: Ã, mean products of columns, (p, p).
@@ -184,10 +183,10 @@ def drawn_systems(matrix: FloatArray, errors: FloatArray, *, most: float) -> Flo
 
 
 def possible_systems(systems: FloatArray, *, most: float) -> FloatArray:
-    """The nearest to A' that may be mean products of columns, (S, p, p).
+    """The matrices of mean products of columns that are nearest to A', (S, p, p).
 
-    A direction that is negative in A' varies as little as can be. Taken as it is, it would say that
-    solutions are small along it.
+    A direction with a negative eigenvalue of A' gets the smallest variance. A negative value would
+    make solutions along it small.
 
     Args:
         systems: A'.
@@ -235,7 +234,7 @@ def plausible_solutions(
 
 
 def variances(systems: FloatArray, *, most: float, constant: bool) -> FloatArray:
-    """How much columns vary in each system, (S, p); noise makes some of them negative.
+    """Variances of columns in each system, (S, p); noise makes some of them negative.
 
     Args:
         systems: A', (S, p, p).
@@ -250,7 +249,7 @@ def variances(systems: FloatArray, *, most: float, constant: bool) -> FloatArray
 
 
 def least_variances(variance: FloatArray, *, most: float) -> FloatArray:
-    """How much columns are believed to vary at least, (p,).
+    """Smallest plausible variances of columns, (p,).
 
     Args:
         variance: of the noise on the entries of Ã, (p, p).
@@ -261,7 +260,7 @@ def least_variances(variance: FloatArray, *, most: float) -> FloatArray:
 
 
 def belief(variation: FloatArray, target_variance: float) -> FloatArray:
-    """Standard deviations of coefficients before anything is released, (S, p)."""
+    """Prior standard deviations of coefficients, (S, p)."""
     return np.asarray(_LARGE * np.sqrt(target_variance / variation))
 
 
@@ -274,7 +273,7 @@ def symmetric_errors(variance: FloatArray, size: int, generator: np.random.Gener
 def hidden_columns(
     matrix: FloatArray, variance: FloatArray, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Columns that take part in directions of Ã which may be noise alone; empty if there are none.
+    """Columns with a share in directions of Ã that may consist of noise only.
 
     Args:
         matrix: Ã, of columns in comparable units.

@@ -1,12 +1,12 @@
-"""Where random bits come from: the operating system for real data, a seed for simulations.
+"""Sources of random bits: the operating system for real data, a seed for simulations.
 
 Every sampler in this package turns uniform 64-bit words into noise with integer arithmetic only.
-The words come from a `Source`; which one was used decides what a guarantee may claim:
+The words come from a `Source`, and the source decides what a guarantee states:
 
 * `SecureSource`: a ChaCha20 keystream keyed by the operating system; guarantees say ``exact``.
 * `SimulationSource`: a seeded numpy generator; guarantees say ``simulation``.
 
-The samplers are the same for both, so a simulation exercises the very code that protects people.
+The samplers are the same for both, so a simulation runs the code that protects real data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Source(Protocol):
 
     @property
     def sampler(self) -> Sampler:
-        """What a guarantee may say about numbers drawn from here."""
+        """What a guarantee states about numbers from this source."""
 
     def words(self, count: int) -> Words:
         """The next `count` words of the stream."""
@@ -95,9 +95,9 @@ class SecureSource:
 class SimulationSource:
     """Reproducible words from a seeded numpy generator: for simulations and tests only.
 
-    Whatever is drawn from it is stamped ``sampler="simulation"``: anyone who knows the seed can
-    take the noise off again. A deep copy, as scikit-learn makes of an estimator's parameters, draws
-    words of its own: two answers with the same noise show their difference exactly.
+    Results are marked ``sampler="simulation"``: anyone who knows the seed can subtract the noise. A
+    deep copy, as scikit-learn makes of an estimator's parameters, draws words of its own: two
+    answers with the same noise show their difference exactly.
 
     Examples:
         >>> a, b = SimulationSource(7), SimulationSource(7)
@@ -109,7 +109,8 @@ class SimulationSource:
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
         if not isinstance(seed, np.random.SeedSequence):
-            # A key of its own: data made with `default_rng(seed)` must not share words with noise.
+            # A separate key: data made with `default_rng(seed)` must not share words with the
+            # noise.
             number = _validate.whole("seed", seed, least=0)
             seed = np.random.SeedSequence(number, spawn_key=_OWN_STREAM)
         self._seed = seed
@@ -132,15 +133,15 @@ class SimulationSource:
 
 
 RandomState = int | np.random.SeedSequence | np.random.RandomState | Source | None
-"""Where an estimator's noise comes from; see `source_for`."""
+"""The source of an estimator's noise; see `source_for`."""
 
 
 def source_for(random_state: RandomState, *, stream: int | None = None) -> Source:
-    """Which random bits an estimator draws.
+    """The source of an estimator's random bits.
 
     Args:
         random_state: None: the operating system's, for real data. An integer or a seed sequence: a
-            reproducible simulation, stamped as such. A source: itself, which goes on.
+            reproducible simulation, marked as such. A source: itself, continued.
         stream: tells one use of a seed from everything else that is drawn from it.
 
     Examples:
@@ -152,10 +153,10 @@ def source_for(random_state: RandomState, *, stream: int | None = None) -> Sourc
     if isinstance(random_state, (SecureSource, SimulationSource)):
         return random_state
     if isinstance(random_state, np.random.SeedSequence):
-        # Below it, in a place of its own: data are drawn from it, or from what it spawns.
+        # A child of the seed: data are drawn from the seed itself or from its other children.
         place = (*random_state.spawn_key, *_OWN_STREAM, *([] if stream is None else [stream]))
         return SimulationSource(np.random.SeedSequence(random_state.entropy, spawn_key=place))
-    if isinstance(random_state, np.random.RandomState):  # what scikit-learn may hand on
+    if isinstance(random_state, np.random.RandomState):  # as scikit-learn may pass it on
         return SimulationSource(int(random_state.randint(0, 2**31)))
     seed = _validate.whole("random_state", random_state, least=0)
     return SimulationSource(seed if stream is None else np.random.SeedSequence([seed, stream]))

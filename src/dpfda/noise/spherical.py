@@ -1,13 +1,13 @@
 """Spherical Laplace noise on the integer lattice, exact: P(k) ∝ e^{-‖k‖₂/s} for k in Z^d.
 
 By rejection from independent discrete Laplace numbers of scale t ≥ √d s: since ‖k‖₁ ≤ √d ‖k‖₂, the
-ratio e^{-‖k‖₂/s + ‖k‖₁/t} never exceeds 1, and a proposal is kept with that probability. The coin
-compares a random word with the ratio in floating point, with a margin a thousand times the largest
-rounding error; a word inside the margin (one in 2^30) is extended and compared in exact arithmetic.
-The result is the wished law, whatever the floating point did.
+ratio e^{-‖k‖₂/s + ‖k‖₁/t} never exceeds 1, and a proposal is accepted with that probability. The
+coin compares a random word with the ratio in floating point, with a margin a thousand times the
+largest rounding error; a word inside the margin (one in 2^30) is extended and compared in exact
+arithmetic. The result has the required law for every floating-point rounding.
 
-About one proposal in 1.3, 2.2, 6, 20 is kept for d = 2, 4, 8, 12: blocks of a dozen coordinates are
-cheap, and already within 8 % of what one large block would give.
+About one proposal in 1.3, 2.2, 6, 20 is accepted for d = 2, 4, 8, 12. Blocks of twelve coordinates
+are cheap, and their variance is within 8 % of that of one large block.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _keep(k: IntArray, scale: int, proposal_scale: int, source: Source) -> Float
     """Coins with probability e^{-‖k‖₂/scale + ‖k‖₁/proposal_scale}."""
     words = source.words(len(k))
     numbers = k.astype(np.float64)
-    # Each term is below 2^11 and right to a few units in the last place: the exponent is off by
-    # less than 2^-38, hence so is the probability.
+    # Each term is below 2^11 and correct to a few units in the last place, so the error of the #
+    # exponent, and of the probability, is below 2^-38.
     exponent = np.sqrt((numbers**2).sum(axis=1)) / scale - np.abs(numbers).sum(axis=1) / (
         proposal_scale
     )

@@ -1,4 +1,4 @@
-"""Uniform integers and exact coins, from 64-bit words and integer comparisons alone."""
+"""Uniform integers and exact coins, from 64-bit words and integer comparisons only."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def subsets(size: int, *, choose: int, among: int, source: Source) -> npt.NDArra
 def weights(epsilon: float, *, likely: int, others: int, bits: int = 62) -> tuple[int, int]:
     """Integers (high, low) with high/low just below e^ε, as fine as sums up to 2^bits allow.
 
-    The sum is that of `likely` times high and `others` times low. Low is the largest power of two
-    for which likely ⌊2^64 e^ε⌋ + others 2^64 still fits into 2^(bits + 64) / low: integers alone,
-    so that every device and every language finds the same.
+    The sum is `likely` times high plus `others` times low. Low is the largest power of two for
+    which likely ⌊2^64 e^ε⌋ + others 2^64 is at most 2^(bits + 64) / low. This uses integers only,
+    so every device and language computes the same weights.
 
     Examples:
         >>> weights(1.0, likely=1, others=4, bits=4)
@@ -68,7 +68,7 @@ def weights(epsilon: float, *, likely: int, others: int, bits: int = 62) -> tupl
 
 
 def capped(epsilon: float) -> float:
-    """ε as far as weights in 64-bit words can tell: beyond 22 the truth is all but certain."""
+    """ε, at most 22: beyond that, 64-bit weights cannot represent the odds."""
     return min(epsilon, 22.0)
 
 
@@ -81,11 +81,11 @@ def odds(epsilon: float, *, denominator: int) -> int:
         (10, 27)
     """
     epsilon = capped(epsilon)
-    # e^22 has ten digits: forty are left beyond the point of the product.
+    # e^22 has ten digits, so forty remain after the decimal point of the product.
     context = Context(prec=50 + len(str(denominator)), rounding=ROUND_FLOOR)
     # `exp` rounds to half even, so one unit in the last place is taken off to stay below.
     power = context.next_minus(Decimal(epsilon).exp(context)) if epsilon else Decimal(1)
-    # e^ε ≥ 1 whatever the digits say, also for an ε of 10^-100.
+    # e^ε ≥ 1 also if the digits do not show it, as for an ε of 10^-100.
     return max(denominator, int(context.multiply(power, Decimal(denominator))))
 
 
@@ -97,6 +97,6 @@ def faded(exponent: float, *, of: int) -> int:
         >>> faded(0.0, of=10), faded(1.0, of=10)
         (10, 3)
     """
-    # Forty digits beyond the point, whatever is asked for: none of them decides.
+    # Forty digits after the decimal point, more than any comparison needs.
     context = Context(prec=40 + len(str(of)))
     return int(context.multiply((-Decimal(exponent)).exp(context), Decimal(of)))
