@@ -60,7 +60,7 @@ _SEEN = 1.645  # more, to be seen with 95 % probability
 
 
 class Auditable(Protocol):
-    """What an audit needs to know of a mechanism.
+    """What an audit uses of a mechanism.
 
     `log_likelihood` may be None: then only the reports are looked at.
     """
@@ -78,7 +78,7 @@ class Auditable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
         name: the mechanism and its parameters.
@@ -224,7 +224,7 @@ class Fit:
 
     @property
     def misfit(self) -> float:
-        """How far the sum is from what is expected, in standard errors."""
+        """Deviation of the sum from its expectation, in standard errors."""
         if not self._shape:
             return 0.0
         root = 3 * math.sqrt(self._shape)
@@ -241,7 +241,7 @@ class Fit:
         return float((high / low) ** (3 / self._degree) - 1) if low > 0 else None
 
     def missing(self, violation: float) -> float:
-        """How many reports more show noise that is smaller by this."""
+        """Number of further reports needed to show noise that is smaller by this factor."""
         if not self._shape:
             return math.inf
         ratio = (1 + violation) ** (self._degree / 3)
@@ -259,7 +259,7 @@ class Attempt:
     draws: int
 
     def best(self, source: Source, fit: Fit | None) -> tuple[AuditEvent, float | None]:
-        """The event that tells inputs apart best, and the excess; all draws are shown to `fit`."""
+        """The event that best distinguishes the inputs, and the excess; `fit` sees all draws."""
         mechanism, claim, found, excesses = self.mechanism, self.claim, [], []
         for pair in mechanism.worst_cases():
             reports = [_draw(mechanism, value, self.pilot, source) for value in pair]
@@ -322,7 +322,7 @@ def _stated(
 def _enough(
     claim: Claim, sight: AuditEvent, fit: Fit | None, *, most: int, least: int, goal: float
 ) -> int:
-    """How many draws of each input show a violation of the wanted size, or all."""
+    """Number of draws of each input that show a violation of the required size, or all."""
     wanted = 0.85 * goal  # frequencies are not known exactly
     missing = math.inf if fit is None else fit.missing(wanted) / 2
     enough, total = int(min(most, max(least, math.ceil(min(missing, most))))), least
@@ -343,7 +343,7 @@ def _draw(mechanism: Auditable, value: FloatArray, draws: int, source: Source) -
 
 
 def _density_excess(mechanism: Auditable, inputs: Inputs, reports: FloatArray) -> float | None:
-    """How far the stated likelihood breaks the claim; at or below 0 if it does not."""
+    """By how much the stated likelihood exceeds the claim; at most 0 if it does not."""
     if mechanism.log_likelihood is None:
         return None
     claim = mechanism.guarantee

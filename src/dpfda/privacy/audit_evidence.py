@@ -1,4 +1,4 @@
-"""A claim that an audit tries to disprove, and what counts of an event say about it.
+"""Events, claims and independence: how counts of an event disprove a claim.
 
 Events by which an attacker tells two inputs apart: what is looked for in reports.
 
@@ -34,7 +34,7 @@ _LARGEST_VIOLATION = 10.0
 
 @dataclass(frozen=True)
 class Claim:
-    """What is to be disproved: ε (with δ), or μ where the release is Gaussian.
+    """The claim to be disproved: ε (with δ), or μ for a Gaussian release.
 
     A Gaussian claim is tested as one: Φ⁻¹(p) - Φ⁻¹(q) ≤ μ for the probabilities of every event
     (Dong, Roth & Su 2022), which common events show as well as rare ones.
@@ -55,7 +55,7 @@ class Claim:
         return self.epsilon if self.mu is None else self.mu
 
     def distance(self, likely: Any, unlikely: Any) -> Any:
-        """How far apart an event of these two probabilities puts the inputs, in ε or μ."""
+        """Distance between the inputs that an event of these probabilities shows, in ε or μ."""
         if self.mu is not None:
             return stats.norm.ppf(likely) - stats.norm.ppf(unlikely)
         usable = np.asarray(likely) > self.delta
@@ -95,7 +95,7 @@ class Claim:
         return np.where(common, apart, -math.inf)
 
     def expected(self, likely: Any, unlikely: Any, total: int) -> Any:
-        """About what `bound` will say after `total` draws: a quick guess to compare events by."""
+        """Approximate `bound` after `total` draws: a quick estimate to rank events."""
         p, q = np.asarray(likely), np.asarray(unlikely)
         low = p - _Z * np.sqrt(p * (1 - p) / total) - _Z**2 / total
         high = q + _Z * np.sqrt(q * (1 - q) / total) + _Z**2 / total
@@ -157,7 +157,7 @@ _PRIMES = np.array([2.0, 3, 5, 7, 11, 13, 17, 19])
 
 @dataclass(frozen=True)
 class AuditEvent:
-    """What an attacker looks for in a report: a statistic above, below or at a value.
+    """An event in a report: a statistic above, below or at a value.
 
     Attributes:
         inputs: the two inputs that it tells apart; it is likelier under the first.
@@ -176,7 +176,7 @@ class AuditEvent:
     stated: bool = False
 
     def count(self, reports: FloatArray) -> float:
-        """In how many reports it is seen."""
+        """Number of reports in which the event occurs."""
         ordered = np.sort(self.statistic(reports))
         return float(counts(ordered, np.array([self.value]))[self.kind, 0])
 
@@ -184,7 +184,7 @@ class AuditEvent:
 def statistics(
     likelihood: LogLikelihood | None, inputs: Inputs, columns: int
 ) -> Iterator[Statistic]:
-    """What an attacker might look at in a report."""
+    """Statistics of a report that an attacker might use."""
     if likelihood is not None:
         yield lambda reports: log_ratio(likelihood, inputs, reports)
     difference = np.ravel(inputs[0] - inputs[1]) if inputs[0].shape == inputs[1].shape else None
@@ -221,7 +221,7 @@ def candidates(pooled: FloatArray) -> FloatArray:
 
 
 def counts(ordered: FloatArray, values: FloatArray) -> FloatArray:
-    """How often the statistic is ≥, ≤ and = each value, as three rows."""
+    """Number of times the statistic is ≥, ≤ and = each value, as three rows."""
     below = np.searchsorted(ordered, values, side="left")
     up_to = np.searchsorted(ordered, values, side="right")
     return np.stack([len(ordered) - below, up_to, up_to - below]).astype(np.float64)

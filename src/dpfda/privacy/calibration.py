@@ -1,4 +1,4 @@
-"""How much Gaussian noise a budget needs, exactly (Balle & Wang 2018).
+"""The Gaussian noise that a budget requires, exactly (Balle & Wang 2018).
 
 Everything is said in μ = sensitivity/σ, the number that composes: releases with μ_1, μ_2, ...
 together are one Gaussian release with μ² = Σ μ_i². The *multiplier* of an event is 1/μ.
@@ -119,7 +119,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
 
 
 def lattice_charge(*, coordinates: int, steps: int, mu: float) -> float:
-    """What a release of so many coordinates takes off its μ, because its noise is discrete.
+    """Reduction of μ that a release of this many coordinates pays for its discrete noise.
 
     Examples:
         >>> lattice_charge(coordinates=1000, steps=2**24, mu=0.1) < 1e-9

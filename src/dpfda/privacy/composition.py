@@ -1,4 +1,4 @@
-"""What releases cost together, sizes fixed in advance: the smallest of several true bounds.
+"""Composition of releases whose sizes are fixed in advance: the smallest of several bounds.
 
 Exponential moments of the privacy loss: Rényi differential privacy of one release.
 

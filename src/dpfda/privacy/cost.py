@@ -66,7 +66,7 @@ class Cost(Portable):
 
     @property
     def event(self) -> Event:
-        """As a ledger sees it."""
+        """The privacy event of this cost."""
         if self.pure:
             return PureEvent(epsilon=self.epsilon_spent)
         return GaussianEvent(multiplier=1 / self.mu)
@@ -77,7 +77,7 @@ class Cost(Portable):
         return replace(self, share=self.share * given)
 
     def rest(self, *parts: Cost) -> Cost:
-        """What is left when parts of it are spent."""
+        """The cost that remains when parts of it are spent."""
         return replace(self, share=self.share - sum(part.share for part in parts))
 
 

@@ -1,4 +1,4 @@
-"""What stands beside a release in public: a paragraph for a paper, a record for a registry.
+"""Public descriptions of a release: a paragraph for a paper, a record for a registry.
 
 Both are made of public facts alone, and of the promise that the release carries.
 """
@@ -62,7 +62,7 @@ class Deployment:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What the promise rests on in the literature."""
+        """References for the guarantee."""
         promise = self.guarantee
         local = (_LOCAL,) * (promise.model == "local")
         gaussian = (_GAUSSIAN, _COMPOSED) * bool(promise.delta)
@@ -70,7 +70,7 @@ class Deployment:
         return (_DEFINITION, *local, *gaussian, *exact)
 
     def paragraph(self) -> str:
-        """To paste into a paper, with its sources.
+        """A paragraph for a paper, with its references.
 
         Examples:
             >>> facts = Deployment(
@@ -179,7 +179,7 @@ class Deployment:
 
 
 def check_words(*, curator: Any, data: Any, date: Any, mark: str = "") -> None:
-    """Refuse what a record cannot say; `mark` stands before the names of what is wrong."""
+    """Refuse invalid text in a record; `mark` precedes the names of invalid entries."""
     for name, text in (("curator", curator), ("data", data)):
         if not isinstance(text, str) or not text.strip():
             raise InvalidParameter(mark + name, "a few words", text)

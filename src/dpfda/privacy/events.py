@@ -147,7 +147,7 @@ class ComposedEvent(Event, name="composed"):
 
 
 def _nested(item: Any) -> list[Any]:
-    """What a composed event holds, before anything of it is believed."""
+    """The nested events of a composed event, before they are validated."""
     inner = item.get("events") if isinstance(item, Mapping) else None
     return list(inner) if isinstance(inner, (list, tuple)) else []
 

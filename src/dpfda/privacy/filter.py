@@ -1,4 +1,4 @@
-"""How a ledger adds up: a privacy filter for releases of all kinds.
+"""Privacy filters: how a ledger adds up releases of all kinds.
 
 The size and the kind of the next release may depend on earlier answers. The exact cost of releases
 whose sizes were fixed in advance, asked for along the way, gives an analyst nearly twice δ, and so
@@ -64,7 +64,7 @@ _HUGE = 1e150  # of what one release adds: beyond every limit, and a finite floa
 
 @dataclass(frozen=True)
 class Sums:
-    """What releases add up to.
+    """The sums over all releases.
 
     Attributes:
         epsilon: Σε of releases that have one.
@@ -91,7 +91,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Filter:
-    """Keeps releases within a limit, whatever the analyst learns along the way.
+    """Keeps adaptively chosen releases within a limit.
 
     Privacy:
         Releases that were all accepted in the same way are (ε, δ)-DP together: see the top of this
@@ -116,7 +116,7 @@ class Filter:
         return orders(epsilon=self.limit.epsilon, delta=self.limit.delta)
 
     def charge(self, price: Price) -> Sums:
-        """What releases add to the sums.
+        """The contribution of releases to the sums.
 
         An ε that was announced and not yet divided counts as one release: parts of it never cost
         more together, because they are post-processing of randomized response with all of it.
@@ -137,17 +137,17 @@ class Filter:
         return found
 
     def _one(self, event: Event) -> Sums:
-        """Of a release with an ε."""
+        """The contribution of one release with an ε."""
         if not self.limit.delta:
             return Sums(epsilon=parts(event)[0])
         return _added(event, self.orders)
 
     def way(self, whole: Sums) -> str | None:
-        """How an empty ledger takes an announcement; none if it does not fit."""
+        """How an empty ledger accounts for an announcement; None if it does not fit."""
         return next((way for way in WAYS if self.allows(way, whole)), None)
 
     def allows(self, way: str | None, sums: Sums) -> bool:
-        """Whether all releases together fit; `way` is None before the first."""
+        """Whether all releases together fit; `way` is None before the first one."""
         if way is None:
             return self.way(sums) is not None
         epsilon, delta = exact(self.limit.epsilon), exact(self.limit.delta)
@@ -169,7 +169,7 @@ class Filter:
 
     @cached_property
     def _most_squares(self) -> Fraction:
-        """As a conversation announces (ε, δ)."""
+        """The limit on the sum of squares, as a conversation announces (ε, δ)."""
         return limit(epsilon=self.limit.epsilon, delta=self.limit.delta).precision
 
     @cached_property
@@ -179,7 +179,7 @@ class Filter:
         return limit(epsilon=self.limit.epsilon, delta=delta).precision
 
     def spent(self, price: Price) -> Budget:
-        """What releases cost together if their sizes were fixed in advance, rounded up."""
+        """The cost of all releases if their sizes were fixed in advance, rounded up."""
         if price.precision and not self.limit.delta:
             raise BudgetExceeded(_NO_DELTA)
         rest = exact(self.limit.delta) - price.delta
@@ -187,7 +187,7 @@ class Filter:
         return found if found.epsilon <= self.limit.epsilon else self.limit
 
     def remaining(self, way: str | None, sums: Sums) -> Budget:
-        """What a conversation may announce, rounded down."""
+        """The largest cost that a conversation may announce, rounded down."""
         if way is None:
             return self.limit
         if way == "sums":
@@ -254,7 +254,7 @@ class Filter:
         return f"ε = {epsilon:g} does not fit into {self.limit}: ε = {left:.6g} is left"
 
     def spent_alone(self, price: Price) -> Budget:
-        """What releases would cost alone, even if it is more than the limit."""
+        """The cost of releases on their own, even if it exceeds the limit."""
         return total(price, delta=self.limit.delta)
 
 
@@ -275,7 +275,7 @@ def chosen(limit_epsilon: object, limit_delta: object) -> Filter:
 
 @lru_cache(maxsize=1 << 12)
 def _added(event: Event, orders: tuple[float, ...]) -> Sums:
-    """What one release with an ε adds: floats, rounded up, so that long sums stay exact."""
+    """The contribution of one release with an ε: floats, rounded up, so that sums stay exact."""
     low, high = (_up(moment(event, order)) for order in orders)
     root = min(mu(event), _HUGE)
     return Sums(

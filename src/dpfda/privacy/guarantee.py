@@ -1,4 +1,4 @@
-"""What a release promises, as one value that travels with it."""
+"""The guarantee of a release, as a value that is stored with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _further: ContextVar[tuple[str, ...]] = ContextVar("further assumptions", defaul
 
 @contextmanager
 def assuming(*assumptions: str) -> Iterator[None]:
-    """Everything that a curator releases inside rests on these assumptions as well.
+    """Add these assumptions to everything that a curator releases in this block.
 
     They are a property of how the records were read, such as rows that were left out. Guarantees
     and ledger entries name them.

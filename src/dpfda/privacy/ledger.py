@@ -77,7 +77,7 @@ class Entry(Portable):
 
     @property
     def assuming(self) -> str:
-        """What its price rests on, for people."""
+        """The assumptions of its price, in words."""
         return "".join(f", assuming {text}" for text in self.assumptions)
 
     @property
@@ -108,7 +108,7 @@ def _both(inner: AbstractContextManager[Any], outer: AbstractContextManager[Any]
 
 
 class BaseLedger(ABC):
-    """What all ledgers share; a storage form says how to lock, read and append.
+    """Base of all ledgers; subclasses define how to lock, read and append.
 
     Attributes:
         rule: how entries add up, and against which limit; fixed when the ledger is created.
@@ -133,7 +133,7 @@ class BaseLedger(ABC):
 
     @property
     def limit(self) -> Budget:
-        """What may be spent in all."""
+        """The limit on the total cost."""
         return self.rule.limit
 
     def spend(
@@ -209,13 +209,13 @@ class BaseLedger(ABC):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Everything spent so far, in order."""
+        """All entries so far, in order."""
         with self._exclusive():
             return tuple(self._entries)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What all entries together rest on."""
+        """The assumptions of all entries."""
         return tuple(dict.fromkeys(text for entry in self.entries for text in entry.assumptions))
 
     @property
@@ -230,7 +230,7 @@ class BaseLedger(ABC):
 
     @property
     def remaining(self) -> Budget:
-        """What is left, rounded down: a conversation announced with this (ε, δ) is accepted.
+        """The remaining budget, rounded down: a conversation with this (ε, δ) is accepted.
 
         Where δ > 0 that is one with Gaussian noise; `remaining_pure` is for others.
         """
@@ -256,7 +256,7 @@ class BaseLedger(ABC):
         return found
 
     def table(self, *, parts: bool = False) -> str:
-        """Everything spent so far, for people: a line for each release, or for each `part`."""
+        """All entries as text: a line for each release, or for each `part`."""
         lines = [f"{self.spent} of {self.limit} spent"]
         for first, *more in self.releases:
             said = self._together([first, *more]) if more and not parts else str(first)
@@ -277,7 +277,7 @@ class BaseLedger(ABC):
         return self.rule.allows(self._way, self._charged)
 
     def _way_for(self, price: Price, whole: Price | None) -> str | None:
-        """What an empty ledger uses its δ for: the announcement decides, if all of it fits."""
+        """How an empty ledger uses its δ: as the announcement requires, if all of it fits."""
         announced = None if whole is None else self.rule.way(self.rule.charge(whole))
         one = self.rule.charge(price)
         if announced is not None and self.rule.allows(announced, one):
@@ -303,7 +303,7 @@ class BaseLedger(ABC):
 
     @abstractmethod
     def _exclusive(self) -> AbstractContextManager[None]:
-        """Nobody else, thread or process, spends inside, and the picture is up to date."""
+        """Exclude other threads and processes, and bring the entries up to date."""
 
     @abstractmethod
     def _append(self, entry: Entry) -> None:
@@ -356,11 +356,11 @@ class Ledger(BaseLedger):
         raise TypeError(_ONE_PROCESS)
 
     def _append(self, entry: Entry) -> None:
-        """Nothing to do: `_note` is the storage."""
+        """Do nothing: `_note` is the storage."""
 
 
 def as_event(release: Event | Guarantee) -> Event:
-    """What a ledger stores of it."""
+    """The event that a ledger stores for a release."""
     if isinstance(release, Event):
         return release
     if not isinstance(release, Guarantee):

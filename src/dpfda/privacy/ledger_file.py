@@ -183,7 +183,7 @@ class FileLedger(BaseLedger):
                 raise InvalidParameter(name, f"{kept!r}, as stored in the ledger", value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process: the same file, read anew, and the same ledger around it."""
+        """A copy in another process reads the same file, within the same outer ledger."""
         return _reopened, (self.path.absolute(), self.outer)
 
     def _forget(self) -> None:
@@ -306,7 +306,7 @@ def _reopened(path: Path, outer: BaseLedger | None) -> FileLedger:
 
 
 def _canonical(data: Any) -> str:
-    """The one way in which a record is written."""
+    """The canonical form of a record."""
     # Numbers may be numpy scalars, which know themselves as Python numbers.
     return json.dumps(data, sort_keys=True, separators=(",", ":"), default=lambda x: x.item())
 

@@ -66,7 +66,7 @@ def rounded_down(number: Fraction) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What releases cost together, before a δ is chosen.
+    """The price of several releases, before a δ is chosen.
 
     Attributes:
         counts: the single releases and how often each happens.
@@ -97,7 +97,7 @@ class Price:
         )
 
     def __sub__(self, other: Price) -> Price:
-        """What is left of a limit."""
+        """The rest of a limit."""
         return Price(
             epsilon=self.epsilon - other.epsilon,
             delta=self.delta - other.delta,

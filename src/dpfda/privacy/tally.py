@@ -1,4 +1,4 @@
-"""What this process has spent: every release with real noise, with or without a ledger.
+"""The releases of this process with real noise, with or without a ledger.
 
 Each fit states its own ε, and five fits about the same people cost five. Whoever releases through
 `curate`, `simulate` or `convene` passes by here once: `payer` says which ledger pays, `note` writes
@@ -73,7 +73,7 @@ class Tallied:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a process has released with real noise, in order; printed, a table with its total.
+    """The releases of a process with real noise, in order; printed as a table with totals.
 
     Examples:
         >>> print(Spent(()))
@@ -89,7 +89,7 @@ class Spent:
 
     @property
     def totals(self) -> dict[str, Budget]:
-        """What releases cost together, for each unit: a person's scans are not persons.
+        """The total cost for each unit; units are not converted into each other.
 
         As if all were about the same units.
         """
@@ -129,7 +129,7 @@ _NESTED = ("promise", "event")  # what JSON writes out
 
 
 def together(releases: Sequence[Tallied]) -> Budget:
-    """What releases about the same unit cost, sizes fixed in advance (`total`).
+    """The cost of releases about the same unit, with sizes fixed in advance (`total`).
 
     Gaussian noise is counted at the largest δ that one of them announced; the δ of releases of
     which no more is known add up, and come on top.
@@ -154,7 +154,7 @@ def together(releases: Sequence[Tallied]) -> Budget:
 
 
 class _Process:
-    """What is known in this process alone."""
+    """The state of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -169,7 +169,7 @@ _enclosing: ContextVar[BaseLedger | None] = ContextVar("budget", default=None)
 
 
 def spent() -> Spent:
-    """Everything that this process released with real noise, and what it costs in all.
+    """All releases of this process with real noise, and their total cost.
 
     Other processes, as joblib starts them, have tallies of their own that nobody sees here: a
     `FileLedger` counts across processes.
@@ -295,7 +295,7 @@ def _around() -> BaseLedger | None:
 
 
 def _warning(releases: Sequence[Tallied]) -> str:
-    """What to say about the last release; nothing before the second without a ledger."""
+    """The warning about the last release; none before the second one without a ledger."""
     free = [release for release in releases if not release.paid]
     if releases[-1].paid:
         return ""
@@ -314,7 +314,7 @@ def _warning(releases: Sequence[Tallied]) -> str:
 
 
 def _outside() -> int:
-    """How far up the caller of this package is: where a warning points."""
+    """Stack level of the caller of this package, for warnings."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and str(frame.f_globals.get("__name__")).startswith("dpfda"):
         frame, level = frame.f_back, level + 1

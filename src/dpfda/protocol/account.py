@@ -1,4 +1,4 @@
-"""What a site must not forget of a study, whatever happens to its process.
+"""The record of a site's stages, which must survive the end of its process.
 
 Each stage goes three steps, never back:
 
@@ -53,7 +53,7 @@ class Account:
         self.stages: dict[int, Stage] = {}
 
     def begin(self, number: int, question: str, event: Event | None = None) -> None:
-        """Fix what is asked, and that it was paid for."""
+        """Record the question and its payment."""
         if number in self.stages or not self._begin(number, question, event):
             raise ProtocolError(f"stage {number} was begun already")
         self.stages[number] = Stage(question, event)

@@ -1,4 +1,4 @@
-"""What a private result stands beside: guessing, and the best that no privacy would give."""
+"""Comparisons for a private result: guessing, and the best result without privacy."""
 
 from __future__ import annotations
 

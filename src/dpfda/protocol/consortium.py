@@ -1,4 +1,4 @@
-"""One conversation with several sites that trust nobody: `curate` without a curator.
+"""One conversation with several sites that do not trust each other, without a curator.
 
 Every answer is a secure sum. The conversation does not notice: it is any conversation whose looks
 are sums with Gaussian noise (`AdditiveQuery.linear`, δ > 0).
@@ -91,7 +91,7 @@ class Consortium:
         return answer
 
     def _receipts(self, query: Query, number: int) -> tuple[dict[str, Answer], list[DpfdaError]]:
-        """Who took part; a site that refuses is one that falls silent."""
+        """The sites that took part; a site that refuses counts as silent."""
         receipts: dict[str, Answer] = {}
         refusals: list[DpfdaError] = []
         for name, site in self.sites.items():
@@ -196,7 +196,7 @@ def decentralized(
 
 
 def sources_like(source: Source, count: int) -> list[Source]:
-    """A source of its own for each of several sites: of one seed, or of the operating system."""
+    """A separate source for each of several sites, from one seed or the operating system."""
     if isinstance(source, SimulationSource):
         return list(source.spawn(count))
     return [SecureSource() for _ in range(count)]

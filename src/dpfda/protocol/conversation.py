@@ -59,7 +59,7 @@ class Conversation(
 
     @abstractmethod
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """Two data sets that it tells apart well, for audits."""
+        """Two neighboring data sets that the conversation distinguishes well, for audits."""
 
     def among_sites(self) -> Self:
         """The same questions for sites that add up their noise: Gaussian, where a δ is given."""
@@ -86,7 +86,7 @@ class Conversation(
         return Cost(epsilon=self.epsilon, delta=0.0 if self.pure else self.delta).event
 
     def agreed(self, source: Source, ledger: BaseLedger | None) -> Agreed:
-        """What every holder agrees to who takes part in it."""
+        """The terms that every participating holder agrees to."""
         return {
             "most": self.most,
             "source": source,
@@ -98,12 +98,12 @@ class Conversation(
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the promise rests on; more than this is refused of its queries."""
+        """The assumptions of the guarantee; holders refuse queries with others."""
         return (NUMBER_IS_PUBLIC, *further_assumptions())
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the result promises."""
+        """The guarantee of the result."""
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta,

@@ -1,4 +1,4 @@
-"""What a study may ask: a design names its tasks, and people hold the server to it.
+"""Designs: the tasks that a study may ask, against which participants check every task.
 
 A design is what a person's device knows of a way to learn: frozen public parameters, and `asks`.
 What a server makes of replies is the study of the same name (`protocol.study`), which may need more
@@ -55,7 +55,7 @@ class Design(
 
 
 def check_shares(design: Any) -> None:
-    """Refuse shares of people kept for the end that are none, or leave nobody for the rest."""
+    """Refuse invalid shares of participants for evaluation and recalibration."""
     total = 0.0
     for name in ("evaluation_share", "temperature_share"):
         share = getattr(design, name, 0.0)

@@ -18,7 +18,7 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 
 @dataclass(frozen=True)
 class Estimate(Portable):
-    """An unbiased estimate and its standard error; infinite where nobody answered.
+    """An unbiased estimate and its standard error, which is infinite without answers.
 
     Examples:
         >>> Estimate(0.8, 0.05, 400).interval(0.95)
@@ -36,7 +36,7 @@ class Estimate(Portable):
             object.__setattr__(self, "standard_error", math.inf)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A two-sided normal interval; (-inf, inf) where nobody answered."""
+        """A two-sided normal interval; (-inf, inf) without answers."""
         half = float(ndtri((1 + _validate.fraction("level", level)) / 2)) * self.standard_error
         return self.value - half, self.value + half
 

@@ -49,7 +49,7 @@ _declared: dict[type[Any], Mapping[str, tuple[Rule, Any]]] = {}
 
 
 class Rule(ABC):
-    """What a field may be."""
+    """The rule for the values of a field."""
 
     late = False
     """Arrays are read last: their lengths may be given by other fields."""
@@ -109,7 +109,7 @@ class Flag(Rule):
 
 @dataclass(frozen=True)
 class Choice(Rule):
-    """One of a few words; any short word if there are none.
+    """One of a few words; any short word if no list is given.
 
     Attributes:
         given: the words, or a function that returns them, such as the names in a registry.
@@ -177,7 +177,7 @@ class Array(Rule):
 
 @dataclass(frozen=True)
 class Part(Rule):
-    """A public object that checks its own fields; from JSON through its `from_dict`."""
+    """A public object that checks its own fields; read from JSON by its `from_dict`."""
 
     kind: Any
 
@@ -218,7 +218,7 @@ def flag(*, default: Any = MISSING) -> Any:
 
 
 def choice(*options: str | Callable[[], tuple[str, ...]], default: Any = MISSING) -> Any:
-    """One of the given words, or of those that one function returns; without any, a short word."""
+    """One of the given words, or of those that a function returns; else any short word."""
     words = tuple(one for one in options if isinstance(one, str))
     named = [one for one in options if callable(one)]
     return _field(Choice(named[0] if named else words), default)
@@ -231,7 +231,7 @@ def array(
     most: float = LARGEST,
     default: Any = MISSING,
 ) -> Any:
-    """Numbers in a shape; a length is a number, another field's name, or a name of its own."""
+    """Numbers in a shape; a length is a number, the name of a field, or a free name."""
     low = max(least, -(2.0**62)) if kind == "whole" else least
     high = min(most, 2.0**62) if kind == "whole" else most
     return _field(Array(kind, shape, low, high), default)
@@ -243,7 +243,7 @@ def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST
 
 
 def part(kind: Any, *, default: Any = MISSING) -> Any:
-    """A public object with fields of its own; `kind` is a function that names its class."""
+    """A public object with declared fields; `kind` is a function that returns its class."""
     return _field(Part(kind), default)
 
 
@@ -273,7 +273,7 @@ def check_fields(subject: Any) -> Sizes:
 
 
 def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
-    """What each init field may be, and its default, arrays last; found once for each class."""
+    """The rule and default of each init field, arrays last; computed once per class."""
     if kind not in _declared:
         fields = [field for field in dataclasses.fields(kind) if field.init]
         fields.sort(key=lambda field: rule_of(field).late)
@@ -282,7 +282,7 @@ def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
 
 
 class Declared(Portable):
-    """A public object made of declared fields: whoever sent it, its numbers are bounded."""
+    """A public object with declared fields, all checked on construction."""
 
     sizes: ClassVar[Mapping[str, int]]
     """Lengths of its arrays, by name."""
@@ -292,7 +292,7 @@ class Declared(Portable):
 
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
-    """What a field declares itself to be."""
+    """The rule that a field declares."""
     rule = field.metadata.get(_KEY)
     if not isinstance(rule, Rule):
         raise TypeError(f"the field {field.name} does not say what it may be")

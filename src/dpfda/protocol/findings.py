@@ -1,4 +1,4 @@
-"""What a study found, in one shape for every design: tables, plots and pages read this.
+"""The findings of a study, in one form for every design; tables, plots and pages read it.
 
 A study's verdict and its errors beside each other, as pages and reports show them.
 """
@@ -108,7 +108,7 @@ class Findings:
         return list(self.verdict.added_to(self.notes))
 
     def called(self, place: int) -> str:
-        """What the feature at this place is called.
+        """The name of the feature at this place.
 
         Examples:
             >>> found = Findings(classes=("no", "yes"), phases=(), folded=2)
@@ -120,7 +120,7 @@ class Findings:
         return f"distance {place - self.folded + 1}"
 
     def estimates(self) -> dict[str, Estimate]:
-        """Everything that was estimated, by name."""
+        """All estimates, by name."""
         named = {f"center {self.called(j)}": estimate for j, estimate in enumerate(self.centers)}
         for score, row in enumerate(self.features):
             learnt, against = self.learnt, self._against(score)
@@ -164,7 +164,7 @@ def found_of(found: Findings, *, finished: bool = True) -> dict[str, Any]:
 def beside_guessing(
     plan: StudyPlan, found: Mapping[str, Any], *, replies: tuple[int, int] | None = None
 ) -> dict[str, Any]:
-    """The judge's sentences, or that there are none yet, and errors beside each other.
+    """The sentences of the verdict, if there are any, and the errors for comparison.
 
     Args:
         plan: the study.

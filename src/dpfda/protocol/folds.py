@@ -1,4 +1,4 @@
-"""How far a feature lies from its middle, as a feature of its own: a public map of z*.
+"""The distance of a feature from its center, as a further feature: a public map of z*.
 
 Classes whose means are the same and whose spreads differ are told apart by |z - m|, the distance
 from the middle m, by the same yes/no questions, vectors and linear rules as others are by z. It
@@ -54,12 +54,12 @@ class FoldedTask(Task):
 
     @property
     def looks_at(self) -> int:
-        """How many features and distances it asks about, up to the last of them."""
+        """Number of features and distances that a task needs."""
         return self.sizes["dimension"]
 
     @property
     def columns(self) -> int:
-        """How many features those are made of."""
+        """Number of features from which those are computed."""
         return len(self.folds) or self.looks_at
 
     def fitting(self, records: Records) -> Records:

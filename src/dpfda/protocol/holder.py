@@ -1,4 +1,4 @@
-"""Who holds records: the only place where they meet a mechanism.
+"""Data holders: the only place where records meet a mechanism.
 
 In this order, for every query: is it allowed → spend its event → compute and randomize → keep the
 answer. Nothing that a record holds decides whether an answer leaves.
@@ -43,7 +43,7 @@ class Exchange:
 
 
 class Agreed(TypedDict, total=False):
-    """What a holder agrees to, as `Holder` explains."""
+    """The terms that a holder agreed to; see `Holder`."""
 
     most: Required[Price]
     source: Source | None
@@ -83,7 +83,7 @@ class Holder(ABC):
         self._lock = threading.Lock()  # one question at a time, whoever asks
 
     def answer(self, query: Query, *, number: int) -> Answer:
-        """The answer to question `number`; asked again, the same answer again."""
+        """The answer to question `number`; a repeated question gets the same answer."""
         with self._lock:
             kept = self._kept(query, number)
             if kept is not None:
@@ -96,11 +96,11 @@ class Holder(ABC):
 
     @property
     def events(self) -> list[Event]:
-        """What was spent, in order."""
+        """The events spent so far, in order."""
         return [exchange.query.event for exchange in self.transcript]
 
     def _kept(self, query: Query, number: int) -> Answer | None:
-        """What was answered before; another question, or one out of turn, is refused."""
+        """The stored answer to this number; a different question or a gap is refused."""
         asked = self._asked()
         if not 0 <= number <= asked:
             raise ProtocolError(f"question {asked} comes first")
@@ -111,7 +111,7 @@ class Holder(ABC):
         return self._again(query, number)
 
     def _asked(self) -> int:
-        """How many questions."""
+        """Number of questions answered."""
         return len(self.transcript)
 
     def _question(self, number: int) -> str:
@@ -142,7 +142,7 @@ class Holder(ABC):
             raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}")
 
     def _afford(self, query: Query) -> Price:
-        """What would be spent in all; more than was announced is refused."""
+        """The total cost with this query; more than was announced is refused."""
         spent = self._spent + compose([query.event])
         if not within(spent, self._most):
             raise BudgetExceeded("the conversation asks for more than it announced")

@@ -1,4 +1,4 @@
-"""The one formula by which a public linear rule scores encoded curves."""
+"""Scores of encoded curves under a public linear rule."""
 
 from __future__ import annotations
 

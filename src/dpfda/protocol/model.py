@@ -32,7 +32,7 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StudyModel(Documented, ABC):
-    """What any study ends with: predictions for new data, and what people were promised.
+    """The result of any study: predictions for new data, and the guarantee.
 
     Attributes:
         guarantee: what the people behind the model were promised.
@@ -63,7 +63,7 @@ class StudyModel(Documented, ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassModel(StudyModel):
-    """A model that tells labels apart.
+    """A model that predicts labels.
 
     Attributes:
         classes: the labels.
@@ -117,7 +117,7 @@ class RuleModel(StudyModel):
             object.__setattr__(self, name, array)
 
     def _width(self, scores: int) -> int:
-        """How many features so many scores look at; shapes that do not fit are refused."""
+        """Number of features that these scores use; inconsistent shapes are refused."""
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
         width, size = self.coefficients.shape[1], self.encoder.n_features
@@ -282,7 +282,7 @@ def contents(model: StudyModel) -> Contents:
 
 
 def about(model: StudyModel) -> list[str]:
-    """What it tells apart or predicts, in sentences."""
+    """What the model predicts, in sentences."""
     told = []
     if isinstance(model, RuleModel) and len(model.folds):
         count = len(model.folds)
@@ -295,7 +295,7 @@ def about(model: StudyModel) -> list[str]:
 
 
 def slope_table(model: Any, slope: Any, ends: tuple[float, float] | None) -> Table:
-    """A slope function at a few points, with the public range of values that it rests on."""
+    """A slope function at some points, with the public range of values."""
     start, end = model.encoder.basis.domain_range
     points = np.linspace(start, end, _POINTS)
     rows = slope(points).reshape(-1, len(points))
@@ -310,7 +310,7 @@ def slope_table(model: Any, slope: Any, ends: tuple[float, float] | None) -> Tab
 
 
 def slope_names(model: Any, slopes: int) -> list[str]:
-    """Of one slope function, of one for each of several classes, or of channels."""
+    """Names of slope functions: one, one per class, or one per channel."""
     classes = getattr(model, "classes", None) or ()
     if slopes == 1:
         return ["slope β(t)"]

@@ -106,7 +106,7 @@ class Person(Holder):
 
 
 class Crowd(Holder):
-    """Many simulated people in the order in which they take part, each asked once.
+    """Many simulated people in the order in which they take part; each answers once.
 
     Args:
         plan: what all of them agreed to, assumptions included.
@@ -179,7 +179,7 @@ def encode_people(
 
 
 def target_places(targets: Any, target_range: tuple[float, float]) -> FloatArray:
-    """Where numbers lie in their public range, from -1 to 1; what is no number is in the middle.
+    """Targets scaled to [-1, 1] by their public range; missing ones are 0.
 
     Examples:
         >>> target_places([0, 5.0, "many", 99], (0, 10)).tolist()
@@ -206,13 +206,13 @@ def _number(target: Any) -> float:
 
 
 def label_numbers(labels: Any, classes: Any) -> IntArray:
-    """The place of each label among public classes; 0 for whatever is none of them."""
+    """The index of each label among the public classes; 0 for any other label."""
     same = equal(one_by_one(labels)[:, None], one_by_one(classes)[None, :])
     return np.asarray(same.argmax(axis=1), dtype=np.int64)
 
 
 def equal(labels: Any, others: Any) -> npt.NDArray[np.bool_]:
-    """Which labels are the same; one that cannot be compared is none, and stops no other."""
+    """Which labels are equal; a label that cannot be compared is unequal."""
     try:
         return np.asarray(labels == others, dtype=bool)
     except Exception:  # such as a missing value, which is neither equal nor different
@@ -294,7 +294,7 @@ class Scattered(Crowd):
         self._silent = np.zeros(plan.n_people, dtype=bool)
 
     def answered(self, people: IntArray) -> npt.NDArray[np.bool_]:
-        """Of people who were asked, who answered."""
+        """Which of the people who got a task replied."""
         return np.asarray(~self._silent[people])
 
     def _respond(self, query: Query, number: int) -> Answer:

@@ -113,7 +113,7 @@ MOST_PEOPLE = 10**9  # a server keeps a mark for everybody: what a form asks for
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan(Portable):
-    """Everything that people are told before they report, and that nobody may change afterwards.
+    """The public contract of a study, fixed before anybody reports.
 
     Its hash identifies the study: a person who was given the hash can check that the plan they
     fetched is the one they agreed to.
@@ -226,7 +226,7 @@ class StudyPlan(Portable):
 
     @cached_property
     def asks(self) -> Mapping[str, Terms]:
-        """Every task that people may be asked in this study, and what is fixed of each."""
+        """Every task that the study may ask, with its fixed values."""
         design = self.built_design
         if design.predicts_numbers != (self.target_range is not None):
             rule = f"{'given' if design.predicts_numbers else 'None'} with design {design.name}"
@@ -236,14 +236,14 @@ class StudyPlan(Portable):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What every person is promised, if their own device draws as it should."""
+        """The guarantee of every participant whose device draws noise correctly."""
         promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit, sampler="unknown")
         other = {"features": LABELS_ARE_PUBLIC, "labels": CURVES_ARE_PUBLIC}
         return promise if self.protects == "both" else promise.assuming(other[self.protects])
 
     @property
     def stamp(self) -> dict[str, Any]:
-        """What every model of the study bears: encoder, classes or target range, and guarantee."""
+        """The fields of every model of the study: encoder, classes or target range, guarantee."""
         common = {"encoder": self.encoder, "guarantee": self.guarantee}
         if self.target_range is not None:
             return common | {"target_range": self.target_range}
@@ -278,7 +278,7 @@ class StudyPlan(Portable):
         check_terms(task, self.asks[task.name])
 
     def read_task(self, sent: Any) -> Task:
-        """A task that somebody sent, if this study may ask it; nothing is imported for others."""
+        """Read a task that was received, if this study may ask it; otherwise import nothing."""
         name = sent.get("name") if isinstance(sent, Mapping) else None
         if not isinstance(name, str) or name not in self.asks:
             raise ProtocolError("this study asks no such task")

@@ -45,7 +45,7 @@ def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) ->
 
 
 def one_row_each(groups: Any, *, seed: int, rows: int) -> IntArray:
-    """For each person one of their rows, chosen by public randomness.
+    """One row for each person, chosen by public randomness.
 
     By the person's name: how many rows somebody has never decides which row of another is taken.
     """

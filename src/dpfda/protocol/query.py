@@ -102,7 +102,7 @@ class Query(
     @property
     @abstractmethod
     def mechanism(self) -> Mechanism:
-        """What the exact answer goes through; the query answers for its sensitivity."""
+        """The mechanism of the exact answer; the query guarantees its sensitivity."""
 
     @property
     def event(self) -> Event:
@@ -111,7 +111,7 @@ class Query(
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must hold for the price to be true; a holder accepts it or refuses the query."""
+        """Conditions of the price; a holder accepts them or refuses the query."""
         return ()
 
     @abstractmethod
@@ -123,7 +123,7 @@ class Query(
 
     @abstractmethod
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """What goes into the mechanism; called by holders and checks only."""
+        """The input of the mechanism; called by holders and checks only."""
 
     @abstractmethod
     def answer(self, records: Records, source: Source) -> Answer:
@@ -131,7 +131,7 @@ class Query(
 
     @abstractmethod
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """Of an answer, had the records been these: what an all-knowing attacker computes."""
+        """Log-likelihood of an answer given these records, for audits."""
 
     @classmethod
     @abstractmethod
@@ -185,7 +185,7 @@ class DatasetQuery(Query):
         return tuple(map(finite, records))
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """Normal columns; as many records as the query says, or four."""
+        """Normal columns with as many records as the query announces, or four."""
         n = 4 if self.announced is None else self.announced
         return tuple(
             size * generator.normal(size=(n, width) if width else n) for width in self.columns
@@ -193,7 +193,7 @@ class DatasetQuery(Query):
 
     @property
     def announced(self) -> int | None:
-        """How many records the noise was computed for; None where that does not matter."""
+        """Number of records for which the noise was computed; None if it does not matter."""
         return None
 
     def count(self, n: int, *, part: bool = False) -> None:
@@ -231,7 +231,7 @@ class DatasetQuery(Query):
         return Answer(values=values, law=law, n=n)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """As the mechanism states it."""
+        """Log-likelihood by the mechanism."""
         exact = self.exact(self.fitting(records), source)
         return float(self.mechanism.log_likelihood(answer.values[None, :], exact[None, :])[0])
 
@@ -250,12 +250,12 @@ class AdditiveQuery(DatasetQuery):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many sums."""
+        """Number of sums."""
 
     @property
     @abstractmethod
     def largest(self) -> int:
-        """What one record adds to a sum, at most, in absolute value."""
+        """Largest absolute contribution of one record to a sum."""
 
     def count(self, n: int, *, part: bool = False) -> None:
         """Refuse more records, too, than 64-bit sums have room for."""

@@ -115,7 +115,7 @@ def _messages() -> dict[str, Schema]:
 
 
 def _portable(kind: type[Any]) -> Schema:
-    """Of a class whose public fields travel."""
+    """The schema of a class with portable public fields."""
     words = _attributes(kind)
     properties: Schema = {}
     needed: list[str] = []
@@ -149,7 +149,7 @@ def _object(title: str, words: str, properties: Schema, needed: Sequence[str]) -
 
 
 def _ruled(rule: declared_fields.Rule) -> Schema:
-    """Of a declared field."""
+    """The schema of a declared field."""
     match rule:
         case declared_fields.Number():
             least = {"minimum": rule.least} if rule.above is None else {}
@@ -188,7 +188,7 @@ def _array(rule: declared_fields.Array) -> Schema:
 
 
 def _hinted(hint: Any) -> Schema:
-    """Of an annotation."""
+    """The schema of an annotation."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint in _PLAIN:
         return dict(_PLAIN[hint])
@@ -259,7 +259,7 @@ def _summary(kind: type[Any]) -> str:
 
 
 def _attributes(kind: type[Any]) -> dict[str, str]:
-    """What docstrings say of each field, those of parents first."""
+    """Descriptions of fields from docstrings, those of parents first."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         text = inspect.cleandoc(one.__dict__.get("__doc__") or "")

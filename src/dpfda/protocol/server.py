@@ -30,7 +30,7 @@ _DEVIATIONS = 4.0
 
 
 def report_bound(task: Task) -> float | None:
-    """Where honest reports end: ±1 and 4 standard deviations of the noise at the edge.
+    """Bound of honest reports: ±1 and 4 standard deviations of the noise there.
 
     An honest Laplace report is beyond with a chance of 0.4 %, which costs next to nothing; a liar
     moves a mean by no more than a few honest people do. None for replies made of bits, which are
@@ -130,22 +130,22 @@ class Server:
 
     @property
     def kind(self) -> str:
-        """What the present phase asks; ``finished`` at the end."""
+        """The kind of the current phase; ``finished`` at the end."""
         return self.run.kind
 
     @property
     def quota(self) -> int:
-        """How many people the present phase wants; 0 when the study is finished."""
+        """Number of people of the current phase; 0 when the study is finished."""
         return self.run.quota
 
     @property
     def finished(self) -> bool:
-        """Whether nobody else is wanted."""
+        """Whether the study needs no further participants."""
         return self.run.finished
 
     @property
     def wanted(self) -> int:
-        """How many more people can get a task now."""
+        """Number of people who can get a task now."""
         return self.quota - self.issued
 
     @property
@@ -158,7 +158,7 @@ class Server:
 
     @property
     def findings(self) -> Findings:
-        """What the design estimated so far."""
+        """The estimates so far."""
         return self.run.result.findings
 
     def issue(self, people: int) -> Task:
@@ -278,7 +278,7 @@ class Server:
             self._blocks[number][here] = part
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, at any person; plain values."""
+        """Plain values from which the study can be resumed at any participant."""
         return {
             "version": __version__,
             "plan_hash": self.plan.hash,

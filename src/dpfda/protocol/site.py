@@ -1,4 +1,4 @@
-"""A site: one hospital's records, asked together with others', shown to nobody."""
+"""A site: the records of one hospital, queried only together with those of other sites."""
 
 from __future__ import annotations
 

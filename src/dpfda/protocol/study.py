@@ -49,7 +49,7 @@ Summary = Mapping[str, FloatArray]
 
 
 class Result(NamedTuple):
-    """What a study knows: at its end, or as far as it is.
+    """The result of a study: final, or so far.
 
     Attributes:
         model: predictions for new data.
@@ -62,7 +62,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """So many people are asked, at the same time and in any order; a study goes on by the summary.
+    """A batch of people with tasks; the study continues with the summary of their replies.
 
     Attributes:
         kind: one word for what is asked.
@@ -179,7 +179,7 @@ class Run:
         self._go_on(None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A generator cannot be copied: a study that is not finished is replayed where it goes."""
+        """A generator cannot be copied: an unfinished study is replayed from its summaries."""
         if self.finished:
             return {**self.__dict__, "_study": None}
         return {"plan": self.plan, "make": self._make, "state": self.state()}
@@ -199,19 +199,19 @@ class Run:
 
     @property
     def present(self) -> Phase:
-        """The phase that people are asked in now."""
+        """The current phase."""
         if self._present is None:
             raise ProtocolError("the study is finished")
         return self._present
 
     @property
     def quota(self) -> int:
-        """How many people the present phase wants; 0 when the study is finished."""
+        """Number of people of the current phase; 0 when the study is finished."""
         return 0 if self._present is None else self._present.people
 
     @property
     def kind(self) -> str:
-        """What the present phase asks; ``finished`` at the end."""
+        """The kind of the current phase; ``finished`` at the end."""
         return "finished" if self._present is None else self._present.kind
 
     @property
@@ -248,7 +248,7 @@ class Run:
 
     @property
     def result(self) -> Result:
-        """What is known now: of a phase under way, what was known when it began."""
+        """The current result; during a phase, the result before it."""
         if self._result is None:
             found = self.present.so_far()
             self._result = found._replace(findings=replace(found.findings, phases=self.steps))
@@ -273,7 +273,7 @@ class Run:
 
     @property
     def summaries(self) -> list[Summary]:
-        """Of the phases that are over, in their order."""
+        """Summaries of the finished phases, in order."""
         return [_arrays(passed["summary"]) for passed in self._passed]
 
     def joined_by(self, others: Sequence[Summary]) -> Run:

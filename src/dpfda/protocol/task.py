@@ -1,4 +1,4 @@
-"""What a person is asked, and what they send back.
+"""Tasks: a query to one person, and its reply.
 
 A `Task` is public. It may depend on the plan, on public randomness and on *other* people's replies;
 never on the data of the person who gets it. Its `exact` method is all that is computed of a
@@ -59,16 +59,16 @@ class Task(Query):
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers one reply holds."""
+        """Number of values in one reply."""
 
     @property
     def columns(self) -> int:
-        """How many features it looks at: d of its fields; encoded curves may have more."""
+        """Number of features that the task uses; encoded curves may have more."""
         return self.sizes["dimension"]
 
     @abstractmethod
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """What goes into the mechanism, one row a person. Runs on the person's own device.
+        """The input of the mechanism, one row per person. Runs on the person's device.
 
         Args:
             records: encoded curves z* in [-1, 1]^d, shape (n, d), and label numbers (n,).
@@ -76,7 +76,7 @@ class Task(Query):
         """
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """For each row of a reply: is it a possible output? Anything else is refused by servers.
+        """Which rows are possible replies; servers refuse all others.
 
         A pattern of ±1, where replies are `bits`; else any finite vector, since what one liar can
         do is bounded by the server's clipping. It depends on what is common to all people of a
@@ -86,7 +86,7 @@ class Task(Query):
         return np.asarray(bits.all(axis=1)) if self.bits else np.ones(len(reply), dtype=bool)
 
     def fitting(self, records: Records) -> Records:
-        """As many people as asked, with enough features; numbers outside the box are moved in."""
+        """Check the number of people and features, and clip features to the box."""
         if len(records) != 2:
             raise ProtocolError("a task asks for features and labels")
         features, labels = (np.asarray(column) for column in records)
@@ -98,7 +98,7 @@ class Task(Query):
         return inside, _finite(labels).astype(np.int64, copy=False)
 
     def answer(self, records: Records, source: Source) -> Answer:
-        """Replies, shape (n, width): whatever happens inside, they went through the mechanism."""
+        """Replies, shape (n, width), always through the mechanism."""
         exact = self._computed(self.fitting(records), source)
         values = self.mechanism.randomize(exact, source, clip=True)
         return Answer(values=np.reshape(values, (self.people, -1)), n=self.people)
@@ -129,7 +129,7 @@ class Task(Query):
 
     @property
     def blank(self) -> FloatArray:
-        """One person's input to the mechanism that says nothing: the same for everybody."""
+        """A fixed valid input, the same for everybody, that carries no information."""
         return self.mechanism.worst_cases()[0][1]
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:

@@ -167,7 +167,7 @@ def beside_liars(found: Verdict, share: float) -> Verdict:
 
 
 def unfinished(answered: int, wanted: int) -> Verdict:
-    """What is said of a study that goes on: no verdict.
+    """The statement about an unfinished study: no verdict.
 
     Examples:
         >>> unfinished(1034, 2000).sentences
@@ -208,13 +208,13 @@ def _is_known(estimate: Estimate | None) -> bool:
 
 
 def _gain(error: Estimate, guessing: Estimate) -> Estimate:
-    """By how much the error is below guessing's."""
+    """Difference between the error of guessing and this error."""
     doubt = float(np.hypot(error.standard_error, guessing.standard_error))
     return Estimate(guessing.value - error.value, doubt, error.people)
 
 
 def _by_evaluation(error: Estimate, guessing: Estimate) -> float:
-    """How much better an error is explained by any below guessing's than by none, a logarithm.
+    """Log Bayes factor of a model better than guessing against one that is not.
 
     If the model is better, its error may be anything from 0 to guessing's. If not, it is
     guessing's, or as far above it as the evaluation answers say.

@@ -14,7 +14,7 @@ Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 
 
 class Ticketed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What belongs to one ticket.
+    """The fields of one ticket.
 
     Attributes:
         plan: hash of the study's plan.
@@ -28,13 +28,13 @@ class Ticketed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskMessage(Ticketed, frozen=True):
-    """What a person is asked: the public task, for one person."""
+    """A task for one person."""
 
     task: dict[str, Any]
 
 
 class Reply(Ticketed, frozen=True, gc=False):
-    """What is kept of a reply: the randomized values."""
+    """The stored part of a reply: the randomized values."""
 
     values: list[float]
 
@@ -45,7 +45,7 @@ Nonce = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", max_length=32)]
 
 
 class ReplyMessage(Reply, frozen=True, gc=False):
-    """What a person sends: the randomized values, and a secret that nobody else can guess.
+    """A reply: the randomized values, and a secret random nonce.
 
     A collector recognizes a repeated message by a digest of all of it. Without the nonce whoever
     gave out a token could send a stored reply with it, and see whether it is recognized.
@@ -58,7 +58,7 @@ class ReplyMessage(Reply, frozen=True, gc=False):
 
     @classmethod
     def saying(cls, plan: str, phase: int, ticket: int, values: list[float]) -> Self:
-        """A message with a nonce of its own, drawn from the operating system.
+        """A message with a new nonce from the operating system.
 
         Examples:
             >>> len(ReplyMessage.saying("0" * 64, 0, 17, [0.5]).nonce)
@@ -72,13 +72,13 @@ class ReplyMessage(Reply, frozen=True, gc=False):
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """What a collector answers when a reply is stored for good."""
+    """The answer of a collector when a reply is stored."""
 
     receipt: str
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What a collector answers to whoever shows a receipt.
+    """The answer of a collector to a receipt.
 
     Attributes:
         phase: the phase that the reply belongs to.
@@ -128,5 +128,5 @@ def _masked(place: bytes, mark: bytes, seal: str) -> bytes:
 
 
 def token_hash(token: str) -> bytes:
-    """What a collector keeps of a token. Tokens are 256 random bits, so no salt is needed."""
+    """The stored hash of a token. Tokens have 256 random bits, so no salt is needed."""
     return hashlib.sha256(token.encode()).digest()

@@ -48,7 +48,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True)
 class SecureSum:
-    """What a round gives: the sum over the survivors, and who they are."""
+    """The result of a round: the sum over the remaining sites, and their names."""
 
     total: npt.NDArray[np.int64]
     survivors: tuple[str, ...]
@@ -259,7 +259,7 @@ def add_up(
 
 
 def one_round(aggregator: Aggregator, sites: Sequence[str], carry: Carry) -> SecureSum:
-    """The five steps of a round; whoever falls silent in one of them is not asked any more."""
+    """The five steps of a round; a site that does not reply is dropped from then on."""
     offered = carry("advertise", dict.fromkeys(sites, aggregator.round))
     offers = aggregator.offers(list(offered.values()))
     shared = carry("share", dict.fromkeys(offered, offers))

@@ -31,7 +31,7 @@ _NONCE = bytes(12)  # every sealing key is derived for one message only
 
 
 class Identity:
-    """A site's lasting Ed25519 key, by which the others know its round keys are its own.
+    """A site's long-term Ed25519 key, which authenticates its keys of each round.
 
     Examples:
         >>> identity = Identity()
@@ -93,7 +93,7 @@ class RoundKey:
 
 
 def seal(key: bytes, content: bytes, context: bytes) -> bytes:
-    """Encrypt and authenticate one message under a key of its own."""
+    """Encrypt and authenticate one message under a single-use key."""
     return ChaCha20Poly1305(key).encrypt(_NONCE, content, context)
 
 

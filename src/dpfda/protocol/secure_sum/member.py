@@ -50,7 +50,7 @@ _DIGEST_BYTES = 32
 
 @dataclass
 class _Round:
-    """What a member remembers of the round in progress."""
+    """A member's state of the current round."""
 
     id: RoundId
     next: str = "share"
@@ -283,7 +283,7 @@ class Member:
         return shares[: crypto.SHARE_BYTES], shares[crypto.SHARE_BYTES :]
 
     def _agreed(self, one: Confirmation) -> str:
-        """Who confirmed the set that this site confirmed; anybody else is named."""
+        """The sites that confirmed the same set; all others are named in the error."""
         assert self._round is not None
         current, who = self._round, _site(one.site)
         if one.round != current.id:

@@ -37,7 +37,7 @@ class RoundFailed(ProtocolError):
 
 
 class Cheated(ProtocolError):
-    """A signature proves that somebody broke the rules; this site leaves the round.
+    """A signature proves a violation of the protocol; this site leaves the round.
 
     Attributes:
         culprit: ``the coordinator``, or the site.
@@ -49,7 +49,7 @@ class Cheated(ProtocolError):
 
 
 class RoundId(msgspec.Struct, frozen=True):
-    """Which round: a stage of the study, which attempt at it, and what is asked in it.
+    """Identifies a round: the stage of the study, the attempt, and the query.
 
     Examples:
         >>> RoundId(stage=1, attempt=2)
@@ -69,7 +69,7 @@ class RoundId(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What every message of a site says: which round, and from whom."""
+    """Common fields of a site's messages: the round and the sender."""
 
     round: RoundId
     site: str
@@ -114,7 +114,7 @@ class Survivors(msgspec.Struct, frozen=True):
 
 
 class Confirmation(Message, frozen=True):
-    """Step 4: a site's signature on the set it was told, and the coordinator's on the same."""
+    """Step 4: signatures of a site and of the coordinator on the same set of sites."""
 
     survivors: tuple[str, ...]
     told: bytes
@@ -191,22 +191,22 @@ class Terms:
 
     @property
     def threshold(self) -> int:
-        """How many sites must help to open a sum."""
+        """Number of sites that must help to open a sum."""
         return (self.sites + self.colluders) // 2 + 1
 
     @property
     def needed(self) -> int:
-        """How many vectors a sum has at least: S - k."""
+        """Smallest number of vectors in a sum: S - k."""
         return self.sites - self.dropouts
 
     @property
     def noisy_sites(self) -> int:
-        """How many honest survivors the noise can count on: S - c - k."""
+        """Number of honest remaining sites on whose noise the guarantee relies: S - c - k."""
         return self.sites - self.colluders - self.dropouts
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the noise of all sites together protects against, in words."""
+        """The assumptions of the guarantee against colluding sites, in words."""
         return (
             SITE_SIZES_ARE_PUBLIC,
             f"at most {self.colluders} of {self.sites} sites collude with the coordinator",
@@ -241,7 +241,7 @@ class Terms:
 
 
 def offer_content(terms: Terms, offer: KeyOffer) -> bytes:
-    """What a site signs when it offers keys."""
+    """The bytes that a site signs when it offers keys."""
     keys = offer.cipher_key, offer.mask_key
     return offer.round.context(terms.digest, "offer", offer.site.encode(), *keys)
 
@@ -264,13 +264,13 @@ def survivors_content(
     offers: bytes,
     survivors: Sequence[str],
 ) -> bytes:
-    """What the coordinator signs when it tells whose vectors arrived, and a site to confirm it."""
+    """The bytes signed by the coordinator, and by a site, to confirm whose vectors arrived."""
     names = [name.encode() for name in survivors]
     return round_id.context(terms.digest, purpose, offers, *names)
 
 
 def share_context(terms: Terms, round_id: RoundId, sender: str, recipient: str) -> bytes:
-    """What the key of one sealed share is derived for.
+    """The context for the derivation of the key of one sealed share.
 
     The list of keys is sealed inside instead: a recipient who was shown another one can then open
     the message and see who signed which list.

@@ -1,4 +1,4 @@
-"""Say whether a candidate classifier is right on you (000 and 001, step 4).
+"""Evaluation: report whether a candidate classifier is right about the person (000, 001).
 
 Say whether one of several candidate classifiers is right on you (000 and 001, step 4).
 """
@@ -41,7 +41,7 @@ class RuleTask(FoldedTask):
     clipped: bool = flag(default=False)
 
     def scores(self, features: FloatArray) -> FloatArray:
-        """Of encoded curves, one row a person."""
+        """Scores of encoded curves, one row per person."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return linear_scores(features, **numbers, clipped=self.clipped)
 
@@ -99,7 +99,7 @@ def example_fields(scores: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemberTask(EvaluationTask, name="member"):
-    """An evaluation that also tells which candidate the person judges, and on which classes.
+    """An evaluation that also reports the candidate and the classes it is about.
 
     The candidate has one score, which says by its sign whether a label is among `positive`.
 

@@ -77,7 +77,7 @@ class StumpTask(QuestionsTask, FoldedTask, name="stump"):
 
     @property
     def looks_at(self) -> int:
-        """Up to the last coordinate that is asked about."""
+        """Number of features up to the last one that is used."""
         return int(self.coordinates.max(initial=-1)) + 1
 
     def exact(self, records: Records, source: Source) -> FloatArray:
@@ -167,7 +167,7 @@ _FACTORS = range(10**6 + 1)  # any: what scores are multiplied by costs nobody a
 
 
 class Temperature(NamedTuple):
-    """What is believed of log T: scores are multiplied by T before they become chances.
+    """Posterior of log T; scores are multiplied by T before they become probabilities.
 
     Examples:
         >>> Temperature(mean=-0.5).factor.__round__(2)
@@ -183,7 +183,7 @@ class Temperature(NamedTuple):
         return math.exp(self.mean)
 
     def told(self, total: float, *, people: int, plan: StudyPlan) -> Temperature:
-        """After randomized answers of so many people, that add up to `total`."""
+        """Posterior after randomized answers of this many people with this total."""
         if not people:
             return self
         questions = confidence_questions(plan)
@@ -200,7 +200,7 @@ class Temperature(NamedTuple):
 
 
 def reach(classes: int) -> tuple[float, float]:
-    """Where 1{right} - largest chance can lie.
+    """Range of 1{right} minus the largest probability.
 
     Examples:
         >>> reach(2)
@@ -210,14 +210,14 @@ def reach(classes: int) -> tuple[float, float]:
 
 
 def confidence_questions(plan: StudyPlan) -> int:
-    """How many one person answers."""
+    """Number of questions for one person."""
     return best_questions(plan.epsilon, most=_QUESTIONS)
 
 
 def asks_confidence(
     design: Any, plan: StudyPlan, *, dimension: int, folds: int = 0
 ) -> Mapping[str, Terms]:
-    """What may be asked of the finished classifier's chances, if anybody is asked at all."""
+    """The questions about the probabilities of the finished classifier, if there are any."""
     if not design.temperature_share:
         return {}
     terms = {"dimension": dimension, "known": dimension + 1, "clipped": True, "m": plan.n_scores}

@@ -121,7 +121,7 @@ class SummaryTask(FoldedTask, name="summary"):
         return self.sizes["d"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """The vector, in the unit ball, after the class where that is told too."""
+        """The vector, clipped to the unit ball, after the class if that is reported too."""
         z, y = records
         labels = np.clip(y, 0, self.classes - 1)
         psi = self._features(z, labels)
