@@ -149,7 +149,7 @@ class Portable:
         return built
 
     def _revive(self, name: str, read: Callable[[Mapping[str, Any]], Any]) -> None:
-        """Let a field of a frozen object be what its own `to_dict` gave."""
+        """Set a field of a frozen object from its `to_dict` form."""
         value = getattr(self, name)
         if isinstance(value, Mapping):
             object.__setattr__(self, name, read(value))

@@ -61,7 +61,7 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> 
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """One of a few names."""
+    """Check that a value is one of a few names."""
     options = list(allowed)
     if value not in options:
         raise InvalidParameter(name, "one of " + ", ".join(map(repr, options)), value)
@@ -175,7 +175,7 @@ _SHAPES = re.compile(
 
 @contextmanager
 def unquoted(name: str) -> Iterator[None]:
-    """Say what is wrong with private values in words that do not show them."""
+    """Replace errors about private values by messages that do not show them."""
     try:
         yield
     except OverflowError:  # an integer of Python that no float holds

@@ -128,7 +128,7 @@ class Passes(Generic[Result]):
 
 
 def _note(conversation: Conversation[Result], source: Source, ledger: BaseLedger | None) -> None:
-    """Whoever was not refused has spent."""
+    """Record the cost in the tally once the release is accepted."""
     label = type(conversation).__name__
     promise, event = conversation.guarantee, conversation.event
     tally.note(promise, label=label, source=source, ledger=ledger, event=event)

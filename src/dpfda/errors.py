@@ -48,7 +48,7 @@ _EXTRAS = {
 
 
 def printable(text: object, *, most: int = _LONGEST) -> str:
-    r"""What somebody else has written, as it may be shown: one line, nothing that moves a cursor.
+    r"""Foreign text in printable form: one line, without control characters.
 
     Examples:
         >>> printable("red \x1b[31m\ntext")
@@ -66,7 +66,7 @@ class DpfdaError(Exception):
     """Base of every error in this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is: another process may have raised it, and what it was made of is not kept."""
+        """Pickle the message only: the error may come from another process."""
         return _again, (type(self), self.args, self.__dict__)
 
 
@@ -88,7 +88,7 @@ class InvalidParameter(DpfdaError, ValueError):
 
 
 def _shown(value: object) -> str:
-    """A value as it is written, cut where it goes on and on."""
+    """The repr of a value, shortened."""
     try:
         written = repr(value)
     except ValueError:  # an integer of more digits than Python likes to write
@@ -107,7 +107,7 @@ class InvalidData(DpfdaError, ValueError):
 
 
 class UnknownName(DpfdaError, LookupError):
-    """No class of this family is registered under the name; the message says the nearest ones."""
+    """No class of this family has this name; the message lists the nearest names."""
 
     def __init__(self, family: str, name: object, known: Iterable[str]) -> None:
         names = sorted(set(known))
@@ -131,7 +131,7 @@ class MissingExtra(DpfdaError, ImportError):
 
     @classmethod
     def of(cls, error: ModuleNotFoundError) -> MissingExtra | None:
-        """What to install for a module that is not there; None if it belongs to no extra."""
+        """The extra that installs a missing module; None if no extra does."""
         package = (error.name or "").partition(".")[0]
         extra = next((extra for extra, names in _EXTRAS.items() if package in names), None)
         return None if extra is None else cls(package, extra)
@@ -150,7 +150,7 @@ class LedgerDamaged(DpfdaError):
 
 
 class UnknownEvent(DpfdaError):
-    """Nothing is known of what this release costs, so it is refused."""
+    """The cost of this release is unknown, so it is refused."""
 
 
 class ProtocolError(DpfdaError):
@@ -162,7 +162,7 @@ class ChangedStudy(ProtocolError):
 
 
 class PrivacyWarning(UserWarning):
-    """Releases that cost more together than each of them says."""
+    """Several releases cost more together than each of them states."""
 
 
 class DoubtfulResult(UserWarning):

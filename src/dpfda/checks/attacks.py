@@ -1,4 +1,4 @@
-"""What ships, as an audit sees it: queries and conversations, asked through their holders.
+"""Queries and conversations as an audit attacks them, through their holders.
 
 No algorithm is copied here. An attack first compares, bit for bit, what the holder sends with what
 the mechanism draws from the same random words; from then on many reports are drawn at once.
@@ -48,7 +48,7 @@ def priced(event: Event) -> tuple[Guarantee, float | None]:
 
 
 def curator(query: Query, records: Records, source: Source) -> Holder:
-    """A curator who agreed to one look, and was asked it."""
+    """A curator who agreed to one query and answered it."""
     holder = Curator(
         records,
         most=compose([query.event]),
@@ -87,7 +87,7 @@ class QueryAttack:
         self._compare(holding)
 
     def _compare(self, holding: Holding | None) -> None:
-        """What a holder sends is what the mechanism draws, bit for bit."""
+        """The holder sends what the mechanism draws, bit for bit."""
         for seed in range(_SEEDS):
             side, query = seed % 2, self.query
             records, source = self.sides[side], SimulationSource(seed)
@@ -105,7 +105,7 @@ class QueryAttack:
             expect(same, "the holder sends something else than is audited")
 
     def worst_cases(self) -> Pairs:
-        """What goes into the mechanism about the neighbors; which of them, where that is drawn.
+        """The input of the mechanism for the neighbors, drawn at random if there are several.
 
         A mechanism of anything is attacked at its own worst inputs too, which a query may not
         reach: what it draws there is what the holder's mechanism draws.
@@ -116,7 +116,7 @@ class QueryAttack:
         return [(self.exact[0], self.exact[1]), *own]
 
     def randomize(self, values: Any, source: Source) -> FloatArray:
-        """As many answers, all about the same records."""
+        """This many answers about the same records."""
         if not self.draws_inside:
             return self.mechanism.randomize(values, source, clip=True)
         many: Any = self.query
@@ -129,7 +129,7 @@ class QueryAttack:
 
     @property
     def log_likelihood(self) -> Callable[[FloatArray, Any], FloatArray] | None:
-        """As the mechanism states it; None where the query itself draws."""
+        """Log-likelihood by the mechanism; None if the query itself draws."""
         return None if self.draws_inside else self._log_likelihood
 
     def _log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
@@ -173,7 +173,7 @@ class TranscriptAttack:
         return [(_FIRST, _SECOND)]
 
     def randomize(self, values: Any, source: Source) -> FloatArray:
-        """As many transcripts."""
+        """This many transcripts."""
         side = int(values[0, 0])
         return np.array([self._transcript(side, source) for _ in range(len(values))])
 
@@ -191,12 +191,12 @@ class TranscriptAttack:
         return np.asarray(sign * reports[:, 0])
 
     def depths(self, reports: FloatArray, values: FloatArray) -> FloatArray:
-        """Of all noise in each transcript."""
+        """Depths of all noise in each transcript."""
         return reports[:, 1:3]
 
 
 def _told(query: Query, answer: Answer, own: Records, other: Records) -> FloatArray:
-    """Loss of one answer about one's own records, its depth, and the shape of that."""
+    """Privacy loss of one answer about the own records, its depth, and the shape of that."""
     if isinstance(query, TiltedQuery):  # it draws inside
         source = SimulationSource(0)
         here, there = (query.log_likelihood(answer, side, source) for side in (own, other))
@@ -228,7 +228,7 @@ def conversation_attack(conversation: Conversation[Any], n: int) -> Any:
 
 
 def query_attack(query: Query) -> Any:
-    """One query; a look that draws inside is asked one by one."""
+    """The attack on one query; a query that draws inside is attacked answer by answer."""
     if not query.inside:
         return QueryAttack(query)
     guarantee, mu = priced(query.event)
@@ -237,7 +237,7 @@ def query_attack(query: Query) -> Any:
 
 
 def worst_neighbors(conversation: Conversation[Any], n: int) -> tuple[Records, Records]:
-    """Climb from the conversation's own neighbors to records that all its looks tell apart."""
+    """Hill climbing from the conversation's neighbors to records that its queries distinguish."""
     rng = np.random.default_rng(0)
     best = conversation.neighbors(n)
     most = spent(conversation, best)
@@ -255,7 +255,7 @@ def worst_neighbors(conversation: Conversation[Any], n: int) -> tuple[Records, R
 
 
 def spent(conversation: Conversation[Any], sides: tuple[Records, Records]) -> float:
-    """About what part of the announced budget a pair uses: Σ ε_i or √Σ μ_i², over one course."""
+    """Approximate share of the announced budget that a pair uses: Σ ε_i or √Σ μ_i²."""
     _, holder = curate(conversation, sides[0], source=SimulationSource(0))
     pure, precision = 0.0, 0.0
     for exchange in holder.transcript:

@@ -1,4 +1,4 @@
-"""Everything that `dpfda audit --all` attacks, found through the registries."""
+"""All cases of `dpfda audit --all`, found through the registries."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _studies() -> Iterator[Case]:
 
 
 def person(plan: StudyPlan, records: Records, source: Source) -> Holder:
-    """Somebody with these encoded features; those that the task does not look at are 0."""
+    """A person with these encoded features; features that the task does not use are 0."""
     (features,), (label,) = records
     if plan.target_range is not None:  # the first column, which fills its range
         label, features = features[0], features[1:]

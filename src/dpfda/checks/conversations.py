@@ -69,7 +69,7 @@ class Rehearsal(Holder):
         self._n = n
 
     def _check(self, query: Query) -> None:
-        """Anything goes."""
+        """Accept every query."""
 
     def _respond(self, query: Query, number: int) -> Answer:
         if isinstance(query, AdditiveQuery):
@@ -82,7 +82,7 @@ class Rehearsal(Holder):
 
 
 def rehearse(conversation: Conversation[Any], n: int, *, seed: int = 0) -> Price:
-    """What a conversation with n records costs, exactly: public, before anybody is asked."""
+    """The exact cost of a conversation with n records, computed without data."""
     holder = Rehearsal(conversation, n, seed=seed)
     converse(conversation, lambda query, number: holder.answer(query, number=number))
     return compose(holder.events)
@@ -152,7 +152,7 @@ def check_greed(conversation: Conversation[Any], n: int) -> None:
 
 
 def check_repeats(conversation: Conversation[Any], n: int) -> None:
-    """A question that is asked again gets the answer that left, and costs nothing."""
+    """A repeated query gets the stored answer, and costs nothing."""
     here, _ = conversation.neighbors(n)
     curator = Curator(
         here,
@@ -169,7 +169,7 @@ def check_repeats(conversation: Conversation[Any], n: int) -> None:
 
 
 def check_losses(conversation: Conversation[Any], n: int) -> None:
-    """No transcript tells neighbors apart better than announced."""
+    """No transcript distinguishes neighbors better than announced."""
     lost = transcript_losses(conversation, n)
     expect(excess(conversation, lost) <= 0, "a transcript gives away more than was announced")
 
@@ -199,7 +199,7 @@ def replay(holder: Holder, here: Records, there: Records) -> FloatArray:
 
 
 def excess(conversation: Conversation[Any], lost: FloatArray) -> float:
-    """By how much losses disprove the claim; at or below 0 if they do not.
+    """By how much losses disprove the claim; at most 0 if they do not.
 
     Pure ε: the largest loss beyond ε. With δ: E(1 - e^{ε - L})₊ beyond δ, five standard errors
     given away.

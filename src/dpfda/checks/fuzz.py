@@ -1,4 +1,4 @@
-"""The contract of every query against whoever wrote it: hostile parameters, hostile records.
+"""The contract of every query against hostile parameters and hostile records.
 
 A malformed query is refused as a whole, before anything is computed, spent or stored. For a
 well-formed one, whatever its numbers, the outcome (an answer of the stated shape, or a refusal)
@@ -176,7 +176,7 @@ def made_from(data: dict[str, Any]) -> Query | None:
 
 
 def outcome(query: Query, records: Records) -> tuple[Any, ...]:
-    """What is seen from outside: the shape of an answer, or the words of a refusal."""
+    """What an observer sees: the shape of an answer, or the message of a refusal."""
     try:
         answer = query.answer(records, SimulationSource(0))
     except DpfdaError as refusal:
@@ -186,7 +186,7 @@ def outcome(query: Query, records: Records) -> tuple[Any, ...]:
 
 
 def check_outcomes(query: Query, records: Records, told: str) -> None:
-    """One outcome, whatever the records hold; an answer has the shape that the query states."""
+    """The outcome is the same for all records, and an answer has the stated shape."""
     usual = outcome(query, records)
     if usual[0] == "answer":
         stated = stated_shape(query)
@@ -205,7 +205,7 @@ def stated_shape(query: Query) -> tuple[int, ...]:
 
 
 def check_reach(query: Query, told: str) -> None:
-    """Whatever numbers were accepted: no neighbors are further apart than is paid for."""
+    """For all accepted numbers, neighbors are within the sensitivity that is paid for."""
     if query.inside:
         return
     numbers = (*stated_shape(query), query.columns if isinstance(query, Task) else 1)

@@ -42,7 +42,7 @@ check = check_learner
 
 
 def check_shapes_and_precision(learner: Learner) -> None:
-    """B members, scores (B, n), double precision whatever came in, input left alone."""
+    """B members give scores (B, n) in double precision and leave their input unchanged."""
     features, labels = _data()
     untouched = features.copy(), labels.copy()
     models = learner.fit(features, labels)
@@ -65,7 +65,7 @@ def check_shapes_and_precision(learner: Learner) -> None:
 
 
 def check_learns(learner: Learner) -> None:
-    """Classes that overlap a little are told apart."""
+    """Classes that overlap a little are separated."""
     rng = np.random.default_rng(1)
     labels = np.where(np.arange(400) % 2 == 0, 1.0, -1.0)[None, :]
     features = np.clip(rng.normal(0.4 * labels[:, :, None], 0.3, (1, 400, FEATURES)), -1, 1)

@@ -1,4 +1,4 @@
-"""The contract of sizes: however large or small the accepted fields are, noise is what it says.
+"""The contract of sizes: for all accepted values of fields, noise has its stated size.
 
 Four ways in which numbers of a computer stop being numbers, tried on every query:
 
@@ -124,7 +124,7 @@ class Law:
 
 
 def check_powers(query: Query) -> None:
-    """Where scales follow a power of a field, they do so over all that is accepted."""
+    """Scales that follow a power of a field do so over the accepted range."""
     if not isinstance(query.mechanism, Additive):
         return
     good, here = query.to_dict(), _numbers(query)
@@ -140,7 +140,7 @@ def check_powers(query: Query) -> None:
 
 
 def _laws(query: Query) -> list[Law]:
-    """Of each field; of two together where neither alone has one."""
+    """The laws of each field, or of two together if neither has one."""
     single = {path: _law(query, (path,)) for path, _ in real_fields(query)}
     found = [law for law in single.values() if law is not None]
     alone = [path for path, law in single.items() if law is None]
@@ -159,7 +159,7 @@ def _law(query: Query, paths: tuple[Path, ...]) -> Law | None:
 
 
 def _follows(good: dict[str, Any], here: FloatArray, shifts: list[tuple[Law, int]]) -> bool | None:
-    """Whether a scaled query has the numbers that laws say; None where it is refused."""
+    """Whether a scaled query follows the laws; None if it is refused."""
     made = _scaled(good, shifts)
     if made is None:
         return None
@@ -194,7 +194,7 @@ def _numbers(query: Query) -> FloatArray:
 
 
 def check_room(query: AdditiveQuery) -> None:
-    """No record adds more to a sum than is said, and so many of them stay below 2^63."""
+    """A record adds at most its stated amount to a sum, and sums stay below 2^63."""
     records = query.trial(np.random.default_rng(2), size=1e3)
     for held, hostile in (("large numbers", records), *hostile_records(records)):
         most = int(np.abs(query.sums(query.fitting(hostile))).max(initial=0))
@@ -212,7 +212,7 @@ def check_room(query: AdditiveQuery) -> None:
 
 
 def _about(query: AdditiveQuery, n: int, *, epsilon: float | None = None) -> AdditiveQuery:
-    """The same question about another number of records, where it says one, or with another ε."""
+    """The same query about another number of records, if it states one, or with another ε."""
     data = query.to_dict()
     if epsilon is not None and "cost" in data:
         _put(data, ("cost", "epsilon"), epsilon)
@@ -256,7 +256,7 @@ def check_rounding(query: AdditiveQuery) -> None:
 
 
 def check_cut(query: AdditiveQuery) -> None:
-    """Whatever ε and however many alike records are accepted, no exact answer is cut off."""
+    """For every accepted ε and number of equal records, no exact answer is cut off."""
     for n, epsilon in product(_RECORDS, _EPSILONS):
         data = _about(query, n).to_dict()
         if "cost" in data:

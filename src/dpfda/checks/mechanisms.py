@@ -1,4 +1,4 @@
-"""The contract of every mechanism: what it draws is what it says.
+"""The contract of every mechanism: its draws agree with its statements.
 
 Statistical parts use `DRAWS` reports from a fixed seed and a two-sided level of `LEVEL` for each
 comparison, so a sound mechanism passes forever and a wrong one fails forever.
@@ -242,7 +242,7 @@ def check_likelihood(mechanism: Mechanism) -> None:
 
 
 def _check_frequencies(mechanism: Mechanism, reports: FloatArray, values: FloatArray) -> None:
-    """Where reports take few values: probabilities add up to 1 and fit the frequencies."""
+    """If reports take few values, probabilities add up to 1 and fit the frequencies."""
     patterns, counts = np.unique(reports, axis=0, return_counts=True)
     if len(patterns) > _MOST_PATTERNS:
         return

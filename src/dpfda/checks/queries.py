@@ -111,7 +111,7 @@ def _compared(
 
 
 def exact_answer(query: Query, records: Records) -> FloatArray:
-    """What goes into the mechanism about record 0, as one of its rows."""
+    """The input of the mechanism for record 0, as one of its rows."""
     fitting, source = query.fitting(records), _Same()
     if isinstance(query, Task):
         exact = query._computed(fitting, source)[:1]
@@ -252,7 +252,7 @@ def check_losses(query: Query) -> None:
 
 
 class Counting:
-    """A source that tells how many words were drawn."""
+    """A source that counts the words drawn."""
 
     def __init__(self, seed: int) -> None:
         self.drawn, self._source, self.sampler = 0, SimulationSource(seed), "simulation"
@@ -264,7 +264,7 @@ class Counting:
 
 
 def check_answer(query: Query) -> None:
-    """An answer is the exact one through the mechanism, once, and says the mechanism's law."""
+    """An answer is the exact one through the mechanism, once, with the mechanism's law."""
     records, mechanism = search(query).neighbors[0], query.mechanism
     answer = query.answer(records, SimulationSource(7))
     expect(answer.values.dtype == np.float64, "answers are numbers")

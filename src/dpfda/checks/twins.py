@@ -108,7 +108,7 @@ class WrongKeepProbability(Twin, name="wrong_keep_probability"):
 
 
 class _Shared(Twin):
-    """Laplace noise of the right size on four numbers of [-1, 1], which somebody shares."""
+    """Laplace noise of the right size on four numbers of [-1, 1], some of it shared."""
 
     def randomize(self, values: Any, source: Source) -> FloatArray:
         """Exact noise for ε = 1, in parts that are the same."""
@@ -151,7 +151,7 @@ class SharedByPeople(_Shared, name="shared_by_people"):
 
 
 def all_twins() -> dict[str, type[Twin]]:
-    """Those here, and those that other packages bring (entry points `dpfda.twins`)."""
+    """All twins: those here, and those of other packages (entry points `dpfda.twins`)."""
     for entry in entry_points(group="dpfda.twins"):
         entry.load()
     return Twin.members()

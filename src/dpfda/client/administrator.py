@@ -25,7 +25,7 @@ _ID_DIGITS = 16
 
 
 class Administrator:
-    """Whoever has the key of a collector.
+    """The administrator of a collector, who has its key.
 
     Args:
         url: where the collector is.
@@ -96,14 +96,14 @@ class Administrator:
         return self._document("DELETE", _path(study)).get("done") is True
 
     def confirm_clock(self) -> float:
-        """Say that the collector's system clock is right; by how many seconds it had jumped."""
+        """Confirm the collector's system clock; returns by how many seconds it had jumped."""
         found = self._document("POST", "/api/clock").get("jump_seconds")
         if not isinstance(found, (int, float)):
             raise _not_understood()
         return float(found)
 
     def export(self, study: str, folder: Path) -> list[Path]:
-        """Write plan and state, models, the latest by itself, and replies into a new folder."""
+        """Write plan, state, models, the latest model and replies into a new folder."""
         described = self._granted("GET", _path(study))
         models = self._granted("GET", f"{_path(study)}/models")
         history, now = models.json(), _dictionary(described)

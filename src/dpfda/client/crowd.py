@@ -67,7 +67,7 @@ class Wire:
 def request_bytes(
     method: str, path: str, body: bytes | None = None, *, token: str | None = None
 ) -> bytes:
-    """A request as it goes over the wire.
+    """The bytes of a request.
 
     Examples:
         >>> request_bytes("GET", "/health").splitlines()[0]
@@ -84,7 +84,7 @@ def request_bytes(
 def reply_body(
     plan: StudyPlan, asked: bytes, features: FloatArray, labels: IntArray, source: Source
 ) -> bytes:
-    """What one person answers to a task message."""
+    """The reply of one person to a task message."""
     message = msgspec.json.decode(asked, type=TaskMessage)
     person = Crowd(plan, lambda start, stop: (features[start:stop], labels), source=source)
     values = person.answer(plan.read_task(message.task)).values[0].tolist()
@@ -119,7 +119,7 @@ class RemoteCrowd:
     bytes_sent: int = field(default=0, init=False)
 
     async def take_part(self, *, connections: int = 16) -> None:
-        """Everybody, once."""
+        """Let every person take part once."""
         people = iter(range(len(self.features)))
         await asyncio.gather(*(self._queue(people) for _ in range(connections)))
 

@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What the collector says is wrong, in one line that can be shown."""
+        """The collector's error message, as one printable line."""
         message = self._error("message")
         return printable(message) if message else f"HTTP status {self.status}"
 
@@ -123,7 +123,7 @@ class Connection:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """Hang up on who goes on and on: the timeout is for each piece of an answer."""
+        """Limit the total time of an answer: the timeout is for each piece of it."""
         timer = threading.Timer(self._altogether, self._hang_up)
         timer.daemon = True
         timer.start()

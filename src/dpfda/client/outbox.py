@@ -1,4 +1,4 @@
-"""What a person's device remembers of a study: the token, and the exact bytes that were sent."""
+"""The state of a study on a person's device: the token, and the exact bytes of the reply."""
 
 from __future__ import annotations
 

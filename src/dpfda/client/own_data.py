@@ -1,4 +1,4 @@
-"""What a person should know of their own data before they answer: for their eyes only.
+"""A preview of a person's own data before they answer, for that person only.
 
 What would be sent, beside what it hides: for the person's eyes only.
 """
@@ -26,7 +26,7 @@ _ROUNDING = 1 + 1e-9  # of least squares: a curve along the edge lies inside
 
 
 def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = None) -> list[str]:
-    """What of the data is left out or changed by a plan; refuse what would be no answer at all.
+    """What a plan omits or changes in the data; data without any value are refused.
 
     A `Person` answers with whatever there is, as a missing answer would itself reveal something.
     But who sits before their device with a wrong file would lose ε for nothing: they are told
@@ -149,7 +149,7 @@ class Preview:
 def describe(
     plan: StudyPlan, task: Mapping[str, Any], body: bytes, *, curve: Any, grid_points: Any = None
 ) -> Preview:
-    """The preview of a stored reply; `curve` is None where it was not drawn from this one."""
+    """The preview of a stored reply; `curve` is None if the reply is of other data."""
     kind = str(task.get("name", ""))
     values = np.array(msgspec.json.decode(body, type=ReplyMessage).values)
     functional = plan.encoder.basis.functional

@@ -88,7 +88,7 @@ class RemoteClient:
 
     @cached_property
     def ledger(self) -> BaseLedger:
-        """The budget on disk: begun here, if there is none yet."""
+        """The budget on disk, created at first use."""
         self._unkept = None
         return FileLedger(self._path, limit_epsilon=self._limit)
 
@@ -160,14 +160,14 @@ class RemoteClient:
         return plan
 
     def stage(self, plan_hash: str) -> Literal["joined", "drawn", "sent"]:
-        """How far this device is with a study: its reply exists, or is acknowledged, or neither."""
+        """The state of a study on this device: joined, replied, or acknowledged."""
         letter = self._letter(plan_hash)
         return "joined" if letter.body is None else "drawn" if letter.receipt is None else "sent"
 
     def look_over(
         self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
     ) -> list[str]:
-        """What of these data the study would leave out or change; nothing is asked, spent or sent.
+        """What the study would omit or change in these data; nothing is spent or sent.
 
         Raises:
             InvalidData: they would be no answer; `prepare` refuses them too.
@@ -273,7 +273,7 @@ class RemoteClient:
             return receipt
 
     def _is_used(self, letter: PendingReply, plan_hash: str) -> bool:
-        """Whether the study has a reply to this invitation; asked before the first bytes leave."""
+        """Whether this invitation was used already; checked before the first bytes are sent."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         try:
             self._ask(letter.url, letter.insecure, "GET", path, headers=_bearer(letter))
@@ -336,7 +336,7 @@ class RemoteClient:
         return Connection(url, certificates=self._certificates, insecure=insecure)
 
     def _ask(self, url: str, insecure: bool, method: str, path: str, **how: Any) -> Answer:
-        """One request on a connection of its own."""
+        """One request on a new connection."""
         with self._connect(url, insecure) as connection:
             return self._granted(lambda: connection.ask(method, path, **how))
 
@@ -348,7 +348,7 @@ class RemoteClient:
 
 
 class NotGranted(DpfdaError):
-    """The collector said no to a request of this device."""
+    """The collector refused a request of this device."""
 
     def __init__(self, status: int, reason: str, code: str = "") -> None:
         super().__init__(f"the collector refused: {reason}")

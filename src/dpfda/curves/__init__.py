@@ -1,4 +1,4 @@
-"""From a curve to a short vector in [-1, 1]^d: bases, rescalers and the encoder.
+"""Bases, rescalers and encoders: from a curve to a short vector in [-1, 1]^d.
 
 Read `encoder.py` first: it follows one curve from top to bottom, and each step opens one file.
 """

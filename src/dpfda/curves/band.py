@@ -33,7 +33,7 @@ class Band(NamedTuple):
 
 
 def whose(of: Of) -> Of:
-    """Whose curve is asked for, or a refusal."""
+    """Check whose curve a band is for."""
     _validate.one_of("of", of, ("population", "sample"))
     return of
 

@@ -220,7 +220,7 @@ def _wave(k: int, x: FloatArray) -> FloatArray:
 
 
 def demmler_reinsch(axis: FloatArray) -> FloatArray:
-    """As many functions as there are points, (J, T), orthonormal in the trapezoid rule."""
+    """An orthonormal basis (J, T) in the trapezoid rule, one function per point."""
     unit = (axis - axis[0]) / (axis[-1] - axis[0])
     gaps = np.diff(unit)
     root = np.sqrt(np.convolve(gaps, [0.5, 0.5]))  # of the weights of the points
@@ -241,7 +241,7 @@ def demmler_reinsch(axis: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityBasis(Basis, name="identity"):
-    """No functions and no grid: a vector of `n_basis` numbers stands for itself.
+    """No functions and no grid: a vector of `n_basis` numbers is its own coefficients.
 
     Examples:
         >>> IdentityBasis(n_basis=2).gram().tolist()

@@ -162,7 +162,7 @@ def _projector(basis: Basis, grid: bytes) -> FloatArray:
 def _solve_each(
     basis: Basis, points: FloatArray, values: FloatArray, seen: BoolArray, rows: IntArray
 ) -> FloatArray:
-    """Curves that each have their own P⁺: a row of zeros stands for a point that was not seen."""
+    """Curves with individual P⁺: a row of zeros represents a missing point."""
     if points.ndim == 1:  # the same pattern of missing points has the same P⁺
         # Compared as packed bits: sorting rows of booleans would take most of the time.
         packed = np.ascontiguousarray(np.packbits(seen, axis=1))

@@ -1,4 +1,4 @@
-"""Curves of several channels: every channel has a basis of its own."""
+"""Curves of several channels, each with its own basis."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ChannelBasis(Basis, name="channels"):
 
     @property
     def _turns(self) -> IntArray:
-        """For each place, the function that stands there, counted channel by channel."""
+        """The function at each place, numbered channel by channel."""
         sizes = [one.n_basis for one in self.parts]
         place = np.concatenate([np.arange(size) for size in sizes])
         return np.argsort(place, kind="stable")

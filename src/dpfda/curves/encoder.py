@@ -127,7 +127,7 @@ class CurveEncoder(Transformer):
 
     @classmethod
     def side_by_side(cls, channels: Sequence[CurveEncoder]) -> CurveEncoder:
-        """An encoder of curves of several channels, each channel by an encoder of its own.
+        """An encoder of curves of several channels, with one encoder per channel.
 
         Features come in turns: the first of every channel, then the second ones.
 
@@ -190,7 +190,7 @@ class CurveEncoder(Transformer):
         return np.where(np.isnan(z), self.rescaler.centers(self.n_features), z)
 
     def check_grid(self, X: Any, grid_points: Any = None) -> None:
-        """Refuse a *public* grid or columns that do not fit, before anybody is asked for anything.
+        """Refuse a *public* grid or columns that do not fit, before anybody gets a task.
 
         How many points there are and where they lie is the same for everybody, so saying so
         reveals nothing; a person's own unusable curve, by contrast, is silently encoded as 0.
@@ -239,7 +239,7 @@ class CurveEncoder(Transformer):
         return self.evaluate(np.asarray(dual, dtype=np.float64), points)
 
     def offset(self, coefficients: npt.ArrayLike) -> FloatArray:
-        """The constant −Σ_k b̂_k center_k / D_k that goes with `slope`."""
+        """The constant −Σ_k b̂_k center_k / D_k that belongs to `slope`."""
         weights = self._per_coefficient(coefficients)
         return np.asarray(-weights @ self.rescaler.centers(self.n_features))
 
@@ -277,7 +277,7 @@ class CurveEncoder(Transformer):
 
     @property
     def channels(self) -> int:
-        """How many functions of t a curve consists of."""
+        """Number of functions of t in a curve."""
         return len(self.basis.parts)
 
     def _feature_names(self) -> list[str]:

@@ -58,7 +58,7 @@ def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list
 
 
 def _channels(X: Any) -> int:
-    """Of an array, or of functions of one variable on a grid."""
+    """Channels of an array, or of functions of one variable on a grid."""
     values = X.data_matrix if hasattr(X, "data_matrix") else X
     return int(values.shape[2]) if isinstance(values, np.ndarray) and values.ndim == 3 else 1
 
@@ -139,7 +139,7 @@ def own_grids(X: Any) -> bool:
 
 
 def depth(X: Any) -> int:
-    """How deep an array is nested, from its first entries: 2 for (n, T), 3 for (n, T, C)."""
+    """Nesting depth of an array, from its first entries: 2 for (n, T), 3 for (n, T, C)."""
     if hasattr(X, "ndim"):
         return int(X.ndim)
     return 1 + depth(X[0]) if isinstance(X, (list, tuple)) and len(X) else 0
@@ -253,7 +253,7 @@ def _grid(grid_points: Any, size: int, domain_range: tuple[float, float]) -> Flo
 
 
 def _are_pairs(curves: Any) -> bool:
-    """Whether this is a list of (t, x), both sequences; one such pair tells."""
+    """Whether this is a list of pairs (t, x) of sequences, judged by its first entry."""
     return isinstance(curves, list | tuple) and any(map(_is_pair, curves))
 
 

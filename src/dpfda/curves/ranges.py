@@ -36,7 +36,7 @@ class Column(Portable):
 
     @property
     def names(self) -> list[str]:
-        """Of the numbers it becomes."""
+        """Names of the numbers that the column becomes."""
         return [f"{self.key}={category}" for category in self.categories] or [str(self.key)]
 
     def numbers(self, values: Any, *, strict: bool = True) -> FloatArray:
@@ -84,7 +84,7 @@ class PublicColumns(Portable):
     def of(
         cls, ranges: Any, *, name: str = "feature_ranges", width: int | None = None
     ) -> PublicColumns:
-        """Read what a user says about the columns; `width` where one pair stands for all."""
+        """Read the public description of the columns; `width` if one pair is for all."""
         if isinstance(ranges, Mapping):
             return cls(tuple(_column(f"{name}[{k!r}]", k, one) for k, one in ranges.items()), True)
         if isinstance(ranges, str) or not isinstance(ranges, (Sequence, np.ndarray)):
@@ -100,7 +100,7 @@ class PublicColumns(Portable):
 
     @property
     def names(self) -> list[str]:
-        """Of the numbers in a row."""
+        """Names of the numbers in a row."""
         return [name for column in self.columns for name in column.names]
 
     @property
@@ -193,7 +193,7 @@ class PublicColumns(Portable):
 
     @property
     def places(self) -> list[int] | None:
-        """Where columns stand, if their numbers are their names."""
+        """Places of the columns, if their names are numbers."""
         keys = [column.key for column in self.columns]
         numbers = all(isinstance(key, int) and not isinstance(key, bool) for key in keys)
         return keys if self.named and numbers else None

@@ -40,7 +40,7 @@ class Rescaler(Registered, ABC, family="rescaler"):
         raise InvalidParameter("rescale", "one that can be undone", self.name)
 
     def scales(self, n_basis: int) -> FloatArray | None:
-        """The diagonal D of C2, with z* ≈ (z − center)/D: None where there is none."""
+        """The diagonal D of C2, with z* ≈ (z − center)/D; None if there is none."""
         return None
 
     def centers(self, n_basis: int) -> FloatArray:
@@ -59,7 +59,7 @@ class Rescaler(Registered, ABC, family="rescaler"):
 
 @dataclass(frozen=True, kw_only=True)
 class _CenteredRescaler(Rescaler):
-    """What `tanh` and `clip` share: a public center and scale, one for all or one for each."""
+    """Base of `tanh` and `clip`: a public center and scale, common or one per coefficient."""
 
     scale: float | Sequence[float] = 1.0
     center: float | Sequence[float] = 0.0
@@ -134,7 +134,7 @@ class ClipRescaler(_CenteredRescaler, name="clip"):
 
 @dataclass(frozen=True, kw_only=True)
 class MaxAbsRescaler(Rescaler, name="max_abs"):
-    """z*_k = z_k / max_j |z_j|: each curve by its own largest coefficient, which it never tells.
+    """z*_k = z_k / max_j |z_j|: divides each curve by its largest coefficient, which stays private.
 
     Keeps a curve's shape and forgets its size, so it cannot be undone and has no slope function.
     A curve of zeros stays 0.

@@ -27,13 +27,13 @@ class Transformer:
     _output: str | None = None
 
     def fit(self, X: Any, y: Any = None, *, grid_points: Any = None) -> Self:
-        """Nothing is learned from X; a recipe that cannot work is refused."""
+        """Check the parameters and the number of columns; nothing is learned from X."""
         self._feature_names()
         self._read(with_own_grids(X, grid_points)[0], reset=True)
         return self
 
     def transform(self, X: Any, *, grid_points: Any = None) -> Any:
-        """Encoded rows (n, d), as a DataFrame where `set_output` says so.
+        """Encoded rows (n, d), as an array or in the format of `set_output`.
 
         Args:
             X: rows, in any form that `encode` reads.
@@ -88,7 +88,7 @@ class Transformer:
     # -- scikit-learn ----------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refused, except for what scikit-learn notes on a step of its own."""
+        """Refuse assignments, except of attributes that scikit-learn sets."""
         if not name.startswith("_") and not name.endswith("_in_"):
             raise FrozenInstanceError(f"cannot assign to {name!r}: make another encoder")
         object.__setattr__(self, name, value)
@@ -149,6 +149,6 @@ class Transformer:
 
 
 def _global_output() -> str:
-    """What scikit-learn's own configuration says, where it is in use."""
+    """The output format in scikit-learn's configuration, if scikit-learn is loaded."""
     scikit_learn = sys.modules.get("sklearn")
     return "default" if scikit_learn is None else str(scikit_learn.get_config()["transform_output"])

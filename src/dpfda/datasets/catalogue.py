@@ -97,7 +97,7 @@ PathLike = str | Path | None
 
 
 class DataFileMissing(DpfdaError, FileNotFoundError):
-    """The file is not there. The message says where to get it."""
+    """The file is missing. The message states where to get it."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class DataFile:
 
     @property
     def to_do(self) -> str:
-        """What to do where the file is missing."""
+        """Instructions for a missing file."""
         if not self.originals:
             return f"get {self.file}: {self.source}"
         return f"get {' and '.join(self.originals)}: {self.source}; then dpfda data import"
@@ -144,7 +144,7 @@ CATALOGUE = _catalogue()
 
 
 class Columns(dict[str, npt.NDArray[Any]]):
-    """What a file of the catalogue holds: columns or arrays by name."""
+    """The contents of a file of the catalogue: columns or arrays by name."""
 
     def __init__(self, columns: Mapping[str, npt.NDArray[Any]], name: str, *, verify: bool) -> None:
         super().__init__(columns)
@@ -194,7 +194,7 @@ def read(name: str, path: PathLike = None, *, verify: bool = True) -> Columns:
 
 
 def contents(columns: Mapping[str, npt.NDArray[Any]]) -> str:
-    """A checksum of numbers (to seven digits) and words, whatever kind of file holds them.
+    """A checksum of numbers (to seven digits) and words, for every file format.
 
     Examples:
         >>> contents({"x": np.array([1, 2])}) == contents({"x": np.array([1.0, 2.0])})
@@ -228,7 +228,7 @@ def places(path: PathLike = None) -> list[Path]:
 
 
 def locate(entry: DataFile, path: PathLike = None) -> Path | None:
-    """Where the file is."""
+    """The path of the file."""
     for place in places(path):
         candidate = place / entry.file if place.is_dir() else place
         if candidate.is_file():

@@ -34,7 +34,7 @@ Found = dict[str, Array]
 
 
 def convert(name: str, paths: list[Path]) -> Found:
-    """What the file of a data set should hold, from its original files."""
+    """Convert the original files of a data set to the file that loaders read."""
     try:
         return _CONVERTERS[name](*paths)
     except _UNREADABLE as error:
@@ -73,7 +73,7 @@ def _table(columns: Mapping[str, Array]) -> str:
 
 
 def _r(path: Path, name: str) -> Any:
-    """An object of a file of R: lists and data frames as dictionaries, whatever their class."""
+    """An object from an R file, with lists and data frames as dictionaries."""
     import rdata
 
     known: dict[Any, Any] = dict(rdata.conversion.DEFAULT_CLASS_MAP)

@@ -40,7 +40,7 @@ class Prepared:
 
     @property
     def measure(self) -> str:
-        """What a prediction is judged by."""
+        """The error measure of predictions."""
         return "mse" if self.link == "linear" else "accuracy"
 
 

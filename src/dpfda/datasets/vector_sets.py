@@ -177,7 +177,7 @@ def _coded(data: Columns, *others: str) -> dict[str, Any]:
 
 
 def _alleles(genotypes: npt.NDArray[Any], counts: Any) -> npt.NDArray[np.float64]:
-    """How many of the two alleles in "A/G" count; NaN where the genotype is unknown."""
+    """Number of minor alleles of a genotype such as "A/G"; NaN if it is unknown."""
     return np.array(
         [sum(map(counts, g.split("/"))) if isinstance(g, str) else np.nan for g in genotypes]
     )

@@ -1,4 +1,4 @@
-"""Everybody sends y z* once, the server keeps its mean (docs/methods/moment-reports.md)."""
+"""Moment reports: everybody sends y z* once (docs/methods/moment-reports.md)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MomentDesign(Design, name="moments"):
 
 @study("moments")
 def moments(design: MomentDesign, plan: StudyPlan) -> Study:
-    """Everybody is asked the same, for one class in turn if there are more than two."""
+    """Everybody reports the same, about one class in turn if there are more than two."""
     scores = plan.n_scores
 
     def tasks(start: int, people: int) -> Task:

@@ -21,7 +21,7 @@ from dpfda.protocol.tasks.vector import VectorTask
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyLabelDesign(Design, name="noisy_labels"):
-    """Least squares of the debiased label on the public features; all of ε goes to the label.
+    """Least squares of the debiased label on public features; all of ε protects the label.
 
     Attributes:
         ridge: added to the features' second moments, relative to their scale of 1.
@@ -48,7 +48,7 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
 
 @study("noisy_labels")
 def noisy_labels(design: NoisyLabelDesign, plan: StudyPlan) -> Study:
-    """Two classes by everybody; of more, each against the rest by people of its own."""
+    """Two classes by all people; several classes each against the rest, by separate people."""
     scores = plan.n_scores
     steps = [
         Step("labels", plan.n_people // scores + (score < plan.n_people % scores))

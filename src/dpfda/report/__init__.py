@@ -1,4 +1,4 @@
-"""One HTML page for whatever was released, learnt or measured; it loads nothing from elsewhere."""
+"""Reports: one HTML page for each release, model or measurement, without external files."""
 
 from dpfda.report.contents import Contents, Picture, Table, Verdict, worst_of
 from dpfda.report.report import Report

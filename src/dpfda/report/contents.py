@@ -1,4 +1,4 @@
-"""What a report shows of one result: words first, then numbers and pictures.
+"""The contents of a report: words, numbers and pictures.
 
 Tables of results: the same cells on a terminal and on a page.
 
@@ -49,7 +49,7 @@ class Table:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]], **more: str) -> Self:
-        """One of dictionaries; what one of them has not is None."""
+        """A table from dictionaries; missing entries are None."""
         names = tuple(dict.fromkeys(key for row in rows for key in row))
         cells = tuple(tuple(row.get(name) for name in names) for row in rows)
         return cls(headings=names, rows=cells, **more)
@@ -124,7 +124,7 @@ class Picture:
 
     @classmethod
     def of(cls, plot: Callable[[Any], Any], caption: str) -> Self:
-        """Of whatever draws on matplotlib axes; their title is for those who have no caption."""
+        """A picture from a function that draws on matplotlib axes."""
 
         def draw() -> Any:
             from matplotlib import pyplot
@@ -160,7 +160,7 @@ _STYLES = {False: "default", True: "dark_background"}
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What one kind of result has to show.
+    """The contents of a report about one result.
 
     Attributes:
         verdict: what was found, in sentences.
@@ -221,7 +221,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of the parts of one result: the worst kind, and all sentences.
+    """The verdict of a result with several parts: the worst kind, and all sentences.
 
     Examples:
         >>> worst_of([Verdict(), Verdict(kind="noise", sentences=("a.",))])
@@ -251,7 +251,7 @@ class Outcome:
     plot: Callable[[], Any] | None = None
 
     def contents(self, *, caption: str = "", **more: Any) -> Contents:
-        """What a report shows of it; `more` are other parts of `Contents`."""
+        """The contents of a report; `more` are further fields of `Contents`."""
         figures = [{"figure": name, "value": value} for name, value in self.figures.items()]
         tables = tuple(map(Table.of, filter(None, (self.rows, figures))))
         pictures = (Picture(caption=caption, draw=self.plot),) if self.plot is not None else ()

@@ -37,7 +37,7 @@ HOMES = {
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What all documents have; the verdict is for readers, and computed anew from the others."""
+    """Fields of all documents; the verdict is for readers, and is computed from the others."""
 
     format: Literal[1] = 1
     kind: str
@@ -56,7 +56,7 @@ class Documented(Portable, ABC):
     guarantee: Guarantee
 
     def _fields(self) -> dict[str, Any]:
-        """What the body has beside kind and guarantee: by default what the object has."""
+        """Fields of the body beside kind and guarantee: by default those of the object."""
         return {name: part for name, part in super().to_dict().items() if name != "guarantee"}
 
     @classmethod
@@ -69,7 +69,7 @@ class Documented(Portable, ABC):
         """The public facts that stand beside it."""
 
     def method_paragraph(self) -> str:
-        """What was done and what is promised, to paste into a paper; with sources."""
+        """A paragraph about method and guarantee for a paper, with references."""
         return self._deployment().paragraph()
 
     def deployment_record(
@@ -96,10 +96,10 @@ class Documented(Portable, ABC):
 
     @abstractmethod
     def _contents(self) -> Contents:
-        """What a report shows of it."""
+        """The contents of a report."""
 
     def report(self, *, contents: Contents | None = None, **more: Any) -> Report:
-        """Everything public about it on one page: ``report().write("report.html")``.
+        """The report, on one page: ``report().write("report.html")``.
 
         Args:
             contents: what to show instead of what this document shows by itself.
@@ -154,7 +154,7 @@ class Documented(Portable, ABC):
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Whatever `save` has written: a model, a release or a regression, with its guarantee.
+    """Load what `save` wrote: a model, a release or a regression, with its guarantee.
 
     Examples:
         >>> from tempfile import mkdtemp

@@ -113,7 +113,7 @@ _UNSEEN = re.compile(
 
 
 def to_html(report: Report) -> str:
-    """The page; whatever was written by others is escaped."""
+    """The page; all text is escaped."""
     shown = report.contents
     parts = [
         _section("In words", _said(shown.doubts, "doubt") + _said(shown.verdict, "verdict")),
@@ -137,7 +137,7 @@ def to_html(report: Report) -> str:
 
 
 def text(value: Any) -> str:
-    r"""As it may stand in a page, whoever wrote it.
+    r"""Text that is safe in a page, escaped and without control characters.
 
     Examples:
         >>> text('<b onload="x">'), text("a\u202eb\x00")
@@ -247,7 +247,7 @@ _DRAFT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything public of a result, ready to be kept, printed or sent.
+    """Everything public about a result, to be stored, printed or sent.
 
     Attributes:
         title: the heading.
@@ -290,7 +290,7 @@ class Report:
         ledger: BaseLedger | None = None,
         **told: Any,
     ) -> Self:
-        """Of a release.
+        """The report of a release.
 
         Args:
             facts: what is public of it.
@@ -326,7 +326,7 @@ class Report:
         cls, contents: Contents, *, title: str, method: str, sources: tuple[str, ...] = (),
         machine: Mapping[str, Any] | None = None, promised: tuple[str, ...] = (_NOBODY,),
     ) -> Self:  # fmt: skip
-        """Of a benchmark, a reproduction or a forecast: nothing of anybody was released."""
+        """The report of a benchmark, a reproduction or a forecast, which release nothing."""
         return cls(
             title=title,
             contents=contents,
@@ -349,7 +349,7 @@ class Report:
 
 
 def software() -> dict[str, str]:
-    """What made a result."""
+    """The versions of the software that computed a result."""
     return {
         "dpfda": __version__,
         "python": platform.python_version(),

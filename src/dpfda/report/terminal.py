@@ -1,4 +1,4 @@
-"""How an `Outcome` is shown: table on the terminal, JSON.
+"""Print an `Outcome`: as a table on the terminal, or as JSON.
 
 A table on the terminal that is too wide comes in parts: no number is ever cut.
 """
@@ -107,7 +107,7 @@ def _parts(columns: list[Column], width: int) -> Iterator[list[Column]]:
 
 
 def _naming(columns: list[Column]) -> int:
-    """How many of the first columns tell all rows apart."""
+    """Number of leading columns that identify every row."""
     cells = [[str(cell) for cell in column.cells] for column in columns]
     for count in range(1, len(cells)):
         rows = list(zip(*cells[:count], strict=True))
@@ -123,7 +123,7 @@ def _least(column: Column) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """Where a number was measured.
+    """The machine on which numbers were measured.
 
     Examples:
         >>> sorted(machine())

@@ -56,14 +56,14 @@ SOCKET, SOCKET_KEY = "DPFDA_SOCKET", "DPFDA_SOCKET_KEY"
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """What a coordinator hands to its ServerApp: messages by node, and how long to wait."""
+    """Messages by node that a coordinator gives to its ServerApp, and how long to wait."""
 
     messages: dict[int, bytes]
     wait: float
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """What the ServerApp hands back: a node's reply, or why there is none; or who is online."""
+    """A node's reply from the ServerApp, or why there is none; or the nodes online."""
 
     node: int = 0
     content: bytes | None = None
@@ -85,7 +85,7 @@ def bundle() -> bytes:
 
 
 def approved_content() -> bytes:
-    """What a site signs to let this app run: Flower's format, a time and the hash of the app."""
+    """The bytes that a site signs to allow this app: Flower's format, a time and the app's hash."""
     return _SIGNED_AT + hashlib.sha256(bundle()).digest()
 
 

@@ -22,7 +22,7 @@ _PER_REPLY = 0.02  # seconds of the SuperLink's time that one look costs
 
 
 def _channel() -> Connection:
-    """To the process that started Flower."""
+    """The connection to the process that started Flower."""
     return Client(os.environ[SOCKET], authkey=bytes.fromhex(os.environ[SOCKET_KEY]))
 
 
@@ -37,7 +37,7 @@ else:
 
     @client.query()  # type: ignore[untyped-decorator]
     def answer(message: Message, context: Context) -> Message:
-        """A site's reply to a message: what its guard says."""
+        """The reply of a site's guard to a message."""
         with _channel() as guard:
             guard.send_bytes(message.content[RECORD][ENTRY])
             reply = guard.recv_bytes()
@@ -59,7 +59,7 @@ else:
                     coordinator.send_bytes(msgspec.msgpack.encode(online))
 
     class _Batch:
-        """One message to each node. Every reply is awaited by a thread of its own.
+        """One message to each node. Each reply is awaited by a separate thread.
 
         `Grid.pull_messages` returns once a reply that was announced is uploaded as a whole. A node
         that is slow, or that never uploads, thus keeps its own thread waiting and no other.

@@ -21,11 +21,11 @@ Wrong = Callable[[str, Any], str]
 
 
 class StudyFailed(ProtocolError):
-    """A question found no answer. Says which, why, and what each site did."""
+    """A query got no answer. The message states which, why, and what each site did."""
 
 
 class Coordinator:
-    """Carries a plan's messages; what is asked, and what answers mean, is the inquiry's.
+    """Sends a plan's messages; the inquiry defines queries and interprets answers.
 
     Every answer is on its disk before the next question is asked: started again, it goes on where
     it stopped, and asks nothing twice.
@@ -60,7 +60,7 @@ class Coordinator:
         return self.plan.inquiry.lead(self)
 
     def end(self) -> None:
-        """Tell sites that there is a result, so that they need not wait; nobody has to hear it."""
+        """Tell sites that there is a result, so that they can stop waiting."""
         here = [name for name in self.plan.terms.names if name not in self.trouble]
         self.carry("over", dict.fromkeys(here, self.plan.digest), lambda name, reply: "")
 
@@ -82,7 +82,7 @@ class Coordinator:
             self.say(f"site {name!r} {reason}")
 
     def carry(self, step: str, messages: Mapping[str, Any], wrong: Wrong) -> dict[str, Any]:
-        """What sites replied; the others are remembered with the reason."""
+        """The replies of sites; failures are stored with their reason."""
         sent = {
             name: encode(Envelope(plan=self.plan.digest, step=step, body=encode(message)))
             for name, message in messages.items()
@@ -115,7 +115,7 @@ class Coordinator:
     def each(
         self, number: int, step: str, messages: Mapping[str, Any], *, question: str, wrong: Wrong
     ) -> dict[str, Any]:
-        """What each site replied to a question, kept before it is used.
+        """The reply of each site to a query, stored before it is used.
 
         Whoever was silent is asked again. Sites that did not answer are left out, if no more than
         the plan lets fall silent.
@@ -158,7 +158,7 @@ class Coordinator:
         return {name: found[name] for name in messages if name in found}
 
     def say_answered(self, number: int, what: str, sites: Sequence[str]) -> None:
-        """How many sites are in an answer, and who is not."""
+        """Report how many sites are in an answer, and which are missing."""
         left_out = [name for name in self.plan.terms.names if name not in sites]
         without = f", without {', '.join(left_out)}" if left_out else ""
         self.say(f"question {number}: {what}: {len(sites)} sites{without}")
@@ -169,6 +169,6 @@ class Coordinator:
 
     @property
     def reasons(self) -> str:
-        """What each site did that did not do its part."""
+        """The reasons of the sites that failed."""
         found = [f"site {name!r} {reason}" for name, reason in self.trouble.items()]
         return "; ".join(found) or "every site did its part"

@@ -61,7 +61,7 @@ class Guard:
         self._replies: dict[bytes, bytes] = {}  # to this question: networks deliver twice
 
     def handle(self, content: bytes) -> bytes:
-        """The reply to a message, or why there is none; delivered twice, the same bytes again."""
+        """The reply to a message, or a refusal; a repeated message gets the same bytes."""
         mark, step = hashlib.sha256(content).digest(), "message"
         if mark in self._replies:
             return self._replies[mark]
@@ -101,7 +101,7 @@ class Guard:
         return left
 
     def _allow(self, text: str) -> None:
-        """Write down what is asked, and ask a person."""
+        """Write the query into the journal, and ask a person for approval."""
         self.journal.write("asked", text)
         if self._approve is not None and not self._approve(text):
             raise ProtocolError(f"nobody at this site agreed to {text.partition(':')[0]}")

@@ -28,7 +28,7 @@ _KEY_BYTES = 32
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who a site, or a coordinator, is.
+    """The public identity of a site or a coordinator.
 
     Attributes:
         name: as it appears in the roster.
@@ -75,7 +75,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def content(self) -> bytes:
-        """What is signed."""
+        """The signed bytes."""
         unsigned = msgspec.structs.replace(self, signature="")
         return b"dpfda card" + msgspec.json.encode(unsigned, order="sorted")
 
@@ -86,7 +86,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return "-".join(digest[k : k + 4] for k in range(0, 20, 4))
 
     def check(self) -> None:
-        """Refuse a card that its owner did not sign, or whose name is none."""
+        """Refuse a card with an invalid signature or name."""
         name = self.name
         plain = name.isprintable() and name == name.strip() != ""
         if not plain or len(name.encode()) > _LONGEST_NAME:

@@ -1,4 +1,4 @@
-"""What sites agree to be asked: an estimator by name, public parameters, the form of a table.
+"""A fit among sites in public words: an estimator by name, parameters, the form of a table.
 
 It travels as JSON and holds no row. Everybody makes the same conversation of it:
 
@@ -77,7 +77,7 @@ class Inquiry(Portable):
 
     @cached_property
     def model(self) -> SumEstimator:
-        """The estimator, told the form of rows, with no row in it."""
+        """The estimator with the form of rows, without any row."""
         kind = _class(self.estimator)
         for name in self.parameters:
             if name not in kind().get_params():
@@ -86,7 +86,7 @@ class Inquiry(Portable):
 
     @cached_property
     def conversation(self) -> Conversation[Any]:
-        """What is asked."""
+        """The conversation of the fit."""
         return self.model._asks(self._form, rows=self.rows).among_sites()
 
     def records(self, X: Any, y: Any = None) -> Records:
@@ -105,12 +105,12 @@ class Inquiry(Portable):
 
     @cached_property
     def _form(self) -> Any:
-        """That of two rows of zeros."""
+        """The form of rows, from two rows of zeros."""
         X = self._columns(Frame({name: np.zeros(2) for name in self.columns}))
         return self.model._form(X, self._target(), grid_points=self._points)
 
     def _columns(self, X: Any) -> Any:
-        """Of a table with names, the columns that were agreed on, in their order."""
+        """The agreed columns of a table with names, in their order."""
         if not hasattr(X, "columns"):
             return X
         for name in self.columns:

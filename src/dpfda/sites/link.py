@@ -51,7 +51,7 @@ _ENDS = {
 
 
 class FlowerCarrier:
-    """Carries messages of one study over its own SuperLink.
+    """Carries messages of one study over a dedicated SuperLink.
 
     Args:
         folder: of the study; the network's state lies in ``private/network``.
@@ -151,7 +151,7 @@ class FlowerCarrier:
         return nodes
 
     def _flwr(self, *arguments: str) -> dict[str, str | int]:
-        """What a command of Flower's answers."""
+        """The output of a command of Flower."""
         done = subprocess.run(
             ["flwr", *arguments, "--format", "json"], env=self._environment,
             capture_output=True, text=True, timeout=self._start, check=False,
@@ -226,7 +226,7 @@ class FlowerCarrier:
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves in a thread of its own, and forgets connections that break."""
+    """A server in a separate thread that survives broken connections."""
 
     daemon_threads = True
     request_queue_size = 1024
@@ -368,7 +368,7 @@ class _HubRequests(BaseHTTPRequestHandler):
     plan: Plan
 
     def do_POST(self) -> None:
-        """Where the app is, and who signed it."""
+        """Return the address of the app, and its signatures."""
         self.rfile.read(int(self.headers["Content-Length"]))
         signed = [app.verification(card.public, card.approval) for card in self.plan.body.sites]
         url = f"http://{self.headers['Host']}/app"

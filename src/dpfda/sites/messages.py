@@ -1,4 +1,4 @@
-"""What travels between coordinator and sites: data, read by its declared types and never run."""
+"""Messages between coordinator and sites: data with declared types, never code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AskOwners(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Shares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a site's owners sent: noisy numbers, eight bytes each, one row an owner."""
+    """Replies of a site's owners: noisy numbers of eight bytes each, one row per owner."""
 
     site: str
     number: int
@@ -70,7 +70,7 @@ class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of each model, the sum of randomized ±1 verdicts, and how many people gave one."""
+    """For each model, the sum of randomized evaluations (±1), and their number."""
 
     site: str
     totals: tuple[int, ...]
@@ -78,7 +78,7 @@ class Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StoredReplies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An earlier question's replies, as a coordinator keeps them: public, each noisy by itself."""
+    """Replies to an earlier query, as a coordinator stores them: public, each with its noise."""
 
     question: str
     survivors: tuple[str, ...]

@@ -68,7 +68,7 @@ class Node:
         kept(self._folder / "executor.secret", secrets.token_bytes(32))
 
     def serve(self, guard: Guard) -> None:
-        """Answer messages until the guard is told that the study is over."""
+        """Answer messages until the guard learns that the study is over."""
         folder, port = self._folder, free_port()
         secret = ["--superexec-auth-secret-file", str(folder / "executor.secret")]
         supernode = [
@@ -95,7 +95,7 @@ class Node:
             self._await_upload(node)
 
     def _report(self, log: str, check: float) -> float:
-        """Say once that the site is connected, or why not; returns when to look again."""
+        """Report once that the site is connected, or why not; returns when to check again."""
         if "SuperNode ID" in log:
             self._tell("connected")
         elif time.monotonic() >= check:

@@ -1,8 +1,6 @@
-"""What a plan asks of owners whose rows lie at sites: one boosting study of all of them.
+"""Boosting over sites: the inquiry in a plan, the coordinator's side, and the site's side.
 
-The coordinator's side of a study of owners who live at sites.
-
-A site's part in a study of owners: their rows, each owner asked once.
+All owners take part in one boosting study. A site holds their rows, and each owner is asked once.
 """
 
 from __future__ import annotations
@@ -108,7 +106,7 @@ class Requests:
 
 
 def _rows(content: bytes, task: Task) -> FloatArray:
-    """Replies as they travel; whatever does not fit is refused by its shape."""
+    """Replies from a message, whose shape is checked."""
     if len(content) != 8 * task.people * task.width:
         raise ProtocolError(
             f"{len(content) / 8:g} numbers came where {task.people * task.width} were asked for"
@@ -173,7 +171,7 @@ class OwnersPart(Part):
         return Shares(site=self.name, number=number, values=found)
 
     def described(self, step: str, reply: Shares) -> str:
-        """What leaves."""
+        """A description of the reply, for the site's journal."""
         return f"{len(reply.values) // 8} noisy numbers of owners, question {reply.number}"
 
     def _new(self, task: Task, asked: AskOwners, mark: str, allow: Allow) -> bytes:
@@ -202,12 +200,12 @@ class OwnersPart(Part):
 
     @property
     def _paid_until(self) -> int:
-        """Everybody numbered below may have been asked, says the ledger."""
+        """The first owner who was not asked yet, by the ledger."""
         keys = [(entry.key or "").partition(" ") for entry in self._ledger.entries]
         return max((int(stop) for key, _, stop in keys if key == self._key), default=0)
 
     def _pay(self, task: Task, stop: int, *, place: int) -> None:
-        """ε once for all owners, since each of them is asked once; then nothing more."""
+        """Pay ε once for all owners, since each of them is asked once."""
         promise = self._study.guarantee
         self._ledger.spend(
             PureEvent(epsilon=0.0) if self._paid_until else promise,
@@ -284,7 +282,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
 
     @property
     def most(self) -> Price:
-        """Everybody answers once."""
+        """The largest total cost: every owner answers once."""
         return limit(epsilon=self.study.epsilon, delta=0.0)
 
     @property
@@ -294,7 +292,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """Those of rows, and the labels."""
+        """The columns of the rows, and the labels."""
         found = {
             column.key: list(column.categories) or [column.low, column.high]
             for column in self.public.columns
@@ -318,7 +316,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         return np.repeat(np.arange(len(cards)), [card.rows for card in cards])[self._order]
 
     def own_order(self, cards: Sequence[Card], name: str) -> tuple[IntArray, IntArray]:
-        """Of one site's owners: where each comes in the study, and which of the site's it is."""
+        """The places of a site's owners in the study, and their numbers at the site."""
         first = 0
         for card in cards:
             if card.name == name:
@@ -332,7 +330,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         return public_order(self.study)
 
     def records(self, table: Table, owner: str) -> OwnerRows:
-        """A site's private rows by their owners; what is no number or no label stops nobody."""
+        """A site's private rows by owner; invalid numbers and labels are replaced."""
         for name in (*self.feature_ranges, self.target, owner):
             if name not in table.names:
                 raise InvalidData("data", f"a table with the column {name!r}")
@@ -367,10 +365,10 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         return {"result": replace(found, guarantee=promise, table=self.public)}
 
     def progress(self, account: Path, study: str) -> list[str]:
-        """How far each request came at a site."""
+        """The progress of each request at a site."""
         return KeptAnswers(account, study=study).words
 
 
 def _digest(names: Iterable[str]) -> str:
-    """Of all owners at a site; it stays there."""
+    """A digest of all owners at a site; it stays at the site."""
     return hashlib.sha256(json.dumps(sorted(set(names))).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The plan of a shared study: who takes part, what is asked, what it costs. Public, and signed."""
+"""The plan of a shared study: participants, queries, cost. Public, and signed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Plan:
-    """What all sites agree to before the first question. Frozen: its hash names it.
+    """The contract of all sites before the first query. Frozen: its hash identifies it.
 
     A plan that says less, other keys among it, has another hash; every signature, mask and ledger
     entry of the study is bound to the hash.
@@ -106,7 +106,7 @@ class Plan:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """From a file."""
+        """Load a plan from a file."""
         return cls.from_json(path.read_bytes())
 
     def to_json(self) -> bytes:
@@ -115,21 +115,21 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all but the signature: what sites sign, and what they were told to expect."""
+        """SHA-256 of everything except the signatures: the content that sites sign."""
         return hashlib.sha256(_content(self.body)).hexdigest()
 
     @property
     def agreement(self) -> bytes:
-        """What a site signs to agree."""
+        """The bytes that a site signs to agree."""
         return b"dpfda: this site agrees to the plan " + self.digest.encode()
 
     def replied(self, asked: bytes, body: bytes) -> bytes:
-        """What a site signs when it replies to a message."""
+        """The bytes that a site signs when it replies to a message."""
         what = f"dpfda: in the plan {self.digest}, asked {hashlib.sha256(asked).hexdigest()}: "
         return what.encode() + body
 
     def card(self, name: str) -> Card:
-        """That of a site."""
+        """The card of a site."""
         for card in self.body.sites:
             if card.name == name:
                 return card
@@ -137,7 +137,7 @@ class Plan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the study promises each site's people."""
+        """The guarantee of each site's people."""
         return self.inquiry.guarantee(self.terms)
 
     def __str__(self) -> str:

@@ -70,7 +70,7 @@ class Process:
 
     @property
     def said(self) -> str:
-        """What it logged since it was last started."""
+        """The log since the last start."""
         with open(self.log, "rb") as log:
             log.seek(self._logged)
             return log.read().decode("utf-8", "replace")
@@ -123,7 +123,7 @@ class Process:
 
 
 class Channel:
-    """Where components of the Flower app reach the process that started Flower.
+    """The address at which components of the Flower app reach the process that started Flower.
 
     A local socket in a folder of its own, readable by its owner only, with a key that the
     environment of Flower's processes carries.

@@ -83,7 +83,7 @@ _LONGEST = 1 << 20  # bytes of a model
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServersInquiry(SharedInquiry, name="servers"):
-    """Every site a server with people of its own, who judge all servers' models (001 §6.2).
+    """Servers with their own people, who evaluate the models of all servers (001 §6.2).
 
     Attributes:
         encoder: how all servers' people read their curves.
@@ -128,7 +128,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
 
     @property
     def title(self) -> str:
-        """What is done."""
+        """The title of the result."""
         return "models shared and judged"
 
     @property
@@ -153,7 +153,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         """Any server may take part."""
 
     def guarantee(self, terms: Terms) -> Guarantee:
-        """Both studies together, whoever judges."""
+        """The guarantee of both studies together."""
         both = rounded_up(exact(self.own_epsilon) + exact(self.epsilon))
         promise = Guarantee(epsilon=both, model="local", unit=self.unit, sampler="unknown")
         return promise.assuming(SITE_SIZES_ARE_PUBLIC)
@@ -182,7 +182,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         return model
 
     def shared(self, plan: Plan, name: str, given: Model) -> CurveModel:
-        """A model that is said to be a server's, if that server says so too.
+        """A model, if its server confirms that it is its own.
 
         Whoever carries models cannot have one server's people judge what another never shared.
         """
@@ -194,7 +194,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
 
     @staticmethod
     def signed_content(plan: Plan, document: bytes) -> bytes:
-        """What a server signs when it shares a model."""
+        """The bytes that a server signs when it shares a model."""
         words = f"dpfda: this server shares in the plan {plan.digest} the model "
         return words.encode() + document
 
@@ -214,12 +214,12 @@ class ServersInquiry(SharedInquiry, name="servers"):
         )
 
     def exchange_of(self, plan: Plan, name: str, models: Mapping[str, CurveModel]) -> StudyPlan:
-        """That of one server of a plan."""
+        """The exchange plan of one server."""
         people, seed = plan.card(name).rows, plan.terms.number(name)
         return self.exchange(models, people=people, seed=seed, title=plan.body.study)
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> ServerPart:
-        """A server with its own finished study; nothing is drawn here, people did."""
+        """The part of a server with a finished study; its noise was drawn by its people."""
         try:
             own = (folder.data / "model.json").read_bytes()
         except OSError:
@@ -239,18 +239,18 @@ class ServersInquiry(SharedInquiry, name="servers"):
         )
 
     def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
-        """What each server uses in the end."""
+        """The final model of each server."""
         promise = coordinator.plan.guarantee
         found = lead_servers(coordinator, self)
         return {name: replace(model, guarantee=promise) for name, model in found.items()}
 
     def progress(self, account: Path, study: str) -> list[str]:
-        """How far the two questions came at a site."""
+        """The progress of the two queries at a site."""
         return KeptAnswers(account, study=study).words
 
 
 class _Recipe(msgspec.Struct):
-    """What a model's document says of how curves are read; the rest is not looked at."""
+    """The fields of a model's document that define how curves are read."""
 
     encoder: dict[str, Any]
     classes: list[Any]
@@ -322,7 +322,7 @@ class ServerPart(Part):
         return self._judged(message, allow)
 
     def described(self, step: str, reply: Any) -> str:
-        """What leaves."""
+        """A description of the reply, for the site's journal."""
         if step == "model":
             return f"the model of our own study, {len(reply.document)} bytes"
         return f"sums of {sum(reply.people)} noisy verdicts on {len(reply.people)} models"
@@ -352,7 +352,7 @@ class ServerPart(Part):
         return self._verdicts(study, question)
 
     def _read(self, message: Models) -> dict[str, CurveModel]:
-        """Everybody's models; one that is not as the plan wants it is named with its server."""
+        """The models of all servers; an invalid one is reported with its server."""
         names, needed = self._plan.terms.names, self._plan.terms.needed
         if [one for one in names if one in message.models] != list(message.models):
             raise ProtocolError("models must be those of the plan's servers, in its order")
@@ -391,7 +391,7 @@ class ServerPart(Part):
             self._ledger.spend(study.guarantee, label=label, key=self._plan.digest)
 
     def _verdicts(self, study: StudyPlan, question: str) -> Verdicts:
-        """What its people said, once the study is over and its export is here."""
+        """The evaluations by its people, from the exported study."""
         if not self._kept.answered(_JUDGE):
             self._kept.keep(_JUDGE, encode(self._read_export(study)))
         answer = self._kept.again(_JUDGE, question)

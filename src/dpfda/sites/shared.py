@@ -1,4 +1,4 @@
-"""What a plan may ask of sites. Each kind has three sides, and a module of its own.
+"""The kinds of plans of sites. Each kind has three sides and one module.
 
 | package | what a site holds | what it is asked | what leaves |
 |---|---|---|---|
@@ -39,7 +39,7 @@ to be asked, and refuses."""
 
 
 class Part(ABC):
-    """What one site does in a plan: the only thing there that touches what it holds.
+    """The part of one site in a plan; only this object has access to the site's data.
 
     Attributes:
         steps: of the plan's messages; the first one begins a question.
@@ -57,7 +57,7 @@ class Part(ABC):
 
     @abstractmethod
     def described(self, step: str, reply: Any) -> str:
-        """What leaves, as a person at the site reads it."""
+        """A description of the reply for a person at the site."""
 
 
 class SharedInquiry(
@@ -70,7 +70,7 @@ class SharedInquiry(
         "dpfda.sites.servers",
     ),
 ):
-    """What all sites of a plan agree to be asked. Public, and a part of the plan's hash."""
+    """The queries that all sites of a plan agree to. Public, and included in the plan's hash."""
 
     holds: ClassVar[Holds] = "rows"
     """What it asks about."""
@@ -81,17 +81,17 @@ class SharedInquiry(
     @property
     @abstractmethod
     def title(self) -> str:
-        """In a word or two, what is wanted in the end."""
+        """The title of the result."""
 
     @property
     @abstractmethod
     def unit(self) -> str:
-        """Whose data one record is."""
+        """The unit of protection of one record."""
 
     @property
     @abstractmethod
     def most(self) -> Price:
-        """What it may cost each of them, in all."""
+        """The largest total cost for each unit."""
 
     @property
     @abstractmethod
@@ -109,11 +109,11 @@ class SharedInquiry(
 
     @abstractmethod
     def guarantee(self, terms: Terms) -> Guarantee:
-        """What it promises each site's people."""
+        """The guarantee of each site's people."""
 
     @abstractmethod
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> Part:
-        """That of the site with this folder."""
+        """The part of the site with this folder."""
 
     @abstractmethod
     def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
@@ -121,4 +121,4 @@ class SharedInquiry(
 
     @abstractmethod
     def progress(self, account: Path, study: str) -> list[str]:
-        """How far each question came at a site, in words."""
+        """The progress of each query at a site, in words."""

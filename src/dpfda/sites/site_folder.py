@@ -1,4 +1,4 @@
-"""What a site keeps on its disk: who it is, what it offers, whom it trusts, what it spent.
+"""The folder of a site: its identity, its data source, the keys it trusts, its ledger.
 
 The columns that a site offers, beside those that a plan asks for.
 """
@@ -83,7 +83,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def holds(self) -> Holds:
-        """What plans may ask about."""
+        """The kinds of data that plans may use."""
         if self.people:
             return "a study"
         return "owners" if self.owner else "rows"
@@ -140,12 +140,12 @@ class SiteFolder:
 
     @property
     def card_path(self) -> Path:
-        """What others pin."""
+        """The file of the card, which other parties pin."""
         return self.path / "card.json"
 
     @property
     def card(self) -> Card:
-        """Its own card."""
+        """The card of this site."""
         return msgspec.json.decode(self.card_path.read_bytes(), type=Card)
 
     @property
@@ -155,12 +155,12 @@ class SiteFolder:
 
     @property
     def ledger(self) -> FileLedger:
-        """What is left of it."""
+        """The ledger with the remaining budget."""
         return FileLedger(self.ledger_path)
 
     @property
     def journal(self) -> Journal:
-        """What was asked and what left."""
+        """The journal of queries and replies."""
         return Journal(self.path / "journal.txt")
 
     @property
@@ -237,11 +237,11 @@ class SiteFolder:
         return Guard(plan, part, identity=self.identity, journal=self.journal, approve=approve)
 
     def progress(self, plan: Plan) -> list[str]:
-        """How far each question of a plan came here, in words."""
+        """The progress of each query of a plan at this site, in words."""
         return plan.inquiry.progress(self.account(plan), plan.digest)
 
     def account(self, plan: Plan) -> Path:
-        """What must not be forgotten of a plan's questions."""
+        """The folder of the account of a plan."""
         return self.path / "accounts" / plan.digest
 
     def table(self) -> Table:
@@ -250,14 +250,14 @@ class SiteFolder:
 
     @property
     def data(self) -> Path:
-        """Where they are."""
+        """The path of the data."""
         return self.path / self.config.data
 
     def _table(self, config: SiteConfig) -> Table:
         return Reading().open(self.path / config.data).table(least=1)
 
     def _counted(self, config: SiteConfig) -> int:
-        """How many records there are; what is offered must be there."""
+        """Number of records; the file must exist."""
         if config.people:
             if not (self.path / config.data / "model.json").is_file():
                 raise InvalidData("--study", "an exported study", config.data)
@@ -308,5 +308,5 @@ def as_toml(values: dict[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """As JSON writes it, but for what TOML does not read: halves of letters, and DEL."""
+    """A string in TOML: JSON, except for lone surrogates and DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

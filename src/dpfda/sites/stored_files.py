@@ -68,20 +68,20 @@ def alone(path: Path, what: str) -> Iterator[None]:
 
 
 def kept(path: Path, make: bytes) -> bytes:
-    """What the file holds; `make` is written first where there is none."""
+    """The content of a file; if it is missing, `make` is written first."""
     durable.claim(path, make)
     return secret(path)
 
 
 def secret(path: Path) -> bytes:
-    """What a file of ours holds that nobody else may read."""
+    """The content of a file that only its owner can read."""
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise ProtocolError(f"{path.name} may be read by others: chmod 600 {path.name}")
     return path.read_bytes()
 
 
 def kept_identity(path: Path) -> Identity:
-    """The lasting identity in a file; a new one where there is none.
+    """The long-term identity in a file; created if the file is missing.
 
     Examples:
         >>> from tempfile import mkdtemp
@@ -116,7 +116,7 @@ class Journal:
         self.path = path
 
     def write(self, what: str, text: str) -> None:
-        """One line, whatever somebody else wrote into the text; of a very long one its hash too."""
+        """Write one line; a very long text is cut and its hash is added."""
         if len(text) > _LONGEST:
             digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
             text = f"{text[:_LONGEST]}… SHA-256 of {len(text)} letters: {digest}"
@@ -132,7 +132,7 @@ class Journal:
 
     @property
     def lines(self) -> list[str]:
-        """Everything so far."""
+        """All lines so far."""
         if not self.path.exists():
             return []
         return self.path.read_text(encoding="utf-8").splitlines()
@@ -193,7 +193,7 @@ class KeptAnswers:
 
     @property
     def words(self) -> list[str]:
-        """How far each came."""
+        """The progress of each query, in words."""
         known = self.begun
         never = "missed, or stopped while it was answered: never answered"
         return [

@@ -1,4 +1,4 @@
-"""What a coordinator keeps on its disk: the plan, its key, and every answer before it is used."""
+"""The folder of a coordinator: the plan, its key, and every answer before it is used."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ class StudyFolder:
 
     @property
     def card_path(self) -> Path:
-        """What sites pin."""
+        """The file of the card, which sites pin."""
         return self.path / "card.json"
 
     @property
     def plan_path(self) -> Path:
-        """What sites sign."""
+        """The file of the plan, which sites sign."""
         return self.path / "plan.json"
 
     @property
     def result_path(self) -> Path:
-        """What is published in the end."""
+        """The file of the published result."""
         return self.path / "result.json"
 
     def keep_results(self, documents: Mapping[str, Documented]) -> dict[str, Path]:
-        """Publish: one result, or one for each site that has its own."""
+        """Publish one result, or one for each site."""
         if list(documents) == ["result"]:
             paths = {"result": self.result_path}
         else:
@@ -112,7 +112,7 @@ class StudyFolder:
             raise ProtocolError(f"question {number} has an answer already")
 
     def next_attempt(self, number: int) -> int:
-        """A number that no attempt at this question had, whatever became of this process."""
+        """An unused attempt number for this query, also after a crash."""
         attempt = 1
         while not durable.claim(self._answers / f"{number:04d}.{attempt}.attempt", b""):
             attempt += 1
@@ -120,7 +120,7 @@ class StudyFolder:
 
     @property
     def attempts(self) -> list[int]:
-        """How many attempts each question took so far."""
+        """Number of attempts for each query so far."""
         found: dict[int, int] = {}
         for path in self._answers.glob("*.attempt"):
             number = int(path.name.partition(".")[0])
@@ -146,7 +146,7 @@ class StudyFolder:
 
 
 class _Answer(msgspec.Struct):
-    """What answers of every kind say."""
+    """Common fields of stored answers."""
 
     survivors: tuple[str, ...]
 
@@ -157,7 +157,7 @@ def _made(path: Path) -> Path:
 
 
 def read_card(path: Path) -> Card:
-    """A card that somebody handed over."""
+    """Read a card file."""
     try:
         card = msgspec.json.decode(path.read_bytes(), type=Card)
     except (msgspec.MsgspecError, UnicodeError) as error:

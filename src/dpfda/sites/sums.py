@@ -52,7 +52,7 @@ _ROUNDING = 1e-6
 
 
 def length(query: Query) -> int:
-    """How many numbers its answer has; sites answer nothing but Gaussian sums."""
+    """Length of the answer; sites answer only Gaussian sums."""
     if not addable(query):
         raise ProtocolError(f"sites answer sums with Gaussian noise; {query.name} is none")
     assert isinstance(query.mechanism, Gaussian)
@@ -79,7 +79,7 @@ def answer_of(plan: Plan, query: Query, told: SiteAnswer) -> Answer:
 def next_question(
     plan: Plan, conversation: Conversation[Any], number: int, told: Sequence[SiteAnswer]
 ) -> Query | None:
-    """What the plan's conversation asks as question `number`; None where it has ended."""
+    """Query `number` of the plan's conversation; None if the conversation has ended."""
     if len(told) != number:
         raise ProtocolError(f"question {number} comes with the answers to those before it")
     questions = conversation.questions()
@@ -177,7 +177,7 @@ class Sums:
         return carry
 
     def _wrong(self, name: str, reply: Any, round_id: RoundId, size: int) -> str:
-        """What a site did that no site may do; such a one is left out, and named."""
+        """Violations by sites; such a site is left out and named."""
         if reply.site != name or reply.round != round_id:
             return "replied in another site's name, or to another round"
         if isinstance(reply, KeyOffer):
@@ -198,7 +198,7 @@ _WORDS = {
 
 
 class SumsPart(Part):
-    """Answers what the plan's conversation asks after the answers that were told, and masks it.
+    """Answers the next query of the plan's conversation, masked.
 
     Privacy:
         That of `Site`: masked sums of the plan's questions, each with one noise.
@@ -224,7 +224,7 @@ class SumsPart(Part):
         return getattr(self.site.member, step)(message)
 
     def described(self, step: str, reply: Any) -> str:
-        """What leaves."""
+        """A description of the reply, for the site's journal."""
         if step == "mask":
             return f"{len(reply.residues) // 8} numbers under masks"
         return _WORDS[step]
@@ -244,7 +244,7 @@ class SumsPart(Part):
         return self.site.member.advertise(ask.round)
 
     def _expect(self, query: Query, number: int, told: Sequence[SiteAnswer]) -> None:
-        """Refuse whatever the agreed conversation would not ask here."""
+        """Refuse every query that the agreed conversation would not ask here."""
         stages = self.site.member.account.stages
         for place, stage in stages.items():
             if place < len(told) and told[place].question != stage.question:
@@ -306,12 +306,12 @@ class TableInquiry(SharedInquiry, name="table"):
 
     @property
     def unit(self) -> str:
-        """Whose data one row is."""
+        """The unit of protection of one row."""
         return self.conversation.unit
 
     @property
     def most(self) -> Price:
-        """What all questions together may cost."""
+        """The largest total cost of all queries."""
         return self.conversation.most
 
     @property
@@ -327,7 +327,7 @@ class TableInquiry(SharedInquiry, name="table"):
             raise InvalidParameter("rows", f"{rows}, as the cards say", self.inquiry.rows)
 
     def guarantee(self, terms: Terms) -> Guarantee:
-        """What the conversation promises, kept among sites."""
+        """The guarantee of the conversation, among sites."""
         return decentralized(self.conversation.guarantee, terms)
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> SumsPart:
@@ -347,13 +347,13 @@ class TableInquiry(SharedInquiry, name="table"):
         return {"result": self.document(result, sums.transcript, promise)}
 
     def progress(self, account: Path, study: str) -> list[str]:
-        """How far each question came at a site."""
+        """The progress of each query at a site."""
         stages = StoredAccount(account, study=study).stages
         return [_how(stages[number]) for number in sorted(stages)]
 
     @property
     def conversation(self) -> Conversation[Any]:
-        """All questions that may be asked."""
+        """The conversation with all its queries."""
         return self.inquiry.conversation
 
     @property
@@ -414,7 +414,7 @@ class TableInquiry(SharedInquiry, name="table"):
     def document(
         self, result: Any, transcript: Sequence[Exchange], guarantee: Guarantee
     ) -> Documented:
-        """What is published in the end."""
+        """The published result."""
         fitted = self.inquiry.conclude(result, transcript=transcript, guarantee=guarantee)
         for name in _LEFT:
             if isinstance(left := getattr(fitted, name, None), Documented):

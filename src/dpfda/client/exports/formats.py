@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Export:
-    """What a file holds. It is the person's own: shown to nobody else."""
+    """The content of a file. It is private: the device shows it to nobody else."""
 
     format: str
     series: list[Series]
@@ -218,7 +218,7 @@ def _apple(found: _Collected, zone: Zone) -> tuple[Open, Close]:
 
 
 def _track(found: _Collected, zone: Zone) -> tuple[Open, Close]:
-    """Points of a track (GPX `trkpt`, TCX `Trackpoint`). Where somebody was is not read."""
+    """Points of a track (GPX `trkpt`, TCX `Trackpoint`). Positions are not read."""
     points, values, state = {"trkpt", "Trackpoint"}, dict[str, str](), {"time": "", "within": ""}
 
     def opened(name: str, attributes: dict[str, str]) -> None:

@@ -262,7 +262,7 @@ def _average(one: Series) -> tuple[FloatArray, FloatArray]:
 
 
 def chosen(names: Sequence[str], wanted: str) -> int | None:
-    """The one of some names that words ask for; None where none does, or it is open which.
+    """The one name that the words identify; None if there is none, or several.
 
     Examples:
         >>> chosen(["steps", "resting heart rate", "heart rate"], "Pulse over a day")

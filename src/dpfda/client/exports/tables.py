@@ -94,7 +94,7 @@ def _plain(cell: str, commas: bool) -> bool:
 
 
 def _titled(lines: Sequence[str]) -> bool:
-    """Whether a title stands above the names: one cell above several, or a Samsung line."""
+    """Whether a title precedes the names: one cell above several, or a Samsung line."""
     if len(lines) < 2:
         return False
     alone = not re.search(r"[;,\t]", lines[0]) and bool(re.search(r"[^\d\s.,;-]", lines[0]))
@@ -212,7 +212,7 @@ def _unfolded(table: Cells) -> Cells:
 
 
 def _shifted(time: str, seconds: float) -> str:
-    """A written time so many seconds later; its zone stays what it is."""
+    """A written time moved by this many seconds, in the same zone."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(.*)", time)
     if found is None or not math.isfinite(seconds) or seconds == 0:
         return time

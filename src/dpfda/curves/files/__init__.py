@@ -1,4 +1,4 @@
-"""One reader of files for every command: what it sniffs it says, what it refuses it places.
+"""The reader of files for every command; it reports what it detected and where it failed.
 
     file, bytes ── text.py, stores.py ──> Table: columns of cells ── reading.py ──> Rows: curves …
 

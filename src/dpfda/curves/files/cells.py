@@ -43,7 +43,7 @@ _FEW = 20  # different words: more are no set of labels
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell says that there is nothing in it."""
+    """Whether a cell denotes a missing value."""
     return cell.strip().lower() in _MISSING
 
 
@@ -66,7 +66,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
 
 
 def numbers(cells: Sequence[str], decimal: str = ".") -> tuple[FloatArray, int | None]:
-    """A column as numbers, and the place of the first cell that is none."""
+    """A column as numbers, and the place of the first cell that is not a number."""
     if decimal == "." and not _foreign("".join(cells)):
         try:
             return np.array(cells, dtype=np.float64), None  # the common case, at numpy's speed
@@ -79,7 +79,7 @@ def numbers(cells: Sequence[str], decimal: str = ".") -> tuple[FloatArray, int |
 
 
 def _foreign(text: str) -> bool:
-    """Whether Python would read numbers from what nobody else takes for one: 1_0, other digits."""
+    """Whether Python alone would read numbers from these cells: 1_0, other digits."""
     return "_" in text or not text.isascii()
 
 
@@ -119,7 +119,7 @@ def label(cell: str) -> str:
 
 
 def looks_like(cells: Sequence[str]) -> str:
-    """What a column that is not made of numbers seems to hold.
+    """The kind of content of a column that does not consist of numbers.
 
     Examples:
         >>> looks_like(["2021-03-01"]), looks_like(["p1", "p2"]), looks_like(["f"] * 9)
@@ -148,7 +148,7 @@ def _mostly(pattern: re.Pattern[str], words: Sequence[str]) -> bool:
 
 
 def kind_of_numbers(values: FloatArray) -> str:
-    """What a column of numbers seems to hold: it may number the rows, or name them.
+    """The kind of content of a column of numbers: values, row numbers, or identifiers.
 
     Examples:
         >>> kind_of_numbers(np.arange(20.0)), kind_of_numbers(1000 + 7 * np.arange(20.0))
@@ -252,7 +252,7 @@ class Table:
         return hours([str(cell) for cell in self.column(place_of(name, self.names))])
 
     def kind(self, place: int) -> str:
-        """What a column looks like: numbers, row numbers, dates, ids, labels, text, nothing."""
+        """The kind of content of a column: numbers, row numbers, dates, ids, labels, text, none."""
         values, wrong = self._parsed(place)
         if wrong is None and not np.isnan(values).all():
             return kind_of_numbers(values)
@@ -355,7 +355,7 @@ def shown(place: int, names: Sequence[str]) -> str:
 
 
 def place_of(name: str, names: Sequence[str], *, option: str = "a feature") -> int:
-    """Where a column is, by its name or its number: @3 is the third."""
+    """The place of a column, by its name or its number: @3 is the third."""
     if names.count(name) == 1:
         return names.index(name)
     if names.count(name) > 1:
@@ -399,7 +399,7 @@ class Handed:
 
     @property
     def suffix(self) -> str:
-        """The end of the name: what kind of file it is said to be."""
+        """The suffix of the name, which states the format of the file."""
         return PurePath(self.name).suffix
 
     @property

@@ -126,7 +126,7 @@ _WITHOUT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """What is known of a file before its rows are read.
+    """The properties of a file that are known before its rows are read.
 
     Attributes:
         path: where it is, or its bytes.
@@ -167,7 +167,7 @@ def open_file(
     header: bool | None = None,
     asked: Collection[str] = (),
 ) -> Opened:
-    """Open a file by its suffix; what is not given is sniffed. `asked` may be names of columns."""
+    """Open a file by its suffix; missing options are detected. `asked` are names of columns."""
     suffixes, last = {suffix.lower() for suffix in path.suffixes[-2:]}, path.suffix.lower()
     if (suffixes or {""}) & _TEXT:
         return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header, asked=asked))

@@ -1,4 +1,4 @@
-"""From a file to what a method reads: curves on a grid or features, labels, persons."""
+"""From a file to the input of a method: curves on a grid or features, labels, persons."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Rows:
         return np.asarray(self._of_curves(found, ",".join(names)))
 
     def row(self, place: int) -> int:
-        """The row of the file, counted below the header, in which a curve stands or begins."""
+        """The row of the file, counted below the header, in which a curve begins."""
         return self._table.row_number(place if self._long is None else int(self._long[0][place]))
 
     def _of_curves(self, column: Any, name: str) -> Any:
@@ -82,7 +82,7 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    r"""How a file is to be read; what is None is sniffed.
+    r"""Options for reading a file; an option of None is detected.
 
     Attributes:
         sep, decimal, header: of a text file.
@@ -129,14 +129,14 @@ class Reading:
         return replace(self, columns=",".join(names), asked_by=by)
 
     def open(self, path: File, *, aside: Iterable[str] = ()) -> Opened:
-        """The file, before its rows are read; columns that are asked for by name are known."""
+        """Open the file before its rows are read; the requested columns are known."""
         lists = [part.split(",") for part in (self.columns, self.drop) if part is not None]
         asked = {name.strip() for name in (*aside, *chain(*lists))}
         asked |= {self.id, self.label, self.groups} - {None}  # type: ignore[arg-type]
         return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header, asked=asked)
 
     def chosen(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> list[str]:
-        """Names of the columns to read as numbers: those asked for, or all that remain."""
+        """Names of the columns to read as numbers: the requested ones, or all others."""
         names = opened.names
         roles = {"--id": self.id, "--label": self.label, "--groups": self.groups}
         taken = {place_of(name, names, option=key) for key, name in roles.items() if name}
@@ -225,7 +225,7 @@ class Reading:
         return table.only(np.logical_not(lacks))
 
     def _fill_empty_curves(self, X: FloatArray, row: Callable[[int], int]) -> None:
-        """The public center for curves without any value; where there is none, name the first."""
+        """Replace curves without values by the public center; without a center, refuse them."""
         empty = np.isnan(X).all(axis=1)
         if not empty.any():
             return
@@ -238,7 +238,7 @@ class Reading:
     def head(
         self, path: File, *, aside: Mapping[str, str] | None = None, curves: bool = True
     ) -> Rows:
-        """What is public of a file in wide form, of which no row is kept: columns, grid points."""
+        """The public header of a file in wide form, without rows: columns, grid points."""
         opened = self.open(path, aside=aside or ())
         names = self.chosen(opened, aside=aside)
         if curves:
@@ -249,7 +249,7 @@ class Reading:
         return Rows(np.empty((0, len(names))), tuple(names), grid, said, none)
 
     def said(self, opened: Opened, rows: int) -> str:
-        """How the file was read, on one line."""
+        """A line that states how the file was read."""
         columns = len(opened.names)
         line = f"read {rows} row{'s' * (rows != 1)} × {columns} column{'s' * (columns != 1)}"
         return f"{line}: {', '.join(opened.said)}" if opened.said else line

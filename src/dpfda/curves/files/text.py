@@ -77,7 +77,7 @@ class Lines(Table):
 
 
 def plain(text: str, sep: str, width: int) -> bytes | None:
-    """Text as the body of `Lines`; None where its cells cannot be told by delimiters alone."""
+    """Text as the body of `Lines`; None if delimiters alone do not separate its cells."""
     if len(sep) != 1 or sep == " " or not sep.isascii():
         return None
     body = text.encode()
@@ -124,7 +124,7 @@ def _regular(part: bytes, sep: str, width: int) -> bool:
 
 
 def _quotes_are_idle(part: bytes, sep: str) -> bool:
-    """Whether each pair of quotes stands around one cell, which has no need of it."""
+    """Whether every pair of quotes encloses one cell that does not need quotes."""
     letters = np.frombuffer(part, np.uint8)
     quotes = np.flatnonzero(letters == _QUOTE)
     if quotes.size % 2:
@@ -161,7 +161,7 @@ def _floats(body: bytes, sep: str, decimal: str) -> FloatArray:
 
 
 def _more_floats(body: bytes, sep: str, decimal: str) -> FloatArray:
-    """The same for whatever is a number to C."""
+    """The same for everything that C reads as a number."""
     lines = body.decode().split("\n")[:-1]
     if decimal != ".":
         lines = [line.replace(".", "x").replace(decimal, ".") for line in lines]
@@ -185,7 +185,7 @@ _UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as poin
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a text file is written.
+    """The format of a text file.
 
     Attributes:
         encoding: utf-8, utf-8-sig (with a byte order mark), utf-16 or cp1252.
@@ -205,7 +205,7 @@ class Dialect:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """In words, what was sniffed."""
+        """A sentence about the detected format."""
         return (
             f"{_BETWEEN.get(self.sep, repr(self.sep))} between columns"
             if self.sep
@@ -225,7 +225,7 @@ def sniff(
     header: bool | None,
     asked: Collection[str] = (),
 ) -> Dialect:
-    """How a file is written; what is given is not sniffed. `asked` may be names of columns."""
+    """The format of a file; missing options are detected. `asked` are names of columns."""
     encoding = _encoding(path)
     with _reading(path, encoding) as stream:
         sample = list(islice(_telling(stream), SAMPLE))
@@ -264,7 +264,7 @@ def sniff(
 
 
 def titles(rows: Sequence[Sequence[str]]) -> int:
-    """How many rows there are above a table: one cell of words each, above three at least."""
+    """Number of title rows above a table: one cell of words each, above at least three."""
     for count, row in enumerate(rows[: _TITLES + 1]):
         filled = [cell for cell in row if cell.strip()]
         if len(filled) >= _BELOW and len(rows) >= count + _BELOW:
@@ -275,12 +275,12 @@ def titles(rows: Sequence[Sequence[str]]) -> int:
 
 
 def left_out(titles: int) -> tuple[str, ...]:
-    """In words, what was left out above a table."""
+    """A sentence about the rows that were left out above a table."""
     return (f"{titles} line{'s' * (titles > 1)} above the table left out",) * (titles > 0)
 
 
 def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
-    """What is below the header, so many rows at a time, or (None) all at once."""
+    """The rows below the header, in blocks of this size, or (None) all at once."""
     width, first = len(dialect.names), 1
     with _reading(path, dialect.encoding) as stream:
         lines = _telling(stream)
@@ -330,7 +330,7 @@ def split(lines: Any, sep: str) -> Iterator[list[str]]:
 
 
 def _telling(lines: Iterable[str]) -> Iterator[str]:
-    """Lines that say something: no empty ones, no comments (#)."""
+    """Lines with content: no empty lines, no comments (#)."""
     return (line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
@@ -355,7 +355,7 @@ def _unreadable(path: File) -> InvalidData:
 
 
 def _encoding(path: File) -> str:
-    """By its mark, by whether all of it is UTF-8, otherwise what a Western Excel writes."""
+    """The encoding: by its mark, UTF-8 if all of it is valid, else that of Western Excel files."""
     try:
         with _opened(path) as stream:
             start = stream.read(4)
@@ -394,7 +394,7 @@ def _separator(sample: list[str], among: str) -> str:
 
 
 def _width(sample: list[str], sep: str) -> int:
-    """How many cells every line has, 0 where they differ; the first may be shorter by one."""
+    """Number of cells of every line, 0 if it varies; the first line may have one cell less."""
     widths = [len(row) for row in split(sample, sep)]
     body = set(widths[1:] or widths)
     return widths[-1] if len(body) == 1 and widths[0] in (widths[-1], widths[-1] - 1) else 0

@@ -25,7 +25,7 @@ MOST_ROUNDS = 10**4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoostingDesign(Design, Declared):
-    """Rounds of requests, each to fresh owners, nobody twice.
+    """Rounds of requests, each to new owners.
 
     The data user's own rows are a part of the plan: whoever takes part can read them.
 
@@ -54,7 +54,7 @@ class BoostingDesign(Design, Declared):
         """d."""
 
     def terms(self, plan: StudyPlan, **more: Any) -> Terms:
-        """What is fixed of every request of a study."""
+        """The fixed values of every request of a study."""
         if plan.encoder.n_features != self.columns:
             raise InvalidParameter("design", "about rows with the plan's columns", self.name)
         return {
@@ -88,7 +88,7 @@ class BoostingDesign(Design, Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class BoostingFindings(Findings):
-    """What is known of the rounds.
+    """The findings about the rounds.
 
     Attributes:
         history: one dictionary a round.

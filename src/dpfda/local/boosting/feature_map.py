@@ -1,4 +1,4 @@
-"""From a row to the features of a logistic model, all parameters public."""
+"""Public maps from a row to the features of a logistic model."""
 
 from __future__ import annotations
 

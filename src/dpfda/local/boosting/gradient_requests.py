@@ -183,7 +183,7 @@ def report_gain(epsilon: float, *, directions: int) -> float:
 def mean_variance(
     mean: FloatArray, weights: FloatArray, epsilons: FloatArray, kind: IntArray
 ) -> float:
-    """Of a weighted mean of reports, along one direction: from their known law, not from them.
+    """Variance of a weighted mean of reports along one direction, by their known law.
 
     A report about no gradient at all has a known variance V. Reports about gradients with mean ḡ
     vary by |ḡ|²/k less, however their owners differ; |ḡ| ≤ 1 is what the mean shows beyond noise.

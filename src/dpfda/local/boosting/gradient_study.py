@@ -57,7 +57,7 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where a round looks: k directions of the whitened gradient.
+    """The k directions of the whitened gradient that a round estimates.
 
     Attributes:
         projection: F^{-½} Q, shape (P, k); owners apply it to their gradient.
@@ -96,7 +96,7 @@ def best_view(
 
 
 def _directions(doubt: FloatArray, *, owners: int, rows: float, gain: float) -> int:
-    """k: more directions tell more, but each less clearly; at least 2."""
+    """k, at least 2: more directions give more information, each with more noise."""
     k = np.arange(1, len(doubt) + 1)
     samples = owners * rows / (k / gain**2 + 1)  # clean rows that reports in k directions are worth
     below = np.tril(np.ones((len(k), len(k)), dtype=bool))
@@ -160,7 +160,7 @@ _MANY = 64  # directions: with fewer, a report tells a little more
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GradientDesign(BoostingDesign, name="gradient_boosting"):
-    """Learns a logistic model from one codeword an owner; needs no labels of its own.
+    """Learns a logistic model from one codeword per owner; needs no labeled rows.
 
     Attributes:
         features: how a row becomes φ.
@@ -251,7 +251,7 @@ def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
 
 
 def _prior(design: GradientDesign, plan: StudyPlan) -> Posterior:
-    """What the data user's labeled rows say, if there are any."""
+    """The prior from the data user's labeled rows, if there are any."""
     classes = plan.n_classes
     precision = prior_precision(design.features.prior_variance, classes=classes)
     theta = np.zeros((classes - 1) * design.features.size)
@@ -263,7 +263,7 @@ def _prior(design: GradientDesign, plan: StudyPlan) -> Posterior:
 
 
 class _Asked(NamedTuple):
-    """What everybody in a round is asked."""
+    """The request of a round, the same for all owners."""
 
     design: GradientDesign
     plan: StudyPlan
@@ -300,6 +300,6 @@ def _mean_report(request: GradientRequest, replies: FloatArray) -> Summary:
 
 
 def _sizes(rows: float, owners: int) -> Any:
-    """Whole numbers of rows with the typical mean."""
+    """Integer numbers of rows with the typical mean."""
     low = int(rows)
     return np.maximum(low + (np.arange(owners) < (rows - low) * owners), 1)

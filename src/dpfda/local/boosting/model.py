@@ -76,7 +76,7 @@ class RowModelBody(Body):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowModel(ClassModel):
-    """What a study of owners ends with: a boosted model, its labels and its guarantee.
+    """The result of a study of owners: a boosted model, its labels and its guarantee.
 
     Attributes:
         boosted: scores rows of numbers.

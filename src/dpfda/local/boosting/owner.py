@@ -1,4 +1,4 @@
-"""Who holds rows: one owner, and a crowd of simulated ones. An owner is a person with rows."""
+"""Data owners with several rows: one owner, and a crowd of simulated ones."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Owner(Person):
 
 
 def public_order(plan: StudyPlan) -> IntArray:
-    """In which order owners take part: anybody who knows the plan's seed can draw it again."""
+    """The order in which owners take part, drawn from the plan's public seed."""
     return np.random.default_rng([plan.seed, 2]).permutation(plan.n_people)
 
 
 class Owners(Crowd):
-    """Many simulated owners, each asked once, in a public order.
+    """Many simulated owners in a public order; each answers once.
 
     Args:
         plan: what all of them agreed to.

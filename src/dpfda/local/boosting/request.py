@@ -42,7 +42,7 @@ class OwnerRows(NamedTuple):
 
     @classmethod
     def grouped(cls, features: Any, labels: Any, *, groups: Any = None) -> OwnerRows:
-        """Rows sorted by owner; without `groups` every row is an owner of its own.
+        """Rows sorted by owner; without `groups` every row has its own owner.
 
         Owners come in the order of their sorted names.
         """
@@ -73,7 +73,7 @@ class OwnerRows(NamedTuple):
 
     @property
     def sizes(self) -> IntArray:
-        """How many rows each owner has, 1 for one who has none: private."""
+        """Number of rows of each owner, 1 for an owner without rows; private."""
         return np.asarray(np.maximum(self.present.sum(axis=1), 1), dtype=np.int64)
 
     def take(self, index: Any) -> OwnerRows:
@@ -136,14 +136,14 @@ class Request(Task):
     @property
     @abstractmethod
     def sent(self) -> int:
-        """How many numbers the mechanism and what is public anyway make."""
+        """Number of values in a reply."""
 
     @abstractmethod
     def decode(self, sent: FloatArray) -> FloatArray:
         """Unbiased estimates, owner by owner, of what they computed."""
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
-        """For each row: can the mechanism send it? What is larger comes of no noise."""
+        """Whether the mechanism can send each row; larger values are impossible."""
         return np.asarray((np.abs(sent) <= _MOST_SENT).all(axis=1))
 
     @property
@@ -153,7 +153,7 @@ class Request(Task):
 
     @property
     def width(self) -> int:
-        """What is sent, after what it cost where that differs."""
+        """Number of values sent, with the spent budget first if it differs."""
         return self.sent + self.own_budgets
 
     def at(self, epsilon: float) -> Self:
@@ -185,11 +185,11 @@ class Request(Task):
         return super()._sent(replace(answer, values=answer.values[:, int(self.own_budgets) :]))
 
     def spent(self, replies: FloatArray) -> FloatArray:
-        """What each reply cost its owner."""
+        """The budget that each reply spent."""
         return replies[:, 0] if self.own_budgets else np.full(len(replies), self.epsilon)
 
     def estimates(self, replies: FloatArray) -> FloatArray:
-        """`decode`, whatever each owner spent."""
+        """`decode` for replies with different budgets."""
         kinds = [(who, asked.decode(sent)) for asked, who, sent in self._kinds(replies)]
         decoded = np.empty((len(replies), kinds[0][1].shape[1]))
         for who, part in kinds:

@@ -77,7 +77,7 @@ class FeedbackRequest(VoteRequest, name="feedback"):
         return np.where(counts, verdict, 2.0)
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
-        """One of three categories."""
+        """Whether the reply is one of three categories."""
         return np.isin(sent[:, 0], (0.0, 1.0, 2.0))
 
     def decode(self, sent: FloatArray) -> FloatArray:
@@ -167,7 +167,7 @@ _UP_TO_ONE = range(0, 2)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SammeDesign(BoostingDesign, name="samme"):
-    """Boosts weak rules; a rule no better than chance is dropped and other owners are asked.
+    """Boosts weak rules; a rule no better than chance is dropped, and new owners are asked.
 
     The weight of a rule comes from the data user's labeled rows, or from `judges` further owners.
 
@@ -225,7 +225,7 @@ class SammeDesign(BoostingDesign, name="samme"):
     def shares(
         self, plan: StudyPlan, start: int, people: int, *, vote: Ensemble, cap: float
     ) -> ShareRequest:
-        """What the owners of a round are asked for, everybody the same."""
+        """The requests to the owners of a round, the same for all."""
         free = {"thresholds": self.thresholds} if self.rule == "statistic" else {}
         asked = plan.ask(self.rule, people, ensemble=vote, cap=cap, **free)
         assert isinstance(asked, ShareRequest)
@@ -291,7 +291,7 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
 
 
 def _steps(design: SammeDesign, owners: int) -> list[Step]:
-    """As many attempts as there may be, and as there are owners for."""
+    """The largest number of attempts, limited by the number of owners."""
     one = [Step(design.rule, design.owners_per_round)]
     if design.judges:
         one.append(Step("feedback", design.judges))
@@ -315,7 +315,7 @@ def _phase(
 
 
 def _about_rule(plan: StudyPlan, start: int, people: int, **free: Any) -> Task:
-    """Is the candidate right on an owner's rows? Everybody is asked the same."""
+    """The question whether the candidate is right on an owner's rows, the same for all."""
     return plan.ask("feedback", people, **free)
 
 
@@ -330,7 +330,7 @@ def _mean_share(request: ShareRequest, replies: FloatArray) -> Summary:
 
 
 def _mean_verdict(request: FeedbackRequest, replies: FloatArray) -> Summary:
-    """The weighted error of a rule, how sure it is, and how many owners say so."""
+    """The weighted error of a rule, its standard error, and the number of owners."""
     error, margin = _judged(request.estimates(replies)) if len(replies) else (1.0, 0.01)
     owners = float(len(replies))
     return {"error": np.array(error), "margin": np.array(margin), "owners": np.array(owners)}

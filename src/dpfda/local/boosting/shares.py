@@ -1,4 +1,4 @@
-"""What the papers' three shares have in common: weights from the vote so far, a box mechanism.
+"""The three requests of the paper: weights from the current vote, a box mechanism.
 
 Local sample: every row is perturbed; class centroids come out (004, Algorithm 5).
 

@@ -51,7 +51,7 @@ class Accuracies:
 
 
 def accuracies(totals: Any, people: Any, *, epsilon: float) -> Accuracies:
-    """Accuracies behind sums of randomized verdicts, as `accuracies_behind` says.
+    """Accuracies estimated from sums of randomized evaluations; see `accuracies_behind`.
 
     Args:
         totals: sums of verdicts, shape (..., B).
@@ -124,7 +124,7 @@ def default_cutoff(
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """How much each member counts.
+    """The weights of the members.
 
     Attributes:
         value: shape (..., B), adding up to 1.

@@ -20,7 +20,7 @@ MOST_FITTED = 10**8  # they are all fitted at once
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDesign(Design):
-    """What all of them share: people judge linear members.
+    """Base of the designs in which people evaluate linear members.
 
     Attributes:
         cutoff: a fixed r0; None is the public default (C3).
@@ -102,7 +102,7 @@ class ReportedDesign(JudgedDesign):
         return {"vector": report | _of_half(plan)}
 
     def n_reports(self, n_people: int) -> int:
-        """How many people report."""
+        """Number of people who report."""
         return max(1, round(self.training_share * n_people))
 
 
@@ -225,6 +225,6 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
 
 
 def _of_half(plan: StudyPlan) -> dict[str, Any]:
-    """Labels are asked about by halves: of two classes, about label 1."""
+    """Terms of evaluations by halves of the classes; for two classes, about label 1."""
     k = plan.n_classes
     return {"positive": range(1, 2) if k == 2 else range(k), "positives": k // 2}

@@ -1,4 +1,4 @@
-"""Candidates under evaluation: public classifiers and what people said about them.
+"""Candidates under evaluation: public classifiers and the evaluation answers about them.
 
 Members of a stream and what is still remembered of the verdicts on them.
 """
@@ -33,7 +33,7 @@ DEFAULT_SPREAD = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What people's verdicts say about the candidates, and what follows for each.
+    """The estimates of the candidates from evaluation answers, and their weights.
 
     Attributes:
         accuracy: r̃ of every candidate as it was made, with standard errors.
@@ -109,7 +109,7 @@ def judge(
 
 
 def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | None) -> float:
-    """By what fitted intercepts are multiplied, from public numbers alone.
+    """The factor for fitted intercepts, from public numbers alone.
 
     A member's boundary lies α/|b| from the middle of the box [-1, 1]^d. The noise of `size` reports
     moves it by a variance of noise_variance/size, at a small ε far out of the box: a member then
@@ -177,7 +177,7 @@ class Candidates:
         }
 
     def joined_by(self, others: Candidates) -> Self:
-        """With new members about whom nobody said anything yet."""
+        """The members together with new ones without evaluation answers."""
         new = type(self)(others.intercept, others.coefficients).arrays
         both = {name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
         return type(self)(**both)
@@ -231,7 +231,7 @@ def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
 
 
 def public_members(*, seed: int, phase: int, members: int, size: int, among: int) -> IntArray:
-    """Who trains which member: anybody who knows the plan's seed can draw it again."""
+    """The training participants of each member, drawn from the plan's public seed."""
     uniforms = public_uniforms(seed=seed, phase=phase, start=0, people=members, width=size)
     return draw_members(uniforms, among=among)
 
@@ -277,7 +277,7 @@ class Memory(Candidates):
         return Memory(**{name: array[kept] for name, array in self.arrays.items()})
 
     def updated(self, totals: Any, people: Any, *, keep: float) -> Memory:
-        """With a round's verdicts added and older ones counting `keep` times as much."""
+        """Add the answers of a round; older ones count `keep` times as much."""
         return replace(
             self,
             totals=keep * self.totals + np.asarray(totals),

@@ -1,4 +1,4 @@
-"""What an MRMA study found, ready for a table or a plot.
+"""The result of an MRMA study, with its table and plots.
 
 From judged candidates to the classifier that is published.
 
@@ -25,7 +25,7 @@ from dpfda.protocol.plan import StudyPlan
 
 @dataclass(eq=False)
 class MRMAResult:
-    """Members, what people said about them, and errors on held-out people.
+    """Members, their evaluation, and errors on held-out people.
 
     Attributes:
         candidates: the members and the sums of their verdicts.
@@ -122,14 +122,14 @@ def classifier(
 
 
 def unknown_model(plan: StudyPlan) -> CurveModel:
-    """The classifier before anybody said anything: ``classes[1]`` of two, else ``classes[0]``."""
+    """The classifier without any evaluation: ``classes[1]`` of two, else ``classes[0]``."""
     nothing = np.zeros((plan.n_scores, plan.encoder.n_features))
     return CurveModel.linear(intercept=nothing[:, 0], coefficients=nothing, **plan.stamp)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MRMAFindings(Findings):
-    """What people said about members.
+    """The findings about members.
 
     Attributes:
         candidates: the members and the sums of their verdicts; None before there are any.
@@ -208,7 +208,7 @@ def draw_members(axis: Any, result: MRMAResult, *, level: float) -> None:
 
 
 def draw_weights(axis: Any, result: MRMAResult) -> None:
-    """How much each member counts; negative where it is reversed."""
+    """Plot the weight of each member, negative if it is reversed."""
     weight = result.judgement.signed_weight
     order = np.argsort(result.judgement.accuracy.value)
     axis.bar(np.arange(len(weight)), weight[order])

@@ -17,7 +17,7 @@ from dpfda.protocol.plan import StudyPlan
 
 
 def same_recipe(model: CurveModel, other: CurveModel) -> bool:
-    """Whether two classifiers read curves alike, and tell the same labels apart."""
+    """Whether two classifiers have the same encoder and the same labels."""
     mine, others = (model.encoder, model.classes), (other.encoder, other.classes)
     return mine[0].to_dict() == others[0].to_dict() and mine[1] == others[1]
 
@@ -71,7 +71,7 @@ def exchange_plan(
 
 
 def verdict_sums(findings: Findings) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What people said of each model: sums of randomized ±1, and how many of them."""
+    """Sums of randomized evaluations (±1) of each model, and their numbers."""
     assert isinstance(findings, MRMAFindings)
     found, _ = findings.judged
     return tuple(map(int, found.totals)), tuple(map(int, found.people))

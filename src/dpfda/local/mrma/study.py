@@ -310,7 +310,7 @@ class _Jury:
         return Phase("evaluate", people, tasks, count, so_far, then=then)
 
     def judgement(self, members: Candidates) -> Judgement:
-        """What the verdicts so far say about the members."""
+        """The estimates of the members so far."""
         design = self.design
         return members.judged(
             epsilon=self.epsilon, cutoff=design.cutoff, strictness=design.strictness
@@ -329,7 +329,7 @@ class _Jury:
 
 
 def _label_1(members: int) -> IntArray:
-    """Of two classes, every member tells label 1 from the other."""
+    """For two classes every member separates label 1 from label 0."""
     return np.ones((members, 1), dtype=np.int64)
 
 

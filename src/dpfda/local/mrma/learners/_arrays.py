@@ -125,7 +125,7 @@ def identity(size: int, *, like: Array) -> Array:
 
 
 def members_in_cache(numbers: int, *, on_cpu: bool = True) -> int:
-    """How many members with so many numbers each are best worked on together."""
+    """Number of members of this size that are processed together."""
     return max(1, (_CACHE if on_cpu else _DEVICE) // numbers)
 
 
@@ -154,7 +154,7 @@ def placed(values: Any, on: str) -> Array:
 
 
 def device(array: Array) -> Any:
-    """Where the array's numbers are kept."""
+    """The device of the array."""
     return array_api_compat.device(array)
 
 
@@ -233,7 +233,7 @@ class Design:
 
 
 def design(batch: Batch) -> Design:
-    """Standardize a batch with its own (weighted) means and variances."""
+    """Standardize a batch by its (weighted) means and variances."""
     xp = namespace(batch.features)
     numbers = batch.features.shape[1] * (batch.features.shape[2] + 1)
     size = members_in_cache(numbers, on_cpu=on_cpu(batch.features))

@@ -310,7 +310,7 @@ classes, fewer rows than features, repeated features) it picks the finite answer
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonLearner(Learner):
-    """A learner that minimizes a margin loss and a penalty of its own.
+    """A learner that minimizes a margin loss and a penalty.
 
     Attributes:
         tolerance: a member is done when a Newton step changes no score by more than this.

@@ -83,7 +83,7 @@ class LinearModels:
 
 
 class Learner(Registered, ABC, family="learner"):
-    """Fits B linear classifiers at once, each on its own n rows.
+    """Fits B linear classifiers at once, each on its n rows.
 
     A learner is a frozen set of public parameters. It sees what people sent (noisy features and
     labels) and never adds or needs privacy of its own: fitting is post-processing.
