@@ -1,11 +1,10 @@
-"""Classes that register by name, so that adding one touches one file.
+"""Registration of classes by name, and validation of plain values against annotations.
 
 A *family* is a base class declared with ``family=``; each subclass declared with ``name=`` enters
-that family's registry. A family's package imports all its modules through `discover`, so no list
-of classes is edited anywhere. A family whose members live in several packages names them in
-``homes=``; they are imported when somebody asks for a member.
-
-Whether plain values, as JSON has them, are what the annotations of a class say.
+that family's registry. A family's package imports all its modules through `discover`, so no list of
+classes has to be edited. A family with members in several packages names these in ``homes=``; they
+are imported when a member is requested. Plain values, as read from JSON, are checked against the
+annotations of a class.
 
 Examples:
     >>> from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Options for reading a file, the same for every command that reads one.
+"""Options for reading a file, and a table in one or several files.
 
-One file, or several that are one table: read here, or by the workers of a cluster.
+A table is read here, or by the workers of a cluster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``--report`` and ``--record``: what stands beside a release in public, of every command.
-
-Options that let a command spend from a budget on disk, shared by all commands that release.
-"""
+"""Options of all commands that release: ``--report``, ``--record``, and a budget on disk."""
 
 from __future__ import annotations
 

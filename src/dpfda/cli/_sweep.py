@@ -1,6 +1,6 @@
-"""What commands that simulate grids of studies share: processes, progress, what is kept.
+"""Processes, progress bar and stored results of commands that simulate grids of studies.
 
-A progress bar on stderr, so that stdout carries the result alone.
+The progress bar is on stderr, so that stdout contains only the result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""``dpfda demo``: the whole path on simulated people, with a report at the end.
+"""``dpfda demo``: two studies on a real collector with thousands of simulated people.
 
-What ``dpfda demo`` shows: two studies on a real collector, with thousands of simulated people.
-
-`run` is the only door: whatever it does, it hands back an `Outcome`.
+`run` returns an `Outcome`, which the command prints and writes as a report.
 """
 
 from __future__ import annotations

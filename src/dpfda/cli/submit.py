@@ -1,7 +1,4 @@
-"""``dpfda submit``: answer the one task of a study.
-
-A person's own file: a curve, a curve of several channels, or a row of a table.
-"""
+"""``dpfda submit``: answer the one task of a study with a curve or a row from a file."""
 
 from __future__ import annotations
 

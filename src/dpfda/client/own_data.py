@@ -1,6 +1,6 @@
 """A preview of a person's own data before they answer, for that person only.
 
-What would be sent, beside what it hides: for the person's eyes only.
+It compares what would be sent with the data that it hides.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""B-splines: local bumps that add up to 1, the papers' default.
+"""The bases: B-splines, cosine, Fourier and Demmler–Reinsch functions, vectors, tables.
 
-Cosine and Fourier functions: smooth, orthonormal, ordered from slow to fast.
-
-Demmler–Reinsch functions: constant, line, then waves by growing roughness.
-
-Plain vectors: people hold d numbers instead of a curve, and these are the coefficients.
-
-A basis of your own: a table of values, or any functions turned into one.
+B-splines are local functions that add up to 1; the papers use them. Cosine and Fourier functions
+are smooth and orthonormal, ordered from slow to fast. Demmler–Reinsch functions are a constant, a
+line, and waves of growing roughness. For plain vectors the numbers are the coefficients. A basis
+can also be a table of values, or any list of functions.
 """
 
 from __future__ import annotations

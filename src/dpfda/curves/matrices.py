@@ -1,11 +1,11 @@
-"""Symmetric matrices as vectors of equal length: the triangle, off-diagonal entries times √2.
+"""Symmetric matrices as vectors, and matrix products that treat every row alike.
 
-Matrix products that do to each row the same, to the last bit, whatever rows stand beside it.
+A symmetric matrix becomes a vector of equal norm: its triangle, with off-diagonal entries times √2.
 
-A library multiplies many rows in another order than one, so that a coefficient of a curve would
-depend on the chunk it came in, and with it, after rounding, an exact sum of whole numbers. Here
-both factors are cut into two pieces of so few bits that every sum of their products is exact
-(Ozaki, Ogita, Oishi & Rump 2012); what is left to round is one addition for each entry.
+A library multiplies many rows in a different order than one row, so a coefficient of a curve would
+depend on its chunk, and, after rounding, so would an exact sum of integers. Here both factors are
+split into two parts of so few bits that every sum of their products is exact (Ozaki, Ogita, Oishi &
+Rump 2012). Only one addition per entry is rounded.
 """
 
 from __future__ import annotations

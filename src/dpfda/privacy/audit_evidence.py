@@ -1,12 +1,9 @@
-"""Events, claims and independence: how counts of an event disprove a claim.
+"""Evidence against a claim: events, bounds from their counts, and dependence of reports.
 
-Events by which an attacker tells two inputs apart: what is looked for in reports.
-
-Whether reports of different people, or noise on different coordinates, go together.
-
-Each report alone may have the right law and the guarantee still be void: two people who got the
-same noise are told apart by the difference of their reports, and so are two coordinates of one
-person. Over repeats of one input, independent reports have uncorrelated ranks.
+An event distinguishes two inputs, and its counts bound the privacy loss from below. In addition,
+each report may have the correct law although the guarantee is void: two people with the same noise
+are distinguished by the difference of their reports, and so are two coordinates of one person. Over
+repeats of one input, independent reports have uncorrelated ranks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Composition of releases whose sizes are fixed in advance: the smallest of several bounds.
 
-Exponential moments of the privacy loss: Rényi differential privacy of one release.
+*Exponential moments of the privacy loss* (Rényi differential privacy of one release).
 
 The privacy loss L of a release is log p/q of its answer at two neighbors. K(λ) = log E_p exp(λL) is
 λ times the Rényi divergence of order λ + 1 (Mironov 2017). It adds up over releases, also where
@@ -14,7 +14,7 @@ each is chosen by earlier answers. Exactly, with q the smallest probability of a
 
 None exceeds that of an ε-DP release, and that is at most ε²λ(λ + 1)/2.
 
-A limit on releases of any size by two exponential moments of the privacy loss at once.
+*Two exponential moments at once limit releases of any size.*
 
 Let L be the privacy loss of everything released, and s_k the sum of K(λ_k) over releases
 (`moments`). Each exp(λ_k L - s_k) is a nonnegative supermartingale of mean at most 1, however
@@ -24,14 +24,14 @@ weights were fixed before the first release. If
     (1 - e^{ε-ℓ})_+ ≤ δ M(ℓ)   for all ℓ
 
 at the sums of the last release, then E (1 - e^{ε-L})_+ ≤ δ E M ≤ δ: everything together is
-(ε, δ)-DP. Choosing the better order along the way, each with all of δ, would not be a filter; the
-mean of the orders is one. In x = ℓ - ε the difference of the logarithms is concave, so its maximum
-is where 1/(e^x - 1) is the mean of the orders weighted by their terms of M.
+(ε, δ)-DP. Choosing the better order adaptively, each with all of δ, would not be a valid filter;
+the mean over the orders is. In x = ℓ - ε the difference of the logarithms is concave, so its
+maximum is where 1/(e^x - 1) is the mean of the orders weighted by their terms of M.
 
 The orders follow from the limit: one near λ, the best for Gaussian noise that uses the limit up,
 and a larger one, which is better for few large releases.
 
-The μ of releases that are not Gaussian, so that all kinds add up in one currency, Σμ².
+*The μ of releases that are not Gaussian*, so that Σμ² covers all kinds.
 
 A release is μ-GDP if its trade-off curve f (the smallest type II error at type I error α) lies
 nowhere below that of N(0, 1) against N(μ, 1), G(α) = Φ(Φ⁻¹(1 - α) - μ) (Dong, Roth & Su 2022).

@@ -1,6 +1,6 @@
 """Public descriptions of a release: a paragraph for a paper, a record for a registry.
 
-Both are made of public facts alone, and of the promise that the release carries.
+Both consist of public facts and the guarantee of the release.
 """
 
 from __future__ import annotations

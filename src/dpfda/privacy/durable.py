@@ -1,7 +1,4 @@
-"""Small files that are on the disk, whole, before anybody acts on them.
-
-An exclusive lock on an open file.
-"""
+"""Small files that are written to disk as a whole and durably, and locks on files."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Privacy filters: how a ledger adds up releases of all kinds.
 
-The size and the kind of the next release may depend on earlier answers. The exact cost of releases
-whose sizes were fixed in advance, asked for along the way, gives an analyst nearly twice δ, and so
-does the better of two valid rules with all of δ each (`tests/privacy/test_filter.py` counts both
-out). What holds is this.
+The size and the kind of the next release may depend on earlier answers. If an adaptive analyst uses
+the exact cost of releases with sizes fixed in advance, the true δ is nearly twice as large; the
+same holds for the better of two valid rules with all of δ each (`tests/privacy/test_filter.py`
+enumerates both). The following holds.
 
     Let L be the privacy loss log p/q of everything released when the analyst stops. All of it is
     (ε, δ)-DP if E (1 - e^{ε-L})_+ ≤ δ. A *branch* is a condition on sums of what releases add; once
@@ -28,10 +28,10 @@ to Σμ² ≤ μ²(ε, δ), ``sums`` all of it to Σδ_i, next to Σε_i ≤ ε 
 budget of (ε, δ) pays for one release of exactly (ε, δ), of either kind.
 
 Σμ² is a valid branch by Smith & Thakurta 2022, Koskela et al. 2022 and Whitehouse et al. 2023; the
-μ of releases that are not Gaussian is in `gaussian_dp`.
+μ of releases that are not Gaussian is in `composition`.
 
-What this costs: sequences of 5, 20 and 100 random pure, Laplace and Gaussian releases need a limit
-ε of at most 1.2 times that of their exact composition known in advance.
+Sequences of 5, 20 and 100 random pure, Laplace and Gaussian releases need a limit ε of at most 1.2
+times that of their exact composition with sizes known in advance.
 """
 
 from __future__ import annotations

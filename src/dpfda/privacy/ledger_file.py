@@ -1,26 +1,22 @@
-"""A ledger in one append-only text file: a chain of records, several processes, crashes anywhen.
+"""A ledger in one append-only text file: a chain of records, for several processes.
 
 The first record holds the limit, the others one entry each. Each line is
 ``{"checksum": ..., "record": {...}}``. A checksum covers its record and the checksum before it, so
-a changed, missing or reordered record is noticed; the mark beside the ledger (`ledger_mark`) says
-how many there are, so missing last ones are noticed too. Checksums are no signatures: whoever
+a changed, missing or reordered record is detected. The mark beside the ledger states the number of
+records, so missing last records are detected too. Checksums are not signatures: a person who
 rewrites both files on purpose is not stopped.
 
 After a crash the last line may be incomplete. A record is acknowledged only after it, and its line
-end, reached the disk; so a last line that the mark does not count was never acknowledged. If it is
-complete but for its end it is counted (to be on the safe side); otherwise it is cut off before the
-next line is written. Any other line that does not check is damage, and a damaged ledger refuses
-everything.
-
-How far a stored ledger has come, kept in a second file so that a cut ledger is noticed.
+end, reached the disk, so a last line that the mark does not count was never acknowledged. If only
+its line end is missing, it is counted, which is safe; otherwise it is cut off before the next line
+is written. Any other invalid line is damage, and a damaged ledger refuses everything.
 
 The mark of ``budget`` is ``budget.mark``: the number of records and the last checksum, twice (the
-last two states, written in turn, so that a crash in mid-write leaves one of them whole). A spend is
-acknowledged in this order: record durable → mark durable → acknowledged. So after a crash a ledger
-holds as many records as its mark says, or one more; fewer, others or yet more mean that one of the
-two files was cut, replaced or put back. Both put back together cannot be told from inside.
-
-The mark is also what processes lock.
+last two states, written in turn, so that a crash while writing leaves one of them intact). The
+order
+is: record durable → mark durable → acknowledged. After a crash a ledger therefore holds as many
+records as its mark says, or one more. Any other number means that one of the two files was cut or
+replaced. Replacing both by older copies cannot be detected. Processes lock the mark.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fields of a query: declared once with type, shape and range, checked once, in one place.
+"""Declared fields of a query, with type, shape and range, checked in one place.
 
-A query is built from JSON that somebody hostile may have written. Every field says what it may be;
-`check_fields` reads all of them and refuses the query as a whole, before anything is computed,
-spent or stored. Lengths have names: ``array("whole", "people", "k")`` has a row for each of
-``query.people`` and k columns, and every other field that says k must have as many.
+A query is built from JSON that may be hostile. Every field declares its possible values;
+`check_fields` checks all of them and refuses the query before anything is computed, spent or
+stored. Lengths have names: ``array("whole", "people", "k")`` has ``query.people`` rows and k
+columns, and all fields that use k must have the same length.
 
 Examples:
     >>> from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The findings of a study, in one form for every design; tables, plots and pages read it.
 
-A study's verdict and its errors beside each other, as pages and reports show them.
+`beside_guessing` adds the verdict and the errors for comparison.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The people of a study: each holds a curve and a label, and answers one task, once.
 
-A crowd whose people live in several places: each place answers for its own, once.
+`Crowd` simulates many people; `Scattered` is a crowd whose members are in several places.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The public contract of a study, fixed before the first person takes part.
 
-One text for one public value, the same in every language: what a plan's hash is made of.
-
-The rules are those of RFC 8785 (JSON Canonicalization Scheme), so that any language has a library
-for them and JavaScript needs none: no space, names in the order of their UTF-16 units, text in
-UTF-8 with the fewest escapes, numbers as ECMAScript writes them. A number has one form whatever its
-type: 1, 1.0 and 1e0 are ``1``.
+The hash of a plan is computed from its canonical JSON, which is the same in every language. The
+rules are those of RFC 8785 (JSON Canonicalization Scheme), for which many languages have a library
+and JavaScript needs none: no space, names in the order of their UTF-16 units, text in UTF-8 with
+the fewest escapes, numbers as ECMAScript writes them. A number has one form for all types: 1, 1.0
+and 1e0 are ``1``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The JSON Schema of everything that travels between a collector and a person's device.
+"""The JSON Schema of all messages between a collector and a person's device.
 
-It is read off the code: the declared fields of tasks, the annotations of plans, designs and
-encoders, the messages. A collector serves it with its interface. docs/reference/wire-format.md
-explains the rest.
+It is generated from the declared fields of tasks and the annotations of plans, designs, encoders
+and messages. A collector serves it with its interface. See docs/reference/wire-format.md.
 """
 
 from __future__ import annotations

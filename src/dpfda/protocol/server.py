@@ -1,9 +1,7 @@
-"""The server's side of a study. It has no way to receive a curve: only replies to its tasks.
+"""The server's side of a study. It receives only replies to its tasks, never a curve.
 
-What a server does about people who lie: bound each report, and take a median of group means.
-
-A randomized reply may be anything its mechanism can produce, so a lie cannot be told from bad luck.
-What can be done is to bound what one reply moves.
+A randomized reply may be anything its mechanism can produce, so a false reply cannot be detected.
+The server limits its influence: it bounds each report, and can take a median of group means.
 """
 
 from __future__ import annotations

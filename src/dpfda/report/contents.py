@@ -1,11 +1,4 @@
-"""The contents of a report: words, numbers and pictures.
-
-Tables of results: the same cells on a terminal and on a page.
-
-What a result is worth, in one word and in sentences: the same wherever it is shown.
-
-What a demonstration or a benchmark hands back: a table, named numbers, notes, a plot.
-"""
+"""The contents of a report: words, tables, pictures, verdicts, and outcomes of measurements."""
 
 from __future__ import annotations
 

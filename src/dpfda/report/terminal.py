@@ -1,6 +1,6 @@
 """Print an `Outcome`: as a table on the terminal, or as JSON.
 
-A table on the terminal that is too wide comes in parts: no number is ever cut.
+A table that is too wide for the terminal is split into parts; no number is cut.
 """
 
 from __future__ import annotations

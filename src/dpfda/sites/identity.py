@@ -1,7 +1,4 @@
-"""A site's card: by which keys the others know it, and how many rows it has. Public.
-
-Certificates of a study: an authority of its own, and the server that it vouches for.
-"""
+"""The card of a site (its public keys and number of rows), and the certificates of a study."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The folder of a site: its identity, its data source, the keys it trusts, its ledger.
 
-The columns that a site offers, beside those that a plan asks for.
+A plan can ask only for columns that the site offers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""One process at a time in a folder: two that serve one plan would only be in each other's way.
+"""Files of a site or a coordinator: locks, keys, the journal, and stored answers.
 
-Keys on a disk: made once, readable by their owner only.
-
-A site's own record, in words, of what it was asked and what left: written before it leaves.
-
-What a site answered, where each answer is noisy by itself: kept, to be sent again as it was.
+Two processes must not serve one plan from the same folder. Keys are created once and readable by
+their owner only. The journal states in words what was asked and what is sent, before it is sent. A
+stored answer has its noise already, and is sent again unchanged if the question is repeated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Named columns of cells, and the place of what is wrong with them.
+"""Tables of named columns, their cells as numbers, and the place of invalid cells.
 
-Cells of a file as numbers, and what a column that is not made of numbers looks like.
-
-A file on disk, or one that was handed over as bytes: both are read by the same code.
+A `File` is on disk or given as bytes; both are read by the same code.
 """
 
 from __future__ import annotations

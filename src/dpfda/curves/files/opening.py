@@ -1,6 +1,6 @@
-"""A file of any kind, opened: its columns by name, and its rows, at once or in chunks.
+"""Open a file of any format: its columns by name, and its rows, at once or in chunks.
 
-Files that are not text: Parquet, NPZ and XLSX.
+Text is read by `text.py`; Parquet, NPZ and XLSX are read here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A weighted vote of weak rules (SAMME), and the sample weights that follow from it.
+"""A weighted vote of weak rules (SAMME), its sample weights, and the weak rules.
 
-The weak rules that boosting votes with. They look at rows scaled into the box [-1, 1]^d.
+The rules take rows scaled into the box [-1, 1]^d.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Request for a gradient of the logistic model (docs/methods/gradient-boosting.md).
+"""The request for a gradient of the logistic model, and the model of K classes.
 
-The logistic model of K classes: probabilities, information, and a fit to the user's labels.
+See docs/methods/gradient-boosting.md.
 """
 
 from __future__ import annotations

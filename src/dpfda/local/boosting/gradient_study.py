@@ -1,6 +1,6 @@
-"""Gradient reports, a Bayesian Newton step a round (docs/methods/gradient-boosting.md).
+"""Gradient reports: one Bayesian Newton step per round, from the posterior of θ.
 
-Posterior of θ, updated by gradient reports.
+See docs/methods/gradient-boosting.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Finished classifiers of rows: public, portable.
+"""Finished classifiers of rows: public, portable, with plots of each round.
 
-Pictures of a boosting study, round by round (Figures 4, 5, 7 and 8 of 004).
+The plots are those of Figures 4, 5, 7 and 8 of 004.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A task for owners: what all requests have in common.
+"""Requests: tasks for owners, who answer for several rows together.
 
-The rows of many owners as one padded batch, so that a round is a few array operations.
+The rows of many owners form one padded batch, so that a round takes few array operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The three requests of the paper: weights from the current vote, a box mechanism.
+"""The requests for weak rules: local sample and local statistic (004, Algorithms 5 and 6).
 
-Local sample: every row is perturbed; class centroids come out (004, Algorithm 5).
-
-Local statistic: cross tables of classes and sides of public thresholds (004, Algorithm 6).
+Local sample: every row is perturbed, and class centroids are estimated. Local statistic: cross
+tables of classes and sides of public thresholds. Rows are weighted by the current vote, and replies
+go through a mechanism for the box.
 """
 
 from __future__ import annotations

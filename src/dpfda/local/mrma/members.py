@@ -1,6 +1,6 @@
 """Candidates under evaluation: public classifiers and the evaluation answers about them.
 
-Members of a stream and what is still remembered of the verdicts on them.
+In a stream, older answers are discounted and old members are dropped.
 """
 
 from __future__ import annotations

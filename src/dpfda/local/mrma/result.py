@@ -1,9 +1,4 @@
-"""The result of an MRMA study, with its table and plots.
-
-From judged candidates to the classifier that is published.
-
-Pictures of an MRMA study: slope function, member accuracies, weights.
-"""
+"""The result of an MRMA study: the published classifier, its table and its plots."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The aggregator of a secure sum: passes messages on, and learns the sum or nothing.
 
-Runs a secure sum: in one process, or over whatever carries its messages.
+A round runs in one process, or over any transport of messages.
 """
 
 from __future__ import annotations

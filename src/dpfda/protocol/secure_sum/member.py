@@ -1,4 +1,4 @@
-"""A site's role in a secure sum: keeps one noisy vector a stage and never shows it."""
+"""A site's role in a secure sum: it holds one noisy vector per stage and sends it only masked."""
 
 from __future__ import annotations
 

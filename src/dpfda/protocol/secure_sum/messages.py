@@ -1,11 +1,7 @@
-"""The messages of a round: frozen, public by design, ready for any carrier.
+"""The terms and messages of a secure sum: frozen, public, for any transport.
 
-What all sites agreed on before the first round.
-
-What keys, masks and signatures of a round are bound to.
-
-Everything after the first step is bound to the whole list of keys that a site was shown: the masks
-of sites that were shown different lists do not cancel, and their signatures do not match.
+Everything after the first step is bound to the whole list of keys that a site received. The masks
+of sites that received different lists do not cancel, and their signatures do not match.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Evaluation: report whether a candidate classifier is right about the person (000, 001).
 
-Say whether one of several candidate classifiers is right on you (000 and 001, step 4).
+The candidate is the same for all (`EvaluationTask`), or one of several (`MemberTask`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Answer k yes/no questions about single coordinates (docs/methods/answers.md).
+"""Yes/no questions: about single coordinates, and about the confidence of the classifier.
 
-Answer k yes/no questions about how sure the finished classifier may be of you.
-
-How sure a finished classifier may be: one number, fixed by some people who answer privately.
-
-A classifier whose scores are right but for a factor T has chances that are too large or too small.
-People say, through a `ConfidenceTask`, how far the mean of its largest chance is from how often it
-is right; each batch moves T to where both would agree, by as much as its answers can be believed.
+`QuestionTask` asks k questions about coordinates (docs/methods/answers.md). `ConfidenceTask`
+recalibrates a finished classifier: if its scores are correct up to a factor T, its probabilities
+are too large or too small. People report the difference between the largest probability and whether
+the classifier is right about them; each batch updates the posterior of log T.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Send the encoded curve and the label, both perturbed (000 and 001, step 2).
+"""Noisy vectors: the encoded curve with its label, or label times encoded curve.
 
-Send label times encoded curve as one noisy vector (docs/methods/moment-reports.md).
+The first is step 2 of 000 and 001, the second is described in docs/methods/moment-reports.md.
 """
 
 from __future__ import annotations

@@ -1,28 +1,22 @@
 """Newton's method for penalized margin losses, on a whole batch at once.
 
-Minimizes ``Σ_i w_i ℓ(m_i) + ½ θᵀQθ`` with margins ``m = θᵀrows`` for every member. Convex, so the
-result does not depend on the way there; it is unique because `RIDGE` is part of Q. Steps shrink
-quadratically: the error left when they are small is far smaller than they are.
+Minimizes ``Σ_i w_i ℓ(m_i) + ½ θᵀQθ`` with margins ``m = θᵀrows`` for every member. The problem is
+convex, and its solution is unique because `RIDGE` is part of Q, so the result does not depend on
+the iterates. Convergence is quadratic: after a small step the error is far smaller than the step.
 
-Run an iteration on many members at once, each until it has converged.
+`iterate` runs many members at once, each until it has converged. A converged member stops moving,
+so its result does not depend on the other members, and converged members are removed when they are
+the majority. The first iterations run in blocks that fit into a core's cache; the few slow members
+of all blocks finish together, because a numpy call is expensive for few numbers.
 
-Members that are done stop moving at once, so a member's result does not depend on the company it
-was fitted in, and leave when they are the majority. The first, long part of the way is walked in
-blocks that a core's cache holds; the few slow members of all blocks finish it together, so that
-nobody pays the cost of a numpy call for a handful of numbers.
+`solver` solves thousands of small positive definite systems at once. A Newton step is a system of
+d + 1 ≈ 5 equations for each of B members. LAPACK solves them one by one with a large overhead.
+Writing the Cholesky factor entry by entry makes each arithmetic operation one vectorized operation
+over all members, about three times as fast at this size, and a pivot that rounding has made zero or
+negative can be replaced by a small positive number instead of raising an exception.
 
-Solve thousands of small positive definite systems at once.
-
-A learner's Newton step is a system of d + 1 ≈ 5 equations for each of B members. LAPACK handles
-them one by one and spends most of its time getting ready; writing the Cholesky factor out entry
-by entry makes each arithmetic operation one vectorized operation over all members, about three
-times as fast at this size, and leaves the pivots in our hands: a pivot that rounding has made zero
-or negative becomes the smallest sensible one instead of an exception.
-
-The smooth margin losses ℓ(m), m = y·score, that Newton's method minimizes.
-
-Each has a slope and a curvature, written without branches (a vectorized choice between two
-results costs ten times an addition).
+Each loss ℓ(m), m = y·score, has a slope and a curvature, written without branches: a vectorized
+choice between two results costs ten times as much as an addition.
 """
 
 from __future__ import annotations

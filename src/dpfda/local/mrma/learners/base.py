@@ -1,6 +1,4 @@
-"""The family of weak learners, and what all of them share.
-
-What a batch fit returns: B linear classifiers in two arrays.
+"""The family of weak learners, and the batch of linear classifiers that a fit returns.
 
 A model's *score* is a real number; its sign is the class, and a score of 0 counts as +1.
 """

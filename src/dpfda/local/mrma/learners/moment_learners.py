@@ -1,7 +1,4 @@
-"""The functional conjugate gradient classifier.
-
-The nearest class mean.
-"""
+"""Learners from class moments: functional conjugate gradient, and the nearest class mean."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Logistic regression by maximum likelihood.
-
-Functional distance weighted discrimination.
-"""
+"""Learners by Newton's method: logistic regression, functional distance weighted discrimination."""
 
 from __future__ import annotations
 
