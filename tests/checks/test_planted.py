@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from planted_flaws import PLANTED, ContractStep, Planted
+from planted_flaws import PLANTED, ContractStep, Planted, draws
 
 from dpfda import checks
 
@@ -17,7 +17,12 @@ def test_a_planted_flaw_is_caught(flaw: Planted) -> None:
 
 
 STEPS = {flaw.check for flaw in PLANTED if isinstance(flaw.check, ContractStep)}
-OTHER_CHECKS = {flaw.check: flaw.name for flaw in PLANTED if flaw.check not in STEPS}
+OTHER_CHECKS = {
+    flaw.check: flaw.name
+    for flaw in PLANTED
+    if flaw.check not in STEPS
+    if flaw.check.__module__ != draws.__name__  # audits: test_audits.py shows that they pass
+}
 
 
 @pytest.mark.parametrize("check", OTHER_CHECKS, ids=OTHER_CHECKS.values())

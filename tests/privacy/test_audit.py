@@ -1,4 +1,4 @@
-"""The audit lets sound mechanisms pass and catches every planted flaw."""
+"""The audit catches every broken twin; tests/checks/test_audits.py shows that sound ones pass."""
 
 import math
 
@@ -13,22 +13,12 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.audit_evidence import lowest_bit
 
-EXAMPLES = [example for member in Mechanism.members().values() for example in member.examples()]
-
-
-@pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
-def test_sound_mechanisms_pass(mechanism):
-    # A sound mechanism fails with probability below 0.1 %; the seed is fixed.
-    result = audit(mechanism, name="m", draws=20_000, source=SimulationSource(11))
-    assert result.passed
-    assert result.density_excess is not None
-
 
 @pytest.mark.parametrize("name", all_twins())
 def test_twins_are_caught(name):
-    # 0.2·10^6 draws put the bound several standard errors above the claim for all but the
-    # Gaussian, whose excess is small: it gets five times as many.
-    draws = 1_000_000 if name == "per_order_gaussian" else 200_000
+    # 10^5 draws put the bound several standard errors above the claim for all but the
+    # Gaussian, whose excess is small: it gets ten times as many.
+    draws = 1_000_000 if name == "per_order_gaussian" else 100_000
     result = audit(
         Twin.named(name)(), name=name, draws=draws, source=SimulationSource(12), goal=0.001
     )
@@ -39,8 +29,6 @@ def test_twins_are_caught(name):
     ("name", "parameters", "additive"),
     [
         ("randomized_response", {}, False),
-        ("laplace", {"dimension": 2}, False),
-        ("question_response", {"questions": 3}, False),
         ("ellipsoid_laplace", {"sensitivity": 1.0, "axes": (1.0, 1.0, 0.5)}, True),
     ],
 )
@@ -72,7 +60,7 @@ def test_what_an_audit_says_it_detects_it_detects(name, parameters, additive):
 FLAT = [(0.5, (1, 1)), (1.0, (1, 50)), (3.0, (1,) * 8)]
 
 
-@pytest.mark.parametrize("sharp", [1.5, 3, 10])
+@pytest.mark.parametrize("sharp", [1.5, 10])
 @pytest.mark.parametrize(("epsilon", "prior"), FLAT)
 @pytest.mark.parametrize("stated", [True, False])
 def test_choices_that_are_too_sharp_are_caught_however_sharp(epsilon, prior, sharp, stated):
@@ -88,7 +76,7 @@ def test_choices_that_are_too_sharp_are_caught_however_sharp(epsilon, prior, sha
     assert not result.passed
 
 
-@pytest.mark.parametrize("pair", [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)])
+@pytest.mark.parametrize("pair", [(0, 1), (0, 3), (1, 2)])
 def test_any_two_coordinates_that_share_noise_are_seen_in_reports_alone(pair):
     sound = Mechanism.named("laplace")(epsilon=1.0, dimension=4)
 

@@ -65,25 +65,30 @@ def stored(server: Server) -> bytes:
 @every_study
 @pytest.mark.parametrize(
     ("crowd", "block"),
-    [("honest", 3), ("half of them", 3), ("honest", 4096), ("nobody", 4096), ("liars", 4096)],
+    [("honest", 3), ("half of them", 3), ("nobody", 4096), ("liars", 4096)],
 )
 def test_a_stored_study_goes_on_as_if_nothing_had_happened(
     name: str, crowd: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed after every person, and so after every block of replies that is counted."""
+    """Killed at every place of a block of replies, and at most 40 times in all."""
     monkeypatch.setattr("dpfda.protocol.server.BLOCK", block)
     plan = small_studies()[name]
     untouched, taken_up = Server(plan), Server(plan)
+    step = plan.n_people // 40 * 3 + 1  # not a multiple of 3, the size of a block
+    person = 0
     while not untouched.finished:
+        for server in (untouched, taken_up):
+            go_on(server, crowd)
+        person += 1
+        if person % step and untouched.issued:  # a phase has just begun where nobody was asked
+            continue
         text = stored(taken_up)
         again = Server.resume(plan, msgspec.json.decode(text))
         assert stored(again) == text
-        told, known = again.findings, taken_up.findings
-        assert all(getattr(told, what) == getattr(known, what) for what in FOUND)
+        found, expected = again.findings, taken_up.findings
+        assert all(getattr(found, what) == getattr(expected, what) for what in FOUND)
         assert again.model.to_json() == taken_up.model.to_json() == untouched.model.to_json()
         taken_up = again
-        for server in (untouched, taken_up):
-            go_on(server, crowd)
     assert taken_up.finished
     assert stored(taken_up) == stored(untouched)
     assert taken_up.model.to_json() == untouched.model.to_json()
