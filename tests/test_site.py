@@ -5,6 +5,7 @@ DPFDA_SCREENSHOTS names a folder for pictures of the pages.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+pytestmark = pytest.mark.timeout(1200)  # a build takes minutes on a busy machine
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(
@@ -46,13 +48,21 @@ AXE_RUN = """axe.run("article", { resultTypes: ["violations"],
   rules: { "scrollable-region-focusable": { enabled: false } } })"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once, also when several processes run the tests."""
     pytest.importorskip("mkdocs", reason="the documentation's tools are not installed")
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
-    told = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder, finished = shared / "site", shared / "site-finished"
+    with (shared / "site-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
+            done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            finished.touch()
     return folder
 
 
