@@ -182,6 +182,6 @@ def unquoted(name: str) -> Iterator[None]:
         raise InvalidData(name, "finite: a number in it is too large") from None
     except ValueError as error:
         first = str(error).partition("\n")[0]  # then: advice that is not private
-        told = [rule for part, rule in _QUOTING.items() if part in str(error)]
-        told += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
-        raise InvalidData(name, told[0]) from None
+        sentences = [rule for part, rule in _QUOTING.items() if part in str(error)]
+        sentences += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
+        raise InvalidData(name, sentences[0]) from None

@@ -113,8 +113,8 @@ class UnknownName(DpfdaError, LookupError):
         names = sorted(set(known))
         written = _shown(name)  # cut: it may come from anybody, and comparing takes time
         near = get_close_matches(written.strip("'"), names)
-        told = f"did you mean {' or '.join(map(repr, near))}?" if near else _listed(names)
-        super().__init__(f"unknown {family} {written}; {told}")
+        text = f"did you mean {' or '.join(map(repr, near))}?" if near else _listed(names)
+        super().__init__(f"unknown {family} {written}; {text}")
 
 
 def _listed(names: list[str]) -> str:

@@ -271,9 +271,9 @@ def test_a_second_attempt_is_told_once(call: Call, collector: Collector) -> None
     assert done.stderr.count(told) == done.stderr.count("again") == 1
     said: list[str] = []
     answers = [Answer(200, b"{}"), Answer(503, b""), Answer(500, b"")]
-    persistently(answers.pop, sleep=lambda _: None, told=said.append)
+    persistently(answers.pop, sleep=lambda _: None, notify=said.append)
     assert said == ["the collector answered 'HTTP status 500': trying again, up to 7 times"]
-    persistently(lambda: Answer(200, b"{}"), told=said.append)
+    persistently(lambda: Answer(200, b"{}"), notify=said.append)
     assert len(said) == 1
 
 

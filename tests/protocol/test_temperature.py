@@ -85,14 +85,16 @@ def test_what_answers_say_of_the_temperature(epsilon: float, classes: int, k: in
     before = Temperature(0.1, 0.2)
     noise = half**2 / (300 * k * alpha**2) / 0.15**2
     kept = 0.2 / (0.2 + noise)
-    found = before.told(total, people=300, plan=study)
+    found = before.updated(total, people=300, plan=study)
     assert found.mean == pytest.approx(0.1 - kept * 0.06 / 0.15, rel=1e-12)
     assert found.variance == pytest.approx(0.2 * noise / (0.2 + noise), rel=1e-12)
     assert found.factor == math.exp(found.mean)
-    assert before.told(0.0, people=0, plan=study) == before
+    assert before.updated(0.0, people=0, plan=study) == before
     assert Temperature() == (0.0, 0.25)
     for sign in -1, 1:
-        assert Temperature(0.0, 1e9).told(sign * 300.0 * k, people=300, plan=study).mean == 2 * sign
+        assert (
+            Temperature(0.0, 1e9).updated(sign * 300.0 * k, people=300, plan=study).mean == 2 * sign
+        )
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.5])
@@ -108,7 +110,7 @@ def test_a_model_that_is_too_sure_or_too_shy_is_found_out(factor: float) -> None
         fields = asked(about, generator.random((len(rows), confidence_questions(study))))
         task = ConfidenceTask(epsilon=4.0, people=len(rows), clipped=True, **fields)
         reply = task.answer((z[rows], y[rows]), source).values
-        belief = belief.told(float(reply.sum()), people=len(rows), plan=study)
+        belief = belief.updated(float(reply.sum()), people=len(rows), plan=study)
     assert belief.factor == pytest.approx(1 / factor, rel=0.2)
 
 

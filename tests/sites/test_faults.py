@@ -44,7 +44,7 @@ def noises(monkeypatch):
 def check(hospitals, noises, *, answered=2, lost=()):
     """Sums are right, nobody drew twice, nobody paid twice."""
     for number in range(answered):
-        told = hospitals.folder.told(number, SiteAnswer)
+        told = hospitals.folder.answer(number, SiteAnswer)
         right = sum(noises[name, number][0] for name in told.survivors)
         assert list(told.total) == right.tolist()
     assert all(len(vectors) == 1 for vectors in noises.values())
@@ -70,7 +70,7 @@ def test_a_site_dies_and_stays_away(tmp_path, noises, step):
     hospitals.coordinator().run()
     left = [name for name in NAMES if name != "h2"]
     sent = list(NAMES) if step in ("confirm", "unmask") else left
-    assert list(hospitals.folder.told(0, SiteAnswer).survivors) == sent
+    assert list(hospitals.folder.answer(0, SiteAnswer).survivors) == sent
     check(hospitals, noises)
 
 
@@ -88,7 +88,7 @@ def test_a_site_restarts_in_the_middle(tmp_path, noises, step):
     hospitals.coordinator(carrier).run()
     again = step in ("share", "mask")  # later, the others are enough to open the sum
     assert hospitals.folder.attempts == [1 + again, 1]
-    assert len(hospitals.folder.told(0, SiteAnswer).survivors) == 5
+    assert len(hospitals.folder.answer(0, SiteAnswer).survivors) == 5
     check(hospitals, noises)
 
 
@@ -108,13 +108,13 @@ def test_a_site_that_missed_a_question_answers_the_next(tmp_path, noises):
     hospitals.silent = {("advertise", "h2")}
 
     def carrier(messages):
-        if hospitals.folder.told(0, SiteAnswer) is not None:
+        if hospitals.folder.answer(0, SiteAnswer) is not None:
             hospitals.silent = set()
         return hospitals.carry(messages)
 
     hospitals.coordinator(carrier).run()
-    assert "h2" not in hospitals.folder.told(0, SiteAnswer).survivors
-    assert "h2" in hospitals.folder.told(1, SiteAnswer).survivors
+    assert "h2" not in hospitals.folder.answer(0, SiteAnswer).survivors
+    assert "h2" in hospitals.folder.answer(1, SiteAnswer).survivors
     assert hospitals.folders["h2"].progress(hospitals.plan)[0].startswith("missed")
     check(hospitals, noises)
 
@@ -145,7 +145,7 @@ def test_the_coordinator_dies_and_starts_again(tmp_path, noises, step, number, w
         here = hospitals.step_of(next(iter(messages.values()))) == step
         here = (
             here
-            and (hospitals.folder.told(0, SiteAnswer) is not None) == bool(number)
+            and (hospitals.folder.answer(0, SiteAnswer) is not None) == bool(number)
             and not ended
         )
         if here and when == "before":
@@ -218,7 +218,7 @@ def test_a_site_that_lies_is_left_out_and_named(tmp_path, noises, lie):
     coordinator.say = seen.append
     coordinator.run()
     assert said in "\n".join(seen)
-    assert "h1" not in hospitals.folder.told(0, SiteAnswer).survivors
+    assert "h1" not in hospitals.folder.answer(0, SiteAnswer).survivors
     check(hospitals, noises)
 
 
@@ -272,7 +272,7 @@ def test_shares_that_do_not_fit_open_nothing(tmp_path, noises, change):
     step = "unmask" if change == "seeds" else "share"
     with pytest.raises(StudyFailed, match="not answered"):
         hospitals.coordinator(rewriting(hospitals, "h1", step, spoiled)).run()
-    assert hospitals.folder.told(0, SiteAnswer) is None
+    assert hospitals.folder.answer(0, SiteAnswer) is None
 
 
 class Wire:
@@ -360,12 +360,12 @@ def test_another_question_in_the_same_stage_is_refused(tmp_path, noises):
 
     crossed = msgspec.structs.replace(second.round, stage=0)
     assert "question 0 was another one" in asked(
-        msgspec.structs.replace(second, round=crossed, told=())
+        msgspec.structs.replace(second, round=crossed, answers=())
     )
     further = msgspec.structs.replace(first.round, stage=2)
-    told = tuple(hospitals.folder.told(number, SiteAnswer) for number in (0, 1))
+    told = tuple(hospitals.folder.answer(number, SiteAnswer) for number in (0, 1))
     assert "the plan does not ask this as question 2" in asked(
-        msgspec.structs.replace(first, round=further, told=told)
+        msgspec.structs.replace(first, round=further, answers=told)
     )
     named = msgspec.structs.replace(first.round, question="0" * 64)
     assert "not the one that its round names" in asked(msgspec.structs.replace(first, round=named))

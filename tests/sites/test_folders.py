@@ -183,10 +183,10 @@ def test_questions_that_are_no_gaussian_sums_have_no_length():
 
 
 def test_answers_are_kept_once(finished):
-    told = finished.folder.told(0, SiteAnswer)
+    told = finished.folder.answer(0, SiteAnswer)
     with pytest.raises(ProtocolError, match="question 0 has an answer already"):
         finished.folder.keep(0, told)
-    assert finished.folder.told(7, SiteAnswer) is None
+    assert finished.folder.answer(7, SiteAnswer) is None
 
 
 def test_a_kept_answer_is_to_its_question(tmp_path):
@@ -194,7 +194,7 @@ def test_a_kept_answer_is_to_its_question(tmp_path):
     hospitals.coordinator().run()
     path = hospitals.folder.path / "answers" / "0000.json"
     path.write_bytes(
-        path.read_bytes().replace(hospitals.folder.told(0, SiteAnswer).question.encode(), b"0")
+        path.read_bytes().replace(hospitals.folder.answer(0, SiteAnswer).question.encode(), b"0")
     )
     with pytest.raises(ProtocolError, match="kept for question 0 is to another one"):
         hospitals.coordinator().run()

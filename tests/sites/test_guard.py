@@ -36,9 +36,9 @@ def first_question(hospitals):
     return next(hospitals.plan.inquiry.conversation.questions())
 
 
-def asked(hospitals, query, *, number=0, told=(), attempt=1, plan=None, step="advertise"):
+def asked(hospitals, query, *, number=0, answers=(), attempt=1, plan=None, step="advertise"):
     round_id = RoundId(stage=number, attempt=attempt, question=query.digest)
-    ask = Ask(round=round_id, query=query.to_dict(), told=told)
+    ask = Ask(round=round_id, query=query.to_dict(), answers=answers)
     envelope = Envelope(plan=plan or hospitals.plan.digest, step=step, body=encode(ask))
     return decode(hospitals.guards["h0"].handle(encode(envelope)), Reply)
 
@@ -81,7 +81,7 @@ def test_rounding_of_another_machine_is_no_other_question(hospitals):
 
 def test_told_answers_must_be_those_of_the_questions_before(hospitals):
     hospitals.coordinator().run()
-    told, last = (hospitals.folder.told(number, SiteAnswer) for number in (0, 1))
+    told, last = (hospitals.folder.answer(number, SiteAnswer) for number in (0, 1))
     hospitals.restart("h0")
     second = first_question(hospitals)
     replace = msgspec.structs.replace
@@ -94,7 +94,7 @@ def test_told_answers_must_be_those_of_the_questions_before(hospitals):
         ((replace(told, question="0" * 64), last), "question 0 was another one"),
         ((told, last), "the plan does not ask this as question 2"),
     ):
-        refused = asked(hospitals, second, number=2, told=wrong).refused
+        refused = asked(hospitals, second, number=2, answers=wrong).refused
         assert reason in refused
 
 

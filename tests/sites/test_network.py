@@ -120,7 +120,7 @@ def check_sums(folder: StudyFolder, sites: dict[str, SiteFolder]) -> None:
         name: Reading().open(one.path / one.config.data).table() for name, one in sites.items()
     }
     records = {name: plan.inquiry.records(table) for name, table in tables.items()}
-    while (one := folder.told(len(told), SiteAnswer)) is not None:
+    while (one := folder.answer(len(told), SiteAnswer)) is not None:
         query = next_question(plan, plan.inquiry.conversation, len(told), told)
         answer = answer_of(plan, query, one)
         held = tuple(np.concatenate(part) for part in zip(*map(records.get, one.survivors)))  # type: ignore[arg-type]  # noqa: B905
@@ -179,17 +179,17 @@ def test_the_page_runs_as_it_is_written_and_everything_dies_once(network, tmp_pa
     until(lambda: reached("north", r"asked +question 0:"))
     network.kill("North")
     again("North")
-    until(lambda: led(folder.told(0, SiteAnswer) is not None))
+    until(lambda: led(folder.answer(0, SiteAnswer) is not None))
     superlink = folder.private / "network" / "flower-superlink.pid"
     os.kill(int(superlink.read_text()), signal.SIGKILL)
     until(lambda: reached("south", r"asked +question 1:"))
     network.kill("Registry")
-    kept = folder.told(0, SiteAnswer)
+    kept = folder.answer(0, SiteAnswer)
     again("Registry")
     until(lambda: led(folder.result_path.exists()))
     model = documents.load(folder.result_path)
     assert (model.rows, model.guarantee.model) == (800, "decentralized")
-    assert folder.told(0, SiteAnswer) == kept
+    assert folder.answer(0, SiteAnswer) == kept
     check_sums(folder, sites)
     for name, site in sites.items():
         keys = [entry.key for entry in FileLedger(site.ledger_path).entries]

@@ -339,7 +339,7 @@ def test_a_site_that_lies_is_named(tmp_path, lie):
 
     with pytest.raises(StudyFailed, match=said):
         hospitals.coordinator(carrier).run()
-    assert hospitals.folder.told(0, StoredReplies) is None
+    assert hospitals.folder.answer(0, StoredReplies) is None
 
 
 def test_replies_of_other_sites_and_of_before_are_not_taken(tmp_path):
@@ -365,7 +365,7 @@ def test_replies_of_other_sites_and_of_before_are_not_taken(tmp_path):
     ):
         with pytest.raises(StudyFailed, match="site 'h0' sent no owners that its key signed"):
             hospitals.coordinator(lambda m, lie=lie: forged(m, "h0", lie)).run()
-    assert hospitals.folder.told(0, StoredReplies) is None
+    assert hospitals.folder.answer(0, StoredReplies) is None
     hospitals.coordinator().run()
 
 
@@ -383,13 +383,13 @@ def test_a_coordinator_that_dies_asks_nothing_twice(tmp_path):
 
     with pytest.raises(Killed):
         hospitals.coordinator(carrier).run()
-    kept = hospitals.folder.told(0, StoredReplies)
+    kept = hospitals.folder.answer(0, StoredReplies)
     model = hospitals.coordinator().run()["result"]
-    assert hospitals.folder.told(0, StoredReplies) == kept
+    assert hospitals.folder.answer(0, StoredReplies) == kept
     assert hospitals.folder.attempts == [1, 2, 1]
     assert model.boosted.to_dict() == in_one_process(hospitals).model.boosted.to_dict()
     path = hospitals.folder.path / "answers" / "0001.json"
-    question = hospitals.folder.told(1, StoredReplies).question
+    question = hospitals.folder.answer(1, StoredReplies).question
     path.write_bytes(path.read_bytes().replace(question.encode(), b"0" * 64))
     with pytest.raises(ProtocolError, match="kept for question 1 is to another one"):
         hospitals.coordinator().run()

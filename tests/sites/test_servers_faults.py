@@ -55,7 +55,7 @@ def test_a_server_that_lies_about_its_models_shape_is_named(three, lie):
     carrier = spoiled(three, "model", lambda m: signed(three, "h1", document))
     with pytest.raises(StudyFailed, match=f"question 0 was not answered: 2 of 3.*{said}"):
         three.coordinator(carrier).run()
-    assert three.folder.told(0, StoredReplies) is None
+    assert three.folder.answer(0, StoredReplies) is None
 
 
 def test_a_model_in_another_servers_name_is_not_taken(three):
@@ -83,7 +83,7 @@ def test_a_server_that_sends_impossible_verdicts_is_named(three, lie):
     judge_all(three)
     with pytest.raises(StudyFailed, match=f"question 1 was not answered: 2 of 3.*{said}"):
         three.coordinator(spoiled(three, "judge", lambda _: reply)).run()
-    assert three.folder.told(1, StoredReplies) is None
+    assert three.folder.answer(1, StoredReplies) is None
 
 
 def test_a_missing_server_is_named_and_may_come_back(three):

@@ -180,10 +180,12 @@ class TranscriptAttack:
     def _transcript(self, side: int, source: Source) -> FloatArray:
         transcript = self._asked(self.sides[side], source).transcript
         own, other = self.sides[side], self.sides[1 - side]
-        told = np.sum([_told(it.query, it.answer, own, other) for it in transcript], axis=0)
-        told[0] *= 1 - 2 * side
+        sums = np.sum(
+            [_loss_and_depth(it.query, it.answer, own, other) for it in transcript], axis=0
+        )
+        sums[0] *= 1 - 2 * side
         numbers = np.concatenate([np.ravel(exchange.answer.values) for exchange in transcript])
-        return np.concatenate([told, numbers[:5]])
+        return np.concatenate([sums, numbers[:5]])
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Up to what both sides share."""
@@ -195,7 +197,7 @@ class TranscriptAttack:
         return reports[:, 1:3]
 
 
-def _told(query: Query, answer: Answer, own: Records, other: Records) -> FloatArray:
+def _loss_and_depth(query: Query, answer: Answer, own: Records, other: Records) -> FloatArray:
     """Privacy loss of one answer about the own records, its depth, and the shape of that."""
     if isinstance(query, TiltedQuery):  # it draws inside
         source = SimulationSource(0)

@@ -52,8 +52,8 @@ def hostile_queries(query: Query) -> Iterator[tuple[str, dict[str, Any]]]:
         if field.default is dataclasses.MISSING:
             yield f"no {field.name}", {key: good[key] for key in good if key != field.name}
         for spoiled in _spoiled(rule_of(field), good[field.name]):
-            told = f"{field.name} = {str(spoiled)[:60]}"
-            yield told, copy.deepcopy(good) | {field.name: spoiled}
+            text = f"{field.name} = {str(spoiled)[:60]}"
+            yield text, copy.deepcopy(good) | {field.name: spoiled}
 
 
 def _spoiled(rule: Rule, good: Any) -> Iterator[Any]:
@@ -98,10 +98,10 @@ def _spoiled_arrays(rule: Array, good: Any) -> Iterator[Any]:
 def hostile_records(records: Records) -> Iterator[tuple[str, Records]]:
     """Records of the same shapes with other numbers: everybody's, or the first one's; each once."""
     seen = {_bytes(records)}
-    for told, held in _spoiled_records(records):
+    for sentence, held in _spoiled_records(records):
         if _bytes(held) not in seen:
             seen.add(_bytes(held))
-            yield told, held
+            yield sentence, held
 
 
 def _bytes(records: Records) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ def check_fuzz(query: Query) -> None:
     refused, tried = 0, set()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for told, data in hostile_queries(query):
+        for sentence, data in hostile_queries(query):
             made = made_from(data)
             if made is None:
                 refused += 1
@@ -158,8 +158,8 @@ def check_fuzz(query: Query) -> None:
             if made.digest in tried:  # what was spoiled was the same before
                 continue
             tried.add(made.digest)
-            check_outcomes(made, records, told)
-            check_reach(made, told)
+            check_outcomes(made, records, sentence)
+            check_reach(made, sentence)
         check_time(query, records)
     expect(bool(refused and tried), "some spoiled queries must be malformed, some well-formed")
 
@@ -185,15 +185,15 @@ def outcome(query: Query, records: Records) -> tuple[Any, ...]:
     return "answer", answer.values.shape
 
 
-def check_outcomes(query: Query, records: Records, told: str) -> None:
+def check_outcomes(query: Query, records: Records, context: str) -> None:
     """The outcome is the same for all records, and an answer has the stated shape."""
     usual = outcome(query, records)
     if usual[0] == "answer":
         stated = stated_shape(query)
-        expect(usual[1] == stated, f"{told}: an answer of shape {usual[1]}, not {stated}")
+        expect(usual[1] == stated, f"{context}: an answer of shape {usual[1]}, not {stated}")
     for held, hostile in hostile_records(records):
         other = outcome(query, hostile)
-        expect(other == usual, f"{told}: {usual} becomes {other} for records of {held}")
+        expect(other == usual, f"{context}: {usual} becomes {other} for records of {held}")
 
 
 def stated_shape(query: Query) -> tuple[int, ...]:
@@ -204,14 +204,14 @@ def stated_shape(query: Query) -> tuple[int, ...]:
     return (len(mechanism.axes),) if isinstance(mechanism, Additive) else (1,)
 
 
-def check_reach(query: Query, told: str) -> None:
+def check_reach(query: Query, context: str) -> None:
     """For all accepted numbers, neighbors are within the sensitivity that is paid for."""
     if query.inside:
         return
     numbers = (*stated_shape(query), query.columns if isinstance(query, Task) else 1)
     if 0 < np.prod(numbers) <= _MOST_TRIED and query.mechanism.epsilon <= _LARGE:
         found = search(query, starts=6, steps=12)
-        expect(found.ratio <= 1 + 1e-9, f"{told}: neighbors are {found.ratio:.6f} apart")
+        expect(found.ratio <= 1 + 1e-9, f"{context}: neighbors are {found.ratio:.6f} apart")
 
 
 def check_time(query: Query, records: Records) -> None:

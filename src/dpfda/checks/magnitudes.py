@@ -93,26 +93,26 @@ def check_extremes(query: Query) -> None:
             _put(data, path, _sized(_at(data, path), size))
         made = made_from(data)
         if made is not None:
-            told = ", ".join(f"{'.'.join(path)} of {size:g}" for path, size in sizes.items())
-            expect_normal(made, told)
+            text = ", ".join(f"{'.'.join(path)} of {size:g}" for path, size in sizes.items())
+            expect_normal(made, text)
             if len(sizes) > 1 and searched < _SEARCHED:
                 searched += 1
-                check_reach(made, told)
+                check_reach(made, text)
 
 
-def expect_normal(query: Query, told: str) -> None:
+def expect_normal(query: Query, context: str) -> None:
     """All numbers that noise is made of are normal floats, steps with room on either side."""
     mechanism = query.mechanism
-    expect(math.isfinite(mechanism.epsilon), f"{told}: ε must be finite")
+    expect(math.isfinite(mechanism.epsilon), f"{context}: ε must be finite")
     if not isinstance(mechanism, Additive):
         return
     steps = mechanism.lattice_step
     inside = bool((steps >= LEAST_STEP).all() and (steps <= MOST_STEP).all())
-    expect(inside, f"{told}: a lattice step is {steps.min():g}")
+    expect(inside, f"{context}: a lattice step is {steps.min():g}")
     for numbers in (mechanism.sensitivity, mechanism.scales, mechanism.law.variance):
         sizes = np.abs(np.ravel(numbers))
         normal = bool(np.isfinite(sizes).all() and (sizes >= sys.float_info.min).all())
-        expect(normal, f"{told}: noise must be of a normal size")
+        expect(normal, f"{context}: noise must be of a normal size")
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,9 @@ def _follows(good: dict[str, Any], here: FloatArray, shifts: list[tuple[Law, int
 
 def _expect_law(good: dict[str, Any], here: FloatArray, shifts: list[tuple[Law, int]]) -> None:
     scaled = ((".".join(path), k) for law, k in shifts for path in law.paths)
-    told = ", ".join(f"{name} times 2^{k}" for name, k in scaled)
+    text = ", ".join(f"{name} times 2^{k}" for name, k in scaled)
     kept = _follows(good, here, shifts) is not False
-    expect(kept, f"{told}: sensitivity and scales must go with it")
+    expect(kept, f"{text}: sensitivity and scales must go with it")
 
 
 def _scaled(good: dict[str, Any], shifts: list[tuple[Law, int]]) -> Query | None:
@@ -270,8 +270,8 @@ def check_cut(query: AdditiveQuery) -> None:
         records = made.fitting(query.trial(np.random.default_rng(4), size=1e3))
         exact = made.statistic(many * made.sums(tuple(column[:1] for column in records)))
         steps = float(np.abs(exact / made.mechanism.lattice_step).max(initial=0.0))
-        told = f"{many} records alike with ε = {epsilon:g}: the answer is cut off"
-        expect(steps <= LARGEST_STEPS * (1 + _SAME), told)
+        text = f"{many} records alike with ε = {epsilon:g}: the answer is cut off"
+        expect(steps <= LARGEST_STEPS * (1 + _SAME), text)
 
 
 def real_fields(query: Any, above: Path = ()) -> Iterator[tuple[Path, Number | Array]]:

@@ -66,10 +66,10 @@ def check_magnitudes(mechanism: Mechanism) -> None:
         for size in _BUDGETS if budget in own else ():
             made = _made(own | {budget: size})
             if made is not None:
-                told = f"{budget} = {size:g}"
+                text = f"{budget} = {size:g}"
                 reports = made.randomize(np.repeat(value, 4, axis=0), SimulationSource(0))
-                expect(bool(np.isfinite(reports).all()), f"{told}: reports must be finite")
-                expect(bool(np.isfinite(made.variance(value)).all()), f"{told}: so must variances")
+                expect(bool(np.isfinite(reports).all()), f"{text}: reports must be finite")
+                expect(bool(np.isfinite(made.variance(value)).all()), f"{text}: so must variances")
         if isinstance(mechanism, Additive):
             _check_scaling(mechanism)
 

@@ -215,8 +215,8 @@ def print_study_model(model: StudyModel) -> None:
     for one in contents(model).tables:
         console.print(rich_table(one))
     console.print(str(model.guarantee), markup=False)
-    for told in about(model):
-        console.print(told, markup=False)
+    for sentence in about(model):
+        console.print(sentence, markup=False)
     print_verdict(console, model.verdict)
 
 
@@ -226,8 +226,8 @@ def print_moments(moments: CurveMoments) -> None:
     console.print(rich_table(means(moments)))
     if moments.groups:
         sizes = zip(moments.groups, moments.sizes, strict=True)
-        told = ", ".join(f"{name} about {size:.0f}" for name, size in sizes)
-        console.print(f"sizes: {told}", markup=False)
+        text = ", ".join(f"{name} about {size:.0f}" for name, size in sizes)
+        console.print(f"sizes: {text}", markup=False)
     print_public(console, moments)
 
 

@@ -54,14 +54,14 @@ def check_record(options: dict[str, Any], beside: Path | None = None) -> dict[st
         beside: the file that the command writes or reads itself.
     """
     asked = {name: options.pop(name) for name in (*_FILES, *_TOLD)}
-    told = [name for name in _TOLD if asked[name] is not None]
-    if told and all(asked[name] is None for name in _FILES):
+    given = [name for name in _TOLD if asked[name] is not None]
+    if given and all(asked[name] is None for name in _FILES):
         rule = "left out without --record or --report"
-        raise InvalidParameter(f"--{told[0]}", rule, asked[told[0]])
-    if told or asked["record"] is not None:
+        raise InvalidParameter(f"--{given[0]}", rule, asked[given[0]])
+    if given or asked["record"] is not None:
         for name, what in _NEEDED.items():
             if asked[name] is None:
-                other = "--record" if asked["record"] is not None else f"--{told[0]}"
+                other = "--record" if asked["record"] is not None else f"--{given[0]}"
                 raise InvalidParameter(f"--{name}", f"given with {other}: {what}", None)
         check_words(**{name: asked[name] for name in _NEEDED}, mark="--")
     for name in _FILES:
@@ -86,13 +86,13 @@ def write_record(
         source: whatever has more to report of it, such as the estimator; by default itself.
         ledger: the budget of the data.
     """
-    told = {name: asked[name] for name in _TOLD}
+    words = {name: asked[name] for name in _TOLD}
     if (path := asked["record"]) is not None:
-        record = document.deployment_record(**told, ledger=ledger)
+        record = document.deployment_record(**words, ledger=ledger)
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
         _write("record", path, text if path.suffix == ".json" else to_yaml(record))
     if (path := asked["report"]) is not None:
-        page = (source or document).report(**told, ledger=ledger)
+        page = (source or document).report(**words, ledger=ledger)
         _write("report", path, page.html())
 
 

@@ -171,15 +171,15 @@ def _result(collector: CollectorProcess, plan: StudyPlan, tested: Dataset) -> di
 
 def _row(name: str, error: float, private: dict[str, float] | None, people: int) -> dict[str, Any]:
     low, high = wilson(error, _HELD_OUT, 0.95)
-    told = "" if private is None else f"{private['value']:.3f}"
-    told += "" if private is None else f" [{private['low']:.3f}, {private['high']:.3f}]"
+    text = "" if private is None else f"{private['value']:.3f}"
+    text += "" if private is None else f" [{private['low']:.3f}, {private['high']:.3f}]"
     return {
         "method": name,
         "ε": _EPSILON if private is not None else "",
         "people": people,
         "error": round(error, 4),
         "interval": f"[{low:.3f}, {high:.3f}]",
-        "error by private verdicts": told,
+        "error by private verdicts": text,
     }
 
 

@@ -50,8 +50,10 @@ def command(
 
     The study is the one with this HASH at the collector URL. Nothing about you is sent yet.
     """
-    told = partial(click.echo, err=True)
-    client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates, told=told)
+    notify = partial(click.echo, err=True)
+    client = RemoteClient(
+        home, limit_epsilon=limit_epsilon, certificates=certificates, notify=notify
+    )
     plan = client.join(
         url,
         plan_hash,

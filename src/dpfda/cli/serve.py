@@ -179,11 +179,11 @@ def _admin_key(file: Path | None, shortest: int) -> str:
         if len(key) < shortest:
             raise InvalidParameter("--admin-key-file", rule, file.name)
         return key
-    told = os.environ.get("DPFDA_ADMIN_KEY")
-    if file is None and told:
-        if len(told) < shortest:
+    given = os.environ.get("DPFDA_ADMIN_KEY")
+    if file is None and given:
+        if len(given) < shortest:
             raise InvalidParameter("DPFDA_ADMIN_KEY", rule, "a shorter one")
-        return told
+        return given
     key = secrets.token_urlsafe(32)
     if file is None:
         click.echo(f"admin key (shown this once): {key}", err=True)

@@ -25,7 +25,7 @@ def command(model: Path, plot: Path | None, as_json: bool, **options: Any) -> No
     MODEL is what --out of another command has written.
     """
     check_picture(plot)
-    told = check_record(options, model)
+    words = check_record(options, model)
     loaded = documents.load(model)
     if plot is not None and not hasattr(loaded, "plot"):
         raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))
@@ -33,6 +33,6 @@ def command(model: Path, plot: Path | None, as_json: bool, **options: Any) -> No
         click.echo(loaded.to_json(indent=2))
     else:
         print_document(loaded)
-    write_record(loaded, told)
+    write_record(loaded, words)
     if plot is not None:
         draw(loaded, plot)

@@ -38,8 +38,8 @@ def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> Any:
         return numbers[:, 0] if len(names) == 1 else numbers[0] if len(numbers) == 1 else numbers
     wanted = 1 if plan is None else plan.encoder.channels
     if len(names) not in (wanted, wanted + 1):
-        told = "one or two columns" if wanted == 1 else f"{wanted} columns, or t and {wanted}"
-        rule = f"{told} of numbers (choose them by --columns)"
+        text = "one or two columns" if wanted == 1 else f"{wanted} columns, or t and {wanted}"
+        rule = f"{text} of numbers (choose them by --columns)"
         raise InvalidData(file.name, rule, f"{len(names)} columns")
     table = opened.table()
     # A point without a value is left out; of several channels some may be missing at a point.
@@ -207,8 +207,8 @@ def command(
             click.echo("nothing was sent; the budget stays spent, as the reply exists")
             return
     receipt = client.send(plan_hash)
-    told = "answered before" if stage == "sent" else "sent"
-    click.echo(to_json({"receipt": receipt}) if as_json else f"{told}; receipt {receipt}")
+    text = "answered before" if stage == "sent" else "sent"
+    click.echo(to_json({"receipt": receipt}) if as_json else f"{text}; receipt {receipt}")
 
 
 def _agreed(home: Path, plan_hash: str) -> StudyPlan | None:
@@ -224,7 +224,7 @@ def _agreed(home: Path, plan_hash: str) -> StudyPlan | None:
 def client_at(home: Path, certificates: str | None) -> RemoteClient:
     """The device whose budget is in a folder already."""
     try:
-        return RemoteClient(home, certificates=certificates, told=partial(click.echo, err=True))
+        return RemoteClient(home, certificates=certificates, notify=partial(click.echo, err=True))
     except InvalidParameter as error:
         if error.name != "limit_epsilon":
             raise

@@ -171,8 +171,8 @@ def replayed(plan: StudyPlan, folder: Path) -> Server:
         folder: with ``study.json`` and the replies of each phase.
     """
     try:
-        told: Any = msgspec.json.decode((folder / "study.json").read_bytes())
-        finished = (told["hash"], told["status"]) == (plan.hash, "finished")
+        study: Any = msgspec.json.decode((folder / "study.json").read_bytes())
+        finished = (study["hash"], study["status"]) == (plan.hash, "finished")
     except (OSError, msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
         raise ProtocolError(f"{folder.name} holds no exported study") from None
     if not finished:

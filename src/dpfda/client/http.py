@@ -188,7 +188,7 @@ def persistently(
     *,
     once: bool = False,
     sleep: Callable[[float], None] = time.sleep,
-    told: Callable[[str], object] = lambda words: None,
+    notify: Callable[[str], object] = lambda words: None,
 ) -> Answer:
     """Repeat a request until it is granted or refused: lost connections, 5xx and 429 are neither.
 
@@ -196,7 +196,7 @@ def persistently(
         request: what to do.
         once: repeat it after 429 alone, which says that nothing was done.
         sleep: how to wait.
-        told: gets one line for people, when the first attempt fails and others follow.
+        notify: gets a line of text when the first attempt fails and others follow.
 
     Examples:
         >>> answers = iter([Answer(503, b""), Answer(200, b"{}")])
@@ -217,6 +217,6 @@ def persistently(
             if attempt == _ATTEMPTS:
                 raise Unreachable(f"{trouble} {attempt} times")
         if attempt == 1:
-            told(f"{trouble}: trying again, up to {_ATTEMPTS - 1} times")
+            notify(f"{trouble}: trying again, up to {_ATTEMPTS - 1} times")
         sleep(min(_PAUSE * 2 ** (attempt - 1), 10.0))
     raise AssertionError

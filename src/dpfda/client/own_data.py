@@ -39,15 +39,15 @@ def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = Non
     """
     if isinstance(plan.encoder, RowEncoder):
         return []  # an owner's rows: each of them may be anything
-    told = _label(plan, label)
+    notes = _label(plan, label)
     batch = one_curve(curve, channels=plan.encoder.channels)
     if plan.encoder.table is not None:
-        return told + _cells(plan.encoder, batch)
+        return notes + _cells(plan.encoder, batch)
     if plan.encoder.basis.functional:
-        said = _points(plan.encoder, batch, grid_points)
+        description = _points(plan.encoder, batch, grid_points)
     else:
-        said = _numbers(plan.encoder, batch)
-    return told + said + _far_away(plan.encoder, batch, grid_points)
+        description = _numbers(plan.encoder, batch)
+    return notes + description + _far_away(plan.encoder, batch, grid_points)
 
 
 def _label(plan: StudyPlan, label: Any) -> list[str]:
@@ -117,8 +117,8 @@ def _far_away(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
     z = encoder.coefficients(batch, grid_points, strict=False)[0]
     far = abs(z - encoder.rescaler.centers(encoder.n_features)) > scales * _ROUNDING
     what = "features of the curve" if encoder.basis.functional else "numbers"
-    told = f"{far.sum()} of {len(far)} {what} lie outside the study's range: its edge counts"
-    return [told] if far.any() else []
+    text = f"{far.sum()} of {len(far)} {what} lie outside the study's range: its edge counts"
+    return [text] if far.any() else []
 
 
 _POINTS = 41

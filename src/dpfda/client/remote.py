@@ -49,7 +49,7 @@ class RemoteClient:
         certificates: file of certificates to trust instead of the system's.
         patience: seconds to wait until the collector wants somebody.
         holder: what answers: a person with a curve, or another kind of `Person`.
-        told: gets lines for people, such as that the collector is asked again.
+        notify: gets lines of text, for example when a request is repeated.
 
     Examples:
         >>> import tempfile
@@ -68,13 +68,13 @@ class RemoteClient:
         certificates: str | None = None,
         patience: float = 60.0,
         holder: Callable[..., Person] = Person,
-        told: Callable[[str], object] = lambda words: None,
+        notify: Callable[[str], object] = lambda words: None,
     ) -> None:
         place = Path(folder)
         self._outbox = Outbox(place / "studies")
         self._path = place / "ledger"
         self._limit = limit_epsilon
-        self._told = told
+        self._notify = notify
         self._unkept: BaseLedger | None = None  # a limit that may still be another one
         if limit_epsilon is None or self._path.exists():
             _ = self.ledger  # refused now, if it is none or has another limit
@@ -341,7 +341,7 @@ class RemoteClient:
             return self._granted(lambda: connection.ask(method, path, **how))
 
     def _granted(self, request: Callable[[], Answer]) -> Answer:
-        answer = persistently(request, sleep=self._sleep, told=self._told)
+        answer = persistently(request, sleep=self._sleep, notify=self._notify)
         if answer.status not in (200, 201, 202):
             raise NotGranted(answer.status, answer.reason, answer.code)
         return answer
@@ -360,8 +360,8 @@ class InvitationUsed(NotGranted):
     """The study has a reply to this person's invitation, from another device or folder."""
 
     def __init__(self, here: str) -> None:
-        told = "this invitation was used already: the study has a reply to it; "
-        super().__init__(409, told + here, "answered")
+        text = "this invitation was used already: the study has a reply to it; "
+        super().__init__(409, text + here, "answered")
 
 
 _WORD = re.compile("[!-~]{1,200}")  # what can be sent in a header, and shown

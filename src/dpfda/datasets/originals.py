@@ -39,8 +39,8 @@ def convert(name: str, paths: list[Path]) -> Found:
         return _CONVERTERS[name](*paths)
     except _UNREADABLE as error:
         rule = f"laid out as in the source of {name}"
-        told = ", ".join(path.name for path in paths)
-        raise InvalidData(told, rule, "something else") from error
+        text = ", ".join(path.name for path in paths)
+        raise InvalidData(text, rule, "something else") from error
 
 
 def write(name: str, columns: Mapping[str, Array], folder: Path) -> Path:

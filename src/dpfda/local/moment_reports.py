@@ -71,14 +71,14 @@ def moments(design: MomentDesign, plan: StudyPlan) -> Study:
     return _concluded(plan, (yield asked))
 
 
-def _concluded(plan: StudyPlan, told: Summary) -> Result:
+def _concluded(plan: StudyPlan, summary: Summary) -> Result:
     """E y z* for each score and feature, with standard errors, and the rule that it is."""
-    people = np.maximum(told["people"], 1)[:, None]
-    mean = told["total"] / people
-    error = np.sqrt(np.maximum(told["square"] / people - mean**2, 0) / people)
+    people = np.maximum(summary["people"], 1)[:, None]
+    mean = summary["total"] / people
+    error = np.sqrt(np.maximum(summary["square"] / people - mean**2, 0) / people)
     features = [
         [Estimate(float(a), float(b), int(n)) for a, b in zip(*rows, strict=True)]
-        for *rows, n in zip(mean, error, told["people"], strict=True)
+        for *rows, n in zip(mean, error, summary["people"], strict=True)
     ]
     return Result(
         CurveModel.linear(intercept=np.zeros(plan.n_scores), coefficients=mean, **plan.stamp),

@@ -54,20 +54,20 @@ def noisy_labels(design: NoisyLabelDesign, plan: StudyPlan) -> Study:
         Step("labels", plan.n_people // scores + (score < plan.n_people % scores))
         for score in range(scores)
     ]
-    heard: list[Summary] = []
+    summaries: list[Summary] = []
 
     def tasks(start: int, people: int) -> Task:
-        positive = 1 if scores == 1 else len(heard)
+        positive = 1 if scores == 1 else len(summaries)
         return plan.ask("vector", people, positive=[positive])
 
     def so_far() -> Result:
         nobody = _count(tasks(0, 0), np.zeros((0, plan.encoder.n_features + 1)))
-        return _concluded(design, plan, [*heard, *[nobody] * (scores - len(heard))])
+        return _concluded(design, plan, [*summaries, *[nobody] * (scores - len(summaries))])
 
     for number, step in enumerate(steps):
         then = steps[number + 1 :]
-        told = yield Phase(step.kind, step.people, tasks, _count, so_far, then=then)
-        heard.append(told)
+        summary = yield Phase(step.kind, step.people, tasks, _count, so_far, then=then)
+        summaries.append(summary)
     return so_far()
 
 
@@ -82,12 +82,12 @@ def _count(task: Task, reply: FloatArray) -> Summary:
     }
 
 
-def _concluded(design: NoisyLabelDesign, plan: StudyPlan, heard: Sequence[Summary]) -> Result:
+def _concluded(design: NoisyLabelDesign, plan: StudyPlan, summaries: Sequence[Summary]) -> Result:
     """One regression a score."""
-    people = np.maximum([told["people"] for told in heard], 1)[:, None]
-    products = np.array([told["products"] for told in heard])
+    people = np.maximum([sentence["people"] for sentence in summaries], 1)[:, None]
+    products = np.array([sentence["products"] for sentence in summaries])
     matrices = products / people[..., None] + design.ridge * np.eye(products.shape[1])
-    targets = np.array([told["targets"] for told in heard]) / people
+    targets = np.array([sentence["targets"] for sentence in summaries]) / people
     solution = np.linalg.solve(matrices, targets[..., None])[..., 0]
     model = CurveModel.linear(intercept=solution[:, 0], coefficients=solution[:, 1:], **plan.stamp)
     return Result(model, Findings(classes=plan.classes))

@@ -192,8 +192,8 @@ class ClassIndex(CodewordReport, name="class_index"):
         """Signs of the classes in the sent bucket, 0 for the others, and codewords over m."""
         books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
         buckets, signs = self._places(books)
-        told = np.where(buckets == (words // self.codewords)[:, None], signs, 0.0)
-        return told, self.codebook.words(books, words % self.codewords) / self.gain
+        class_signs = np.where(buckets == (words // self.codewords)[:, None], signs, 0.0)
+        return class_signs, self.codebook.words(books, words % self.codewords) / self.gain
 
     @property
     def _shared(self) -> float:

@@ -68,9 +68,9 @@ class SampledCoordinates(BoxMechanism):
         if self.sampled == self.dimension:
             return self._scalar.draw(positions.ravel(), source).reshape(rows.shape)
         chosen = subsets(len(rows), choose=self.sampled, among=self.dimension, source=source)
-        told = self._scalar.draw(np.take_along_axis(positions, chosen, axis=1).ravel(), source)
+        drawn = self._scalar.draw(np.take_along_axis(positions, chosen, axis=1).ravel(), source)
         reports = np.zeros(rows.shape)
-        np.put_along_axis(reports, chosen, self._factor * told.reshape(chosen.shape), axis=1)
+        np.put_along_axis(reports, chosen, self._factor * drawn.reshape(chosen.shape), axis=1)
         return reports
 
     def variance(self, values: Any) -> FloatArray:
@@ -81,9 +81,11 @@ class SampledCoordinates(BoxMechanism):
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each report; its zeros show which coordinates were chosen."""
         positions = np.broadcast_to(_round(np.asarray(values)), reports.shape)
-        told = reports != 0
+        reported = reports != 0
         each = np.zeros(reports.shape)
-        each[told] = self._scalar.log_likelihood(reports[told] / self._factor, positions[told])
+        each[reported] = self._scalar.log_likelihood(
+            reports[reported] / self._factor, positions[reported]
+        )
         return np.asarray(each.sum(axis=1) - math.log(math.comb(self.dimension, self.sampled)))
 
 

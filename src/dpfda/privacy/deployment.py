@@ -88,7 +88,7 @@ class Deployment:
         count = f" ({self.records} records)" if self.records is not None else ""
         small = f" and δ = {promise.delta:g}" if promise.delta else ""
         more = ", and by δ" if promise.delta else ""
-        told = [
+        sentences = [
             f"We released {self.product}{count} under {self.flavor} with ε = {promise.epsilon:g}"
             f"{small}.",
             f"Replacing all data of one {promise.unit} changes the probability of any result by a "
@@ -96,14 +96,14 @@ class Deployment:
         ]
         if self.domain:
             stated = "; ".join(f"{_words(name)} {_shown(v)}" for name, v in self.domain.items())
-            told.append(f"Public beforehand: {stated}.")
+            sentences.append(f"Public beforehand: {stated}.")
         if promise.assumptions:
-            told.append(f"The promise assumes that {'; that '.join(promise.assumptions)}.")
-        told.append(_NOISE[promise.sampler])
+            sentences.append(f"The promise assumes that {'; that '.join(promise.assumptions)}.")
+        sentences.append(_NOISE[promise.sampler])
         if self.computed:
-            told.append(self.computed)
-        told.append(f"Software: dpfda {__version__}, mechanism {self.mechanism}.")
-        return " ".join(told)
+            sentences.append(self.computed)
+        sentences.append(f"Software: dpfda {__version__}, mechanism {self.mechanism}.")
+        return " ".join(sentences)
 
     def record(
         self,
@@ -184,10 +184,10 @@ def check_words(*, curator: Any, data: Any, date: Any, mark: str = "") -> None:
         if not isinstance(text, str) or not text.strip():
             raise InvalidParameter(mark + name, "a few words", text)
     try:
-        told = datetime.date.fromisoformat(date).isoformat()
+        normalized = datetime.date.fromisoformat(date).isoformat()
     except (TypeError, ValueError):
-        told = None
-    if told is None or told != date:
+        normalized = None
+    if normalized is None or normalized != date:
         raise InvalidParameter(f"{mark}date", "a day like 2026-01-31", date)
 
 

@@ -97,10 +97,10 @@ def in_words(error: float, guessing: float, people: int) -> str:
         >>> in_words(0.32, 0.327, 1000)
         'No better than guessing: 32.0 % wrong, against 32.7 % (1000 held-out people).'
     """
-    told = f"{error:.1%} wrong, against {guessing:.1%}".replace("%", " %")
+    text = f"{error:.1%} wrong, against {guessing:.1%}".replace("%", " %")
     low, high = wilson(error, people, 0.95)
     if high < guessing:
-        return f"Better than guessing: {told}."
+        return f"Better than guessing: {text}."
     if low > guessing:
-        return f"Worse than guessing: {told}."
-    return f"No better than guessing: {told} ({people} held-out people)."
+        return f"Worse than guessing: {text}."
+    return f"No better than guessing: {text} ({people} held-out people)."

@@ -179,12 +179,12 @@ def beside_guessing(
     verdict = msgspec.convert(found["verdict"], Verdict)
     if replies is not None:
         verdict = unfinished(*replies)
-    error, guessing, told = found["error"], found["guessing"], list(verdict.sentences)
+    error, guessing, sentences = found["error"], found["guessing"], list(verdict.sentences)
     rows: list[tuple[str, float, float | None, float | None]] = []
     if error is not None:
         rows.append(("this model", error["value"], error["low"], error["high"]))
     elif replies is None and found["evaluated"] is None:
-        told.append("Nobody was asked about the finished model: its error is not known.")
+        sentences.append("Nobody was asked about the finished model: its error is not known.")
     classes, coin = plan.target_range is None, 1 - 1 / max(plan.n_classes, 1)
     if error is not None and guessing is not None and guessing["low"] is not None:
         name = "always the most frequent label" if classes else "the mean alone"
@@ -192,7 +192,7 @@ def beside_guessing(
         rows.append((name, *(min(one, coin) if classes else max(one, 0.0) for one in numbers)))
     if error is not None and classes:
         rows.append(("tossing a coin among the labels", coin, None, None))
-    shown = {"kind": verdict.kind, "sentences": told, "told": " ".join(told)}
+    shown = {"kind": verdict.kind, "sentences": sentences, "told": " ".join(sentences)}
     return shown | {"nothing": verdict.doubted, "rows": rows}
 
 

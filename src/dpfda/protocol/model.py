@@ -283,15 +283,15 @@ def contents(model: StudyModel) -> Contents:
 
 def about(model: StudyModel) -> list[str]:
     """What the model predicts, in sentences."""
-    told = []
+    sentences = []
     if isinstance(model, RuleModel) and len(model.folds):
         count = len(model.folds)
-        told.append(f"how far the first {count} features are from their middles counts, too")
+        sentences.append(f"how far the first {count} features are from their middles counts, too")
     if (classes := getattr(model, "classes", None)) is not None:
-        told.append(f"classes: {', '.join(map(str, classes))}")
+        sentences.append(f"classes: {', '.join(map(str, classes))}")
     if (ends := getattr(model, "target_range", None)) is not None:
-        told.append("target: {:g} to {:g}".format(*ends))
-    return told
+        sentences.append("target: {:g} to {:g}".format(*ends))
+    return sentences
 
 
 def slope_table(model: Any, slope: Any, ends: tuple[float, float] | None) -> Table:

@@ -63,8 +63,8 @@ def steadied(replies: FloatArray, *, groups: int) -> FloatArray:
 
     Examples:
         >>> honest = np.full((99, 1), 0.5)
-        >>> told = np.concatenate([honest, [[1000.0]]])
-        >>> float(steadied(told, groups=5).mean().round(9))
+        >>> reports = np.concatenate([honest, [[1000.0]]])
+        >>> float(steadied(reports, groups=5).mean().round(9))
         0.5
     """
     _validate.whole("groups", groups, least=3)

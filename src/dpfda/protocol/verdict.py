@@ -83,8 +83,8 @@ def judged(
         return _no_better(f"This model is no better than {beside}: {reason}.", *said)
     if likely < _DOUBTFUL:
         reason = reason.replace("the replies make", "they make")
-        told = f"The replies cannot tell whether this model is better than {beside}: {reason}."
-        return Verdict(kind="unclear", sentences=(told, *said))
+        text = f"The replies cannot tell whether this model is better than {beside}: {reason}."
+        return Verdict(kind="unclear", sentences=(text, *said))
     if constant:
         reason = "one label is so frequent that the features seen do not outweigh it"
         return _no_better(f"This model is no better than {beside}: {reason}.", *said)
@@ -116,8 +116,8 @@ def judged_number(
         if seen is not False:
             return Verdict(kind="unclear")
         shown = "the replies do not show that any feature goes with the target"
-        told = f"The replies cannot tell whether this model is better than {_MEAN}: {shown}."
-        return Verdict(kind="unclear", sentences=(told,))
+        text = f"The replies cannot tell whether this model is better than {_MEAN}: {shown}."
+        return Verdict(kind="unclear", sentences=(text,))
     assert guessing is not None
     if error.interval()[0] > guessing.interval()[1]:
         return _no_better(f"This model is worse than {_MEAN}: do not use it.")
@@ -129,8 +129,8 @@ def judged_number(
         return Verdict(sentences=(f"This model is probably better than {_MEAN}.",))
     if likely < _NOTHING and not seen and gain.interval()[1] < _WORTH * guessing.value:
         return _no_better(f"This model is no better than {_MEAN}.")
-    told = f"The replies cannot tell whether this model is better than {_MEAN}."
-    return Verdict(kind="unclear", sentences=(told,))
+    text = f"The replies cannot tell whether this model is better than {_MEAN}."
+    return Verdict(kind="unclear", sentences=(text,))
 
 
 def liars_behind(error: Estimate, guessing: Estimate | None, *, epsilon: float) -> float:
@@ -159,10 +159,10 @@ def beside_liars(found: Verdict, share: float) -> Verdict:
     """
     if found.doubted:
         return found
-    told = f"If {max(100 * share, 1):.0f} % of the participants had lied in agreement,"
+    text = f"If {max(100 * share, 1):.0f} % of the participants had lied in agreement,"
     return Verdict(
         kind=found.kind,
-        sentences=(*found.sentences, f"{told} they alone could have produced it."),
+        sentences=(*found.sentences, f"{text} they alone could have produced it."),
     )
 
 
@@ -173,9 +173,9 @@ def unfinished(answered: int, wanted: int) -> Verdict:
         >>> unfinished(1034, 2000).sentences
         ('So far, from 1,034 of 2,000 replies. Whether the model is any good is said at the end.',)
     """
-    told = f"So far, from {answered:,} of {wanted:,} replies."
+    text = f"So far, from {answered:,} of {wanted:,} replies."
     verdict = "Whether the model is any good is said at the end."
-    return Verdict(kind="unclear", sentences=(f"{told} {verdict}",))
+    return Verdict(kind="unclear", sentences=(f"{text} {verdict}",))
 
 
 def tells_nothing(error: Estimate, *, n_classes: int) -> bool:
@@ -199,8 +199,8 @@ def cannot_tell(error: Estimate) -> str:
     return f"{error.people:,} evaluation {answers} cannot tell how often the model is wrong."
 
 
-def _no_better(*told: str) -> Verdict:
-    return Verdict(kind="guessing", sentences=told)
+def _no_better(*sentences: str) -> Verdict:
+    return Verdict(kind="guessing", sentences=sentences)
 
 
 def _is_known(estimate: Estimate | None) -> bool:

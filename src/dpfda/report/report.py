@@ -288,7 +288,7 @@ class Report:
         *,
         title: str = "",
         ledger: BaseLedger | None = None,
-        **told: Any,
+        **record_fields: Any,
     ) -> Self:
         """The report of a release.
 
@@ -297,13 +297,13 @@ class Report:
             contents: what it shows.
             title: by default what was released.
             ledger: the budget of the data, to say how much of it is gone.
-            told: of the record: `curator`, `data`, `date`, `purpose`, `contact`.
+            record_fields: of the record: `curator`, `data`, `date`, `purpose`, `contact`.
         """
-        told = {name: value for name, value in told.items() if value is not None}
+        record_fields = {name: value for name, value in record_fields.items() if value is not None}
         needed: dict[str, Any] = dict.fromkeys(("curator", "data", "date"))
         record = facts.draft(ledger=ledger)
-        if told:
-            record = facts.record(**(needed | told), ledger=ledger)
+        if record_fields:
+            record = facts.record(**(needed | record_fields), ledger=ledger)
         doubts = contents.doubts
         if facts.guarantee.sampler == "simulation":
             doubts = (SIMULATED, *doubts)
@@ -317,7 +317,7 @@ class Report:
             method=facts.method(),
             sources=facts.sources,
             record=to_yaml(record),
-            about_record="" if told else _DRAFT,
+            about_record="" if record_fields else _DRAFT,
             versions=software(),
         )
 

@@ -127,15 +127,15 @@ class Coordinator:
             question: its digest; a kept answer to another one is refused.
             wrong: what is wrong with a reply.
         """
-        heard = self.folder.told(number, StoredReplies)
-        if heard is None:
+        stored = self.folder.answer(number, StoredReplies)
+        if stored is None:
             found = self._found(number, step, messages, wrong)
             replies = tuple(encode(reply) for reply in found.values())
-            heard = StoredReplies(question, tuple(found), replies)
-            self.folder.keep(number, heard)
-        elif heard.question != question:
+            stored = StoredReplies(question, tuple(found), replies)
+            self.folder.keep(number, stored)
+        elif stored.question != question:
             raise ProtocolError(f"the answer that is kept for question {number} is to another one")
-        kept = zip(heard.survivors, heard.replies, strict=True)
+        kept = zip(stored.survivors, stored.replies, strict=True)
         return {name: decode(content, REPLIED[step]) for name, content in kept}
 
     def _found(

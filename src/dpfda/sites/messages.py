@@ -35,7 +35,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     round: RoundId
     query: dict[str, Any]
-    told: tuple[SiteAnswer, ...]
+    answers: tuple[SiteAnswer, ...]
 
 
 class AskOwners(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

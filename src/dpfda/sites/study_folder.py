@@ -91,7 +91,7 @@ class StudyFolder:
             raise ProtocolError("the plan in this folder names another coordinator's key")
         return plan
 
-    def told(self, number: int, kind: type[Answered]) -> Answered | None:
+    def answer(self, number: int, kind: type[Answered]) -> Answered | None:
         """The answer to a question, if it was given."""
         path = self._answers / f"{number:04d}.json"
         if not path.exists():
@@ -103,12 +103,12 @@ class StudyFolder:
 
     def who(self, number: int) -> tuple[str, ...] | None:
         """The sites in the answer to a question, if it was given."""
-        told = self.told(number, _Answer)
-        return None if told is None else told.survivors
+        answer = self.answer(number, _Answer)
+        return None if answer is None else answer.survivors
 
-    def keep(self, number: int, told: msgspec.Struct) -> None:
+    def keep(self, number: int, answer: msgspec.Struct) -> None:
         """Store an answer, for good."""
-        if not durable.claim(self._answers / f"{number:04d}.json", msgspec.json.encode(told)):
+        if not durable.claim(self._answers / f"{number:04d}.json", msgspec.json.encode(answer)):
             raise ProtocolError(f"question {number} has an answer already")
 
     def next_attempt(self, number: int) -> int:

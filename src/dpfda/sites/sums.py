@@ -59,17 +59,17 @@ def length(query: Query) -> int:
     return len(query.mechanism.axes)
 
 
-def answer_of(plan: Plan, query: Query, told: SiteAnswer) -> Answer:
+def answer_of(plan: Plan, query: Query, opened_sum: SiteAnswer) -> Answer:
     """The answer that an opened sum is."""
     assert isinstance(query, DatasetQuery)
-    survivors = tuple(dict.fromkeys(told.survivors))
-    if survivors != told.survivors or len(survivors) < plan.terms.needed:
+    survivors = tuple(dict.fromkeys(opened_sum.survivors))
+    if survivors != opened_sum.survivors or len(survivors) < plan.terms.needed:
         raise ProtocolError(f"a sum has vectors of {plan.terms.needed} different sites at least")
-    if len(told.total) != length(query):
-        raise ProtocolError("a told sum has another length than its question asks for")
+    if len(opened_sum.total) != length(query):
+        raise ProtocolError("the sum has another length than its question asks for")
     return opened(
         query,
-        np.array(told.total, dtype=np.int64),
+        np.array(opened_sum.total, dtype=np.int64),
         survivors=len(survivors),
         sharing=plan.terms.noisy_sites,
         n=sum(plan.card(name).rows for name in survivors),
@@ -77,15 +77,15 @@ def answer_of(plan: Plan, query: Query, told: SiteAnswer) -> Answer:
 
 
 def next_question(
-    plan: Plan, conversation: Conversation[Any], number: int, told: Sequence[SiteAnswer]
+    plan: Plan, conversation: Conversation[Any], number: int, answers: Sequence[SiteAnswer]
 ) -> Query | None:
     """Query `number` of the plan's conversation; None if the conversation has ended."""
-    if len(told) != number:
+    if len(answers) != number:
         raise ProtocolError(f"question {number} comes with the answers to those before it")
     questions = conversation.questions()
     query = next(questions)
     try:
-        for one in told:
+        for one in answers:
             query = questions.send(answer_of(plan, query, one))
     except StopIteration:
         return None
@@ -125,21 +125,21 @@ class Sums:
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator, self._plan = coordinator, coordinator.plan
         self.transcript: list[Exchange] = []
-        self._told: list[SiteAnswer] = []
+        self._answers: list[SiteAnswer] = []
 
     def ask(self, query: Query, number: int) -> Answer:
         """The sum of the sites' answers to a question."""
         folder = self._coordinator.folder
-        told = folder.told(number, SiteAnswer)
-        if told is None:
-            told = self._opened(query, number)
-            folder.keep(number, told)
-        elif told.question != query.digest:
+        stored = folder.answer(number, SiteAnswer)
+        if stored is None:
+            stored = self._opened(query, number)
+            folder.keep(number, stored)
+        elif stored.question != query.digest:
             raise ProtocolError(f"the answer that is kept for question {number} is to another one")
-        self._told.append(told)
-        answer = answer_of(self._plan, query, told)
+        self._answers.append(stored)
+        answer = answer_of(self._plan, query, stored)
         self.transcript.append(Exchange(query, answer))
-        self._coordinator.say_answered(number, query.name, told.survivors)
+        self._coordinator.say_answered(number, query.name, stored.survivors)
         return answer
 
     def _opened(self, query: Query, number: int) -> SiteAnswer:
@@ -166,7 +166,7 @@ class Sums:
 
     def _round(self, query: Query, round_id: RoundId, size: int) -> Any:
         """Carries the steps of one attempt."""
-        asked = Ask(round=round_id, query=query.to_dict(), told=tuple(self._told))
+        asked = Ask(round=round_id, query=query.to_dict(), answers=tuple(self._answers))
 
         def carry(step: str, messages: Mapping[str, Any]) -> dict[str, Any]:
             given = dict.fromkeys(messages, asked) if step == "advertise" else messages
@@ -236,20 +236,20 @@ class SumsPart(Part):
         assert isinstance(query, Query)
         account = self.site.member.account
         if number >= len(account.stages):
-            self._expect(query, number, ask.told)
+            self._expect(query, number, ask.answers)
             allow(_shown(query, number))
             for missed in range(len(account.stages), number):
-                account.begin(missed, ask.told[missed].question)  # never answered, never paid
+                account.begin(missed, ask.answers[missed].question)  # never answered, never paid
         self.site.answer(query, number=number)
         return self.site.member.advertise(ask.round)
 
-    def _expect(self, query: Query, number: int, told: Sequence[SiteAnswer]) -> None:
+    def _expect(self, query: Query, number: int, answers: Sequence[SiteAnswer]) -> None:
         """Refuse every query that the agreed conversation would not ask here."""
         stages = self.site.member.account.stages
         for place, stage in stages.items():
-            if place < len(told) and told[place].question != stage.question:
+            if place < len(answers) and answers[place].question != stage.question:
                 raise ProtocolError(f"question {place} was another one")
-        expected = next_question(self.plan, self.conversation, number, told)
+        expected = next_question(self.plan, self.conversation, number, answers)
         if expected is None or not same_question(expected, query):
             raise ProtocolError(f"the plan does not ask this as question {number}")
 

@@ -279,8 +279,8 @@ class Reading:
         if odd:
             rule = "made of points of curves (other columns: --drop, --id, --label, --groups; or "
             rule += "name the points by --columns)"
-            told = ", ".join(shown(place, opened.names) for place in odd)
-            raise InvalidData("FILE", rule, f"{told}, named unlike the others")
+            text = ", ".join(shown(place, opened.names) for place in odd)
+            raise InvalidData("FILE", rule, f"{text}, named unlike the others")
 
     def _grid(self, opened: Opened, names: list[str]) -> FloatArray | None:
         if self.grid is None:

@@ -259,9 +259,9 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
             step, left = left[0], left[1:]
             room = min(1.0, _JUDGED_ROOM * mean_weight)
             judge = partial(_about_rule, plan, ensemble=vote, rule=rule, cap=room)
-            told = yield _phase(step, judge, _mean_verdict, so_far, left)
-            error, margin = float(told["error"]), float(told["margin"])
-            owners = int(told["owners"]) + design.owners_per_round
+            summary = yield _phase(step, judge, _mean_verdict, so_far, left)
+            error, margin = float(summary["error"]), float(summary["margin"])
+            owners = int(summary["owners"]) + design.owners_per_round
         else:  # too few owners are left to judge it
             break
         error = min(max(error, margin), 1 - margin)

@@ -182,8 +182,8 @@ class SampleRequest(ShareRequest, name="sample"):
         answer = super().answer(records, source)
         if self.protects == "both":
             return answer
-        told = self.fitting(records).labels.astype(np.float64)
-        return replace(answer, values=np.concatenate([answer.values, told], axis=1))
+        labels = self.fitting(records).labels.astype(np.float64)
+        return replace(answer, values=np.concatenate([answer.values, labels], axis=1))
 
     def _sent(self, answer: Answer) -> FloatArray:
         noisy = super()._sent(answer)
@@ -193,8 +193,8 @@ class SampleRequest(ShareRequest, name="sample"):
         """Any numbers, and classes that exist."""
         if self.protects == "both":
             return super().possible(sent)
-        told = np.isin(sent[:, -self.n_rows :], np.arange(self.n_classes))
-        return np.asarray(told.all(axis=1) & super().possible(sent))
+        valid = np.isin(sent[:, -self.n_rows :], np.arange(self.n_classes))
+        return np.asarray(valid.all(axis=1) & super().possible(sent))
 
     def decode(self, sent: FloatArray) -> FloatArray:
         """The mean over rows, shape (H, K (d + 1))."""

@@ -308,7 +308,7 @@ def tempered(
         size = people // BATCHES + (batch < people % BATCHES)
         told = yield _confidence(found, plan, size, phase + batch, then)
         total, heard = float(told["total"][0]), int(told["people"][0])
-        temperature = temperature.told(total, people=heard, plan=plan)
+        temperature = temperature.updated(total, people=heard, plan=plan)
         found = found._replace(model=replace(found.model, damping=temperature.factor))
     return found
 

@@ -205,30 +205,30 @@ class Member:
             residues=vector.astype("<u8").tobytes(),
         )
 
-    def confirm(self, told: Survivors) -> Confirmation:
+    def confirm(self, survivors: Survivors) -> Confirmation:
         """Step 4: sign the set of sites whose vectors arrived; one set a round."""
-        current = self._current("confirm", told.round, also="unmask")
-        place = self.terms, current.id, current.list, told.sites
+        current = self._current("confirm", survivors.round, also="unmask")
+        place = self.terms, current.id, current.list, survivors.sites
         content = survivors_content("told", *place)
-        check_signature(self.terms.coordinator, told.signature, content)
+        check_signature(self.terms.coordinator, survivors.signature, content)
         if current.survivors:
-            if told.sites != current.survivors:
+            if survivors.sites != current.survivors:
                 self._accuse(COORDINATOR, "told this site two different sets of survivors")
             raise ProtocolError("a set of survivors is confirmed once a round")
-        if told.sites != tuple(sorted(set(told.sites), key=self.terms.number)):
+        if survivors.sites != tuple(sorted(set(survivors.sites), key=self.terms.number)):
             raise ProtocolError("survivors come in roster order, each once")
-        if self.name not in told.sites:
+        if self.name not in survivors.sites:
             raise ProtocolError("the set of survivors does not hold this site")
-        if not set(told.sites) <= set(current.shares):
+        if not set(survivors.sites) <= set(current.shares):
             self._accuse(COORDINATOR, "named survivors that did not share their keys")
-        self._require(len(told.sites), self.terms.needed, "sent their vectors")
-        current.next, current.survivors = "unmask", told.sites
+        self._require(len(survivors.sites), self.terms.needed, "sent their vectors")
+        current.next, current.survivors = "unmask", survivors.sites
         content = survivors_content("confirmed", *place)
         return Confirmation(
             round=current.id,
             site=self.name,
-            survivors=told.sites,
-            told=told.signature,
+            survivors=survivors.sites,
+            told=survivors.signature,
             signature=self._identity.sign(content),
         )
 

@@ -179,7 +179,7 @@ class Temperature(NamedTuple):
         """T."""
         return math.exp(self.mean)
 
-    def told(self, total: float, *, people: int, plan: StudyPlan) -> Temperature:
+    def updated(self, total: float, *, people: int, plan: StudyPlan) -> Temperature:
         """Posterior after randomized answers of this many people with this total."""
         if not people:
             return self
