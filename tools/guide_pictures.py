@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from dpfda import LocalCurveClassifier, forecast
 from dpfda.datasets import simulate_001
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
+from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions, information
 from dpfda.planning.page import draw
 from dpfda.planning.words import notes
 

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from dpfda import LocalCurveClassifier, PrivateMean
 from dpfda.datasets import simulate_001
 from dpfda.datasets.catalogue import Dataset
-from dpfda.protocol.comparison import majority_error, non_private_classifier
+from dpfda.protocol.estimate import majority_error, non_private_classifier
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "first-picture.png"
 PEOPLE = (30, 100, 300, 1000, 3000)

@@ -23,8 +23,7 @@ from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Laplace
 from dpfda.mechanisms.cap_index import CodewordReport
 from dpfda.mechanisms.piecewise import Duchi, Piecewise
-from dpfda.mechanisms.question_response import QuestionResponse
-from dpfda.mechanisms.randomized_response import RandomizedResponse
+from dpfda.mechanisms.randomized_response import QuestionResponse, RandomizedResponse
 from dpfda.noise import SimulationSource
 from dpfda.noise.discrete import _geometric_digits
 from dpfda.protocol import StudyPlan

@@ -30,7 +30,7 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource

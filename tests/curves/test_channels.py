@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skfda import FDataGrid
 
 from dpfda.curves import CurveEncoder
-from dpfda.curves.channels import ChannelBasis
+from dpfda.curves.bases import ChannelBasis
 from dpfda.errors import InvalidData, InvalidParameter
 
 T = np.linspace(0, 1, 30)

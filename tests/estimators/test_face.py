@@ -26,7 +26,7 @@ from dpfda._validate import unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
-from dpfda.protocol.comparison import non_private_classifier
+from dpfda.protocol.estimate import non_private_classifier
 
 
 class Nothing(PrivateEstimator):

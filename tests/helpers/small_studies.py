@@ -10,7 +10,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.local.boosting.design import BoostingDesign
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace, best_blocks
 from dpfda.noise import SimulationSource
-from dpfda.noise.spherical import _acceptance, _exact_coin, _keep, spherical_laplace
+from dpfda.noise.discrete import _acceptance, _exact_coin, _keep, spherical_laplace
 
 
 def test_small_lattice_has_the_stated_probabilities() -> None:

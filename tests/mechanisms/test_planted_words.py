@@ -22,8 +22,13 @@ from dpfda.mechanisms.composed import Joined, Repeated
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace, best_blocks, l1_noise, l2_noise
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.mechanisms.piecewise import HALF_WIDTH, Duchi, DuchiScalar, PiecewiseScalar
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
-from dpfda.mechanisms.randomized_response import CategoricalResponse, RandomizedResponse
+from dpfda.mechanisms.randomized_response import (
+    CategoricalResponse,
+    QuestionResponse,
+    RandomizedResponse,
+    best_questions,
+    information,
+)
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import LaplaceEvent, PureEvent, RandomizedResponseEvent

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
-from dpfda.mechanisms.randomized_response import CategoricalResponse, RandomizedResponse
+from dpfda.mechanisms.randomized_response import (
+    CategoricalResponse,
+    QuestionResponse,
+    RandomizedResponse,
+    best_questions,
+    information,
+)
 from dpfda.noise import SecureSource, SimulationSource
 
 EPSILON = st.floats(1e-3, 20)

@@ -16,7 +16,7 @@ from dpfda import CurveEncoder, forecast, plan_study
 from dpfda._validate import FloatArray
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.question_response import effective_answers
+from dpfda.mechanisms.randomized_response import effective_answers
 from dpfda.planning import trials, variations, world
 from dpfda.planning.families import FAMILIES, Known, public_range
 from dpfda.planning.forecast import ALSO
@@ -25,8 +25,8 @@ from dpfda.planning.sweep import Sweep
 from dpfda.planning.trials import tractable
 from dpfda.planning.words import notes, verdict
 from dpfda.planning.world import World, made_up, redrawn
-from dpfda.protocol.folds import folded
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import folded
 from dpfda.simulate import ask_everybody
 
 NUMBERS = {"value_range": (-6, 6), "target_range": (0, 9), "non_private_error": 0.2, "also": ()}

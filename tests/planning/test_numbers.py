@@ -19,7 +19,7 @@ from dpfda.planning import page
 from dpfda.planning.numbers import numbers_made_up, numbers_redrawn, private_mean
 from dpfda.planning.people_file import public_people_apart
 from dpfda.planning.words import consent, notes, take_part, verdict
-from dpfda.protocol.comparison import non_private_regression
+from dpfda.protocol.estimate import non_private_regression
 from dpfda.simulate import people_from, simulate
 
 FACTS: dict[str, Any] = {"value_range": (-6, 6), "target_range": (-20, 20)}

@@ -12,12 +12,11 @@ from dpfda import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.design import check_terms
-from dpfda.protocol.folds import folded
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.tasks.evaluation import EvaluationTask, example_fields
-from dpfda.protocol.tasks.questions import ConfidenceTask, StumpTask
-from dpfda.protocol.tasks.summary import SummaryTask
+from dpfda.protocol.plan import check_terms
+from dpfda.protocol.task import folded
+from dpfda.protocol.tasks.questions import ConfidenceTask, EvaluationTask, StumpTask, example_fields
+from dpfda.protocol.tasks.vector import SummaryTask
 
 Z = np.array([[0.5, -0.3, 0.9], [-0.9, 0.2, 0.1]])
 Y = np.array([1, 0])

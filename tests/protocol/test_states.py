@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from small_studies import answer_one, replies, small_studies
 
-from dpfda.protocol.design import Design
+from dpfda.protocol.plan import Design
 from dpfda.protocol.server import Server
 from dpfda.protocol.study import studies
 

@@ -13,7 +13,7 @@ from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.mechanisms.class_index import ClassIndex
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import check_reply
-from dpfda.protocol.tasks.summary import SummaryTask
+from dpfda.protocol.tasks.vector import SummaryTask
 
 CENTERS, SCALES = np.array([0.2, -0.1, 0.0]), np.array([0.5, 0.25, 2.0])
 MATRIX = np.array([[1.0, 0.5, -2.0], [0.0, -1.0, 3.0]])

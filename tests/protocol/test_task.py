@@ -14,8 +14,7 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.price import compose, exact
 from dpfda.protocol.query import Answer
 from dpfda.protocol.task import Task, check_reply
-from dpfda.protocol.tasks.evaluation import EvaluationTask, MemberTask
-from dpfda.protocol.tasks.questions import StumpTask
+from dpfda.protocol.tasks.questions import EvaluationTask, MemberTask, StumpTask
 from dpfda.protocol.tasks.vector import MomentTask, VectorTask
 
 N, D = 6, 3

@@ -12,7 +12,7 @@ from scipy.special import expit
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.local.recipe import in_words, plan_study
-from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.mechanisms.randomized_response import QuestionResponse
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel

@@ -22,10 +22,9 @@ from dpfda.errors import (
 )
 from dpfda.estimators.local_ada_boost_classifier import LocalAdaBoostClassifier
 from dpfda.estimators.local_gradient_boosting_classifier import LocalGradientBoostingClassifier
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
-from dpfda.local.boosting.owner import Owners, public_order
-from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.request import OwnerRows, Owners, public_order
 from dpfda.local.boosting.samme_study import SammeDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Scattered

@@ -26,7 +26,7 @@ from dpfda.datasets.simulated import scores_001
 from dpfda.errors import ProtocolError
 from dpfda.estimators.multi_server_mrma import MultiServerMRMA
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.servers import exchange_plan
+from dpfda.local.mrma.result import exchange_plan
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import documents

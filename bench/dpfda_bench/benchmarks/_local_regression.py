@@ -19,7 +19,7 @@ from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.numbers import private_mean
 from dpfda.planning.sweep import Sweep
-from dpfda.protocol.comparison import non_private_regression
+from dpfda.protocol.estimate import non_private_regression
 from dpfda.protocol.person import target_places
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.measuring import mean_and_error

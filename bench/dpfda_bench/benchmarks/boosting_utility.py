@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.noise import SimulationSource
-from dpfda.protocol.comparison import majority_error
+from dpfda.protocol.estimate import majority_error
 from dpfda.protocol.study import Run
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_most

@@ -17,7 +17,7 @@ from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.datasets.curve_sets import load_phoneme
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.protocol.comparison import majority_error, non_private_classifier
+from dpfda.protocol.estimate import majority_error, non_private_classifier
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import mean_and_error

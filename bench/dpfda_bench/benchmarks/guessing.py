@@ -20,7 +20,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.local.recipe import plan_study
-from dpfda.mechanisms.question_response import effective_answers
+from dpfda.mechanisms.randomized_response import effective_answers
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.report.contents import Outcome

@@ -17,7 +17,7 @@ from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.protocol.comparison import majority_error, non_private_classifier
+from dpfda.protocol.estimate import majority_error, non_private_classifier
 from dpfda.report.contents import Outcome
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.benchmarks._local_problem import Problem

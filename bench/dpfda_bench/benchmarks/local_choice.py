@@ -18,8 +18,7 @@ from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.protocol.design import Design
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.report.contents import Outcome
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.benchmarks._local_problem import Problem

@@ -36,7 +36,7 @@ from dpfda.planning.forecast import forecast
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.planning.trials import Expected, Trials
 from dpfda.planning.world import made_up
-from dpfda.protocol.comparison import non_private_classifier
+from dpfda.protocol.estimate import non_private_classifier
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report.contents import Outcome

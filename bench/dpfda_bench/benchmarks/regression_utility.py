@@ -15,7 +15,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.regression.base import RegressionMechanism
 from dpfda.datasets.preparation import Prepared, folds, prepare
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.protocol.comparison import non_private_classifier
+from dpfda.protocol.estimate import non_private_classifier
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import gathered, mean_and_error

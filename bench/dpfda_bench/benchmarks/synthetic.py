@@ -12,7 +12,7 @@ from dpfda.datasets.curve_sets import load_phoneme
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.protocol.comparison import non_private_classifier
+from dpfda.protocol.estimate import non_private_classifier
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import Goal, at_most
 

@@ -29,7 +29,7 @@ from dpfda.datasets.vector_sets import load_adult, load_diabetes
 from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
-from dpfda.protocol.comparison import majority_error, non_private_classifier
+from dpfda.protocol.estimate import majority_error, non_private_classifier
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.report.contents import Outcome

@@ -21,9 +21,8 @@ from dpfda.curves.bases import CosineBasis
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners import Learner, LinearModels
 from dpfda.local.mrma.learners._arrays import Design, as_double, namespace
+from dpfda.local.mrma.learners.linear_learners import DWD, ConjugateGradient, Logistic
 from dpfda.local.mrma.learners.linear_svm import LinearSVM
-from dpfda.local.mrma.learners.moment_learners import ConjugateGradient
-from dpfda.local.mrma.learners.newton_learners import DWD, Logistic
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.planning.sweep import Name
 from dpfda_bench.baselines import Setting

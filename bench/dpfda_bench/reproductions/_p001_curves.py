@@ -13,7 +13,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets.catalogue import Dataset, signs
 from dpfda.datasets.curve_sets import load_activity, load_phoneme
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.learners.moment_learners import ConjugateGradient
+from dpfda.local.mrma.learners.linear_learners import ConjugateGradient
 from dpfda.noise import SimulationSource
 from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort

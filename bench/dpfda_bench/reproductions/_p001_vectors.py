@@ -14,7 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets.catalogue import Dataset
 from dpfda.datasets.vector_sets import load_diabetes, load_employee
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.learners.newton_learners import Logistic
+from dpfda.local.mrma.learners.linear_learners import Logistic
 from dpfda.local.mrma.members import Judgement
 from dpfda.noise import SimulationSource
 from dpfda.report.contents import Outcome

@@ -15,7 +15,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.datasets.preparation import prepare
 from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.local.boosting.design import BoostingFindings
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.request import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign, samme

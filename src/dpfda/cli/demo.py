@@ -27,8 +27,13 @@ from dpfda.local.recipe import JUDGES, plan_study
 from dpfda.noise import SimulationSource
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.comparison import NON_PRIVATE, in_words, majority_error, non_private_classifier
-from dpfda.protocol.estimate import wilson
+from dpfda.protocol.estimate import (
+    NON_PRIVATE,
+    in_words,
+    majority_error,
+    non_private_classifier,
+    wilson,
+)
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan

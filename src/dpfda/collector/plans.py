@@ -18,11 +18,10 @@ from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.settings import StudySettings
 from dpfda.curves import read_encoder
 from dpfda.errors import DpfdaError, InvalidParameter
-from dpfda.local.mrma.servers import exchange_plan as judging
-from dpfda.local.mrma.servers import plain_linear, same_recipe
-from dpfda.protocol.design import Design
+from dpfda.local.mrma.result import exchange_plan as judging
+from dpfda.local.mrma.result import plain_linear, same_recipe
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.server import Server
 
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3  # with less, all people together say nothing

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import FloatArray, interval, whole
-from dpfda.curves.bases import IdentityBasis
+from dpfda.curves.bases import ChannelBasis, IdentityBasis
 from dpfda.curves.basis import Basis, project
-from dpfda.curves.channels import ChannelBasis
 from dpfda.curves.observations import read_channels, read_curves, read_vectors
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.curves.rescale import ClipRescaler, Rescaler

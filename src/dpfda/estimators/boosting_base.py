@@ -20,8 +20,7 @@ from dpfda.estimators.reading import read_labels, set_classes
 from dpfda.estimators.study_report import settings
 from dpfda.local.boosting.design import BoostingDesign, BoostingFindings
 from dpfda.local.boosting.model import RowModel, draw_rounds, no_grid
-from dpfda.local.boosting.owner import Owners, public_order
-from dpfda.local.boosting.request import MOST_ROWS, OwnerRows
+from dpfda.local.boosting.request import MOST_ROWS, OwnerRows, Owners, public_order
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.person import label_numbers
 from dpfda.protocol.plan import Protects, StudyPlan

@@ -29,10 +29,10 @@ from dpfda.estimators.reading import (
 )
 from dpfda.estimators.scikit import ClassifierMixin
 from dpfda.estimators.study_report import StudyResult
-from dpfda.mechanisms.question_response import effective_answers
+from dpfda.mechanisms.randomized_response import effective_answers
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
-from dpfda.protocol.comparison import (
+from dpfda.protocol.estimate import (
     NON_PRIVATE,
     WITH_SQUARES,
     in_words,

@@ -27,8 +27,7 @@ from dpfda.estimators.local_base import (
 from dpfda.estimators.reading import ValueRange, count_rows, read_targets
 from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.local.recipe import plan_study
-from dpfda.protocol.comparison import non_private_regression
-from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.estimate import Estimate, non_private_regression
 from dpfda.protocol.model import CurveRegression
 from dpfda.protocol.person import one_by_one
 from dpfda.protocol.plan import StudyPlan

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.estimators.boosting_base import REFERENCE_ROWS, BoostingClassifier, PublicFacts
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 
 

@@ -25,7 +25,7 @@ from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import MRMADesign, ReportedDesign
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
-from dpfda.protocol.comparison import NON_PRIVATE
+from dpfda.protocol.estimate import NON_PRIVATE
 from dpfda.protocol.findings import Findings, beside_guessing, found_of
 from dpfda.protocol.person import label_numbers
 from dpfda.protocol.plan import Protects, StudyPlan

@@ -26,7 +26,7 @@ from dpfda.estimators.reading import set_classes, take
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.members import DEFAULT_SPREAD
-from dpfda.local.mrma.servers import exchange_plan
+from dpfda.local.mrma.result import exchange_plan
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.protocol.model import CurveModel

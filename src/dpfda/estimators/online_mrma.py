@@ -17,8 +17,7 @@ from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import StreamDesign
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
-from dpfda.protocol.design import Design
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import people_from, simulate
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from dpfda.errors import MissingExtra
-from dpfda.protocol.comparison import HELD_OUT
-from dpfda.protocol.estimate import Estimate, wilson
+from dpfda.protocol.estimate import HELD_OUT, Estimate, wilson
 from dpfda.protocol.findings import ERROR, Findings, beside_guessing, found_of
 from dpfda.protocol.model import RuleModel
 from dpfda.protocol.plan import StudyPlan

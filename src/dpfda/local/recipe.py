@@ -21,7 +21,7 @@ from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.local.study.design import AnswersDesign, NumberDesign, VectorDesign
 from dpfda.local.study.moments import effective_people
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions, information
+from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions, information
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 

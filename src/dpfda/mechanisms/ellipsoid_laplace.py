@@ -13,8 +13,8 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive, AdditiveLaplace, Gaussian
 from dpfda.noise import Source
+from dpfda.noise.discrete import spherical_laplace
 from dpfda.noise.law import NoiseLaw
-from dpfda.noise.spherical import spherical_laplace
 from dpfda.privacy.cost import Cost
 
 _MOST_IN_BLOCK = 12

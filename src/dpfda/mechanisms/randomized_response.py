@@ -1,4 +1,4 @@
-"""Randomized response on one bit, or on one of K categories."""
+"""Randomized response: on one bit, on one of K categories, or on k yes/no answers at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
-from dpfda.noise.uniform import below, odds
+from dpfda.noise.uniform import below, coin_signs, odds, weights
 from dpfda.privacy.events import Event, RandomizedResponseEvent
 
 _DENOMINATOR = 1 << 30
@@ -169,3 +169,117 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
             cls(epsilon=0.5, categories=3),
             cls(epsilon=4.0, categories=10),
         ]
+
+
+_LARGEST = 30
+
+
+_MOST_QUESTIONS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionResponse(Mechanism, name="question_response"):
+    """Send k true answers with probability α = (e^ε - 1)/(e^ε + 2^k - 1), else random ones.
+
+    Privacy:
+        ε-LDP for the whole pattern in {-1, +1}^k: the true pattern has probability α + (1-α)/2^k,
+        any other (1-α)/2^k, and their ratio is e^ε. Exact integer draw, odds rounded down.
+
+    Attributes:
+        questions: k.
+
+    Examples:
+        >>> round(QuestionResponse(epsilon=2.0, questions=2).truth_probability, 4)
+        0.615
+    """
+
+    questions: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("questions", self.questions, most=_LARGEST)
+
+    @cached_property
+    def _weights(self) -> tuple[int, int]:
+        """Weight of every pattern, and the additional weight of the true one."""
+        high, low = weights(self.epsilon, likely=1, others=2**self.questions, bits=61)
+        return low, high - low
+
+    @cached_property
+    def _total(self) -> int:
+        low, extra = self._weights
+        return extra + (low << self.questions)
+
+    @property
+    def truth_probability(self) -> float:
+        """α, the probability that the answers were not replaced."""
+        return self._weights[1] / self._total
+
+    @property
+    def event(self) -> Event:
+        """A randomized response among 2^k patterns."""
+        return RandomizedResponseEvent(epsilon=self.epsilon, categories=2**self.questions)
+
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+        """Noisy answers, shape (n, k)."""
+        answers = _validate.signs("values", values)
+        if answers.ndim != 2 or answers.shape[1] != self.questions:
+            rule = f"an array with {self.questions} columns"
+            raise InvalidData("values", rule, f"shape {answers.shape}")
+        truthful = below(self._total, len(answers), source) < np.uint64(self._weights[1])
+        random = coin_signs(answers.size, source).reshape(answers.shape)
+        return np.where(truthful[:, None], answers, random)
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """Divide by α."""
+        return np.asarray(reports / self.truth_probability)
+
+    def variance(self, values: Any) -> FloatArray:
+        """1/α² - 1 for every answer."""
+        return np.full(np.shape(values), self.truth_probability**-2 - 1)
+
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Log-probability of each pattern: the true one or another."""
+        low, extra = self._weights
+        true = (reports == np.asarray(values)).all(axis=1)
+        return np.log(np.where(true, low + extra, low) / self._total)
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Pairs in which all answers differ, and one answer differs."""
+        ones = np.ones((1, self.questions))
+        one_flipped = ones.copy()
+        one_flipped[0, 0] = -1.0
+        return [(ones, -ones), (ones, one_flipped)]
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One to eight questions."""
+        return [cls(epsilon=1.0 + k / 2, questions=k) for k in range(1, 9)] + [cls(epsilon=0.1)]
+
+
+def best_questions(epsilon: float, *, most: int) -> int:
+    """argmax k α_k²: how many questions one person should answer.
+
+    Examples:
+        >>> [best_questions(epsilon, most=8) for epsilon in (0.5, 1.0, 2.0, 5.0)]
+        [1, 1, 2, 5]
+    """
+    _validate.positive("epsilon", epsilon)
+    return max(range(1, most + 1), key=lambda k: information(epsilon, questions=k))
+
+
+def information(epsilon: float, *, questions: int) -> float:
+    """k α_k²: the effective number of clean answers in one reply to `questions` questions."""
+    alpha: float = -math.expm1(-epsilon) / (1 + (2**questions - 1) * math.exp(-epsilon))
+    return questions * alpha * alpha
+
+
+def effective_answers(n_people: float, epsilon: float) -> float:
+    """N_eff = N max_k k α_k²: the number of noiseless answers that N noisy ones equal.
+
+    Examples:
+        >>> round(effective_answers(3000, 0.5))
+        180
+    """
+    best = best_questions(epsilon, most=_MOST_QUESTIONS)
+    return n_people * information(epsilon, questions=best)

@@ -1,8 +1,8 @@
-"""Discrete Laplace and discrete Gaussian noise on the integers, exact and vectorized.
+"""Discrete Laplace, Gaussian and spherical Laplace noise, exact and vectorized.
 
-*Lattices.* A float carries its history in its low-order bits (Mironov 2012). So values are first
-rounded to the multiples of a public power of two, noise is drawn as an integer multiple of the same
-step, and their sum is an integer: nothing but the sum can be read off the result.
+*Lattices.* The low-order bits of a floating-point result reveal its operands (Mironov 2012). Values
+are therefore first rounded to multiples of a public power of two, noise is drawn as an integer
+multiple of the same step, and the result is an integer that reveals only the sum.
 
 *Geometric numbers by digits.* If P(G = g) ∝ q^g, then the digits of G in any base are independent,
 digit i having P(d) ∝ q^{d base^i}. A geometric number of any size is therefore a few table
@@ -13,6 +13,16 @@ again.
 *Gaussian by rejection* from discrete Laplace (Canonne, Kamath & Steinke 2020, Algorithm 3). The
 acceptance probability e^{-N/(2σ²)}, N an integer, is a product over the digits of N, so the
 coin is again a few exact table coins.
+
+*Spherical Laplace noise*, P(k) ∝ e^{-‖k‖₂/s} for k in Z^d, by rejection from independent discrete
+Laplace numbers of scale t ≥ √d s: since ‖k‖₁ ≤ √d ‖k‖₂, the ratio e^{-‖k‖₂/s + ‖k‖₁/t} never
+exceeds 1, and a proposal is accepted with that probability. The coin compares a random word with
+the ratio in floating point, with a margin a thousand times the largest rounding error; a word
+inside the margin (one in 2^30) is extended and compared in exact arithmetic. The result has the
+required law for every floating-point rounding.
+
+About one proposal in 1.3, 2.2, 6, 20 is accepted for d = 2, 4, 8, 12. Blocks of twelve coordinates
+are cheap, and their variance is within 8 % of that of one large block.
 """
 
 from __future__ import annotations
@@ -27,7 +37,7 @@ import numpy.typing as npt
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
-from dpfda.noise.inversion import Thresholds
+from dpfda.noise.inversion import Thresholds, refined
 from dpfda.noise.source import Source
 from dpfda.noise.uniform import coin_signs
 
@@ -197,3 +207,72 @@ def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = Fa
     elif np.any(np.abs(steps) > LARGEST_STEPS):
         raise InvalidData("values", "within 2^51 lattice steps of 0 (or pass clip=True)")
     return np.asarray(steps.astype(np.int64))
+
+
+MOST_DIMENSIONS = 16
+_LARGEST_SPHERICAL_SCALE = (
+    1 << 20
+)  # ‖k‖² stays below 2^53 for |k| < 2^24.5 = 22 scales of 2^20, exactly
+_MARGIN = 2.0**-30
+_WORD = 2.0**-64
+
+
+def spherical_laplace(size: int, *, dimension: int, scale: int, source: Source) -> IntArray:
+    """`size` integer vectors with P(k) ∝ e^{-‖k‖₂/scale}, shape (size, dimension).
+
+    Examples:
+        >>> from dpfda.noise import SimulationSource
+        >>> spherical_laplace(5, dimension=3, scale=100, source=SimulationSource(0)).shape
+        (5, 3)
+    """
+    dimension = _validate.whole("dimension", dimension, most=MOST_DIMENSIONS)
+    scale = _validate.whole("scale", scale, most=_LARGEST_SPHERICAL_SCALE)
+    if dimension == 1:
+        return discrete_laplace(size, scale=scale, source=source)[:, None]
+    proposal_scale = math.isqrt(dimension * scale * scale - 1) + 1  # √d s, rounded up
+    result = np.empty((size, dimension), dtype=np.int64)
+    missing = np.arange(size)
+    tries = math.ceil(1 / _acceptance(dimension)) + 1
+    while missing.size:
+        count = missing.size * tries
+        k = discrete_laplace(count * dimension, scale=proposal_scale, source=source)
+        k = k.reshape(missing.size, tries, dimension)
+        kept = _keep(k.reshape(-1, dimension), scale, proposal_scale, source).reshape(-1, tries)
+        done = np.flatnonzero(kept.any(axis=1))
+        result[missing[done]] = k[done, kept[done].argmax(axis=1)]
+        missing = np.delete(missing, done)
+    return result
+
+
+def _keep(k: IntArray, scale: int, proposal_scale: int, source: Source) -> FloatArray:
+    """Coins with probability e^{-‖k‖₂/scale + ‖k‖₁/proposal_scale}."""
+    words = source.words(len(k))
+    numbers = k.astype(np.float64)
+    # Each term is below 2^11 and correct to a few units in the last place, so the error of the #
+    # exponent, and of the probability, is below 2^-38.
+    exponent = np.sqrt((numbers**2).sum(axis=1)) / scale - np.abs(numbers).sum(axis=1) / (
+        proposal_scale
+    )
+    difference = np.exp(-exponent) - words * _WORD
+    heads = np.asarray(difference > 0)
+    unsafe = (np.abs(difference) < _MARGIN) | (np.abs(numbers).max(axis=1) > 2.0**30)
+    for row in np.flatnonzero(unsafe):
+        heads[row] = _exact_coin(k[row].tolist(), scale, proposal_scale, int(words[row]), source)
+    return heads
+
+
+def _exact_coin(k: list[int], scale: int, proposal_scale: int, word: int, source: Source) -> bool:
+    square, total = sum(x * x for x in k), sum(abs(x) for x in k)
+
+    def chance(context: Context) -> list[Decimal]:
+        exponent = Decimal(square).sqrt() / scale - Decimal(total) / proposal_scale
+        return [(-exponent).exp()]
+
+    return not refined(chance, word, source)
+
+
+def _acceptance(dimension: int) -> float:
+    """Share of proposals kept: ratio of the two normalizing constants for a fine lattice."""
+    log_ball = math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
+    log_box = dimension * math.log(2 * math.sqrt(dimension))
+    return math.exp(log_ball + math.lgamma(dimension) - log_box)

@@ -10,7 +10,7 @@ from dpfda import _validate
 from dpfda.errors import InvalidParameter
 from dpfda.local.recipe import plan_study
 from dpfda.local.study.moments import effective_people
-from dpfda.mechanisms.question_response import effective_answers
+from dpfda.mechanisms.randomized_response import effective_answers
 from dpfda.planning import numbers, world
 from dpfda.planning.sample import expected_by_theory
 from dpfda.planning.sweep import ALONE, Sweep

@@ -16,11 +16,11 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 from dpfda.noise import SimulationSource
 from dpfda.planning.families import Curves, Features, Generator, Known, Population
 from dpfda.planning.world import Rows, Source, World, family_for, is_loose
-from dpfda.protocol.comparison import non_private_regression
+from dpfda.protocol.estimate import non_private_regression
 from dpfda.protocol.model import CurveRegression
 from dpfda.protocol.person import encode_people, one_by_one
 from dpfda.protocol.plan import StudyPlan

@@ -16,10 +16,10 @@ from scipy.special import ndtr
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
 from dpfda.planning.families import Population, draw_labels
-from dpfda.protocol.comparison import non_private_classifier
-from dpfda.protocol.folds import folded
+from dpfda.protocol.estimate import non_private_classifier
 from dpfda.protocol.person import equal, label_numbers, one_by_one
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import folded
 
 _FOLDS = 6
 _FEWEST = 2 * _FOLDS

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.question_response import effective_answers
+from dpfda.mechanisms.randomized_response import effective_answers
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.planning.world import Rows, World

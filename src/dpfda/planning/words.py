@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from dpfda._version import __version__
 from dpfda.local.recipe import in_words
-from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.mechanisms.randomized_response import QuestionResponse
 from dpfda.planning.forecast import Forecast
 from dpfda.protocol.plan import StudyPlan
 

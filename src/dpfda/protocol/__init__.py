@@ -1,10 +1,9 @@
 """One protocol for every carrier: plan, tasks and replies, people, server, model."""
 
 from dpfda.protocol import tasks
-from dpfda.protocol.design import Design
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import Person
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.study import Phase, Result, Study
 from dpfda.protocol.task import Task

@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from dpfda._validate import FloatArray
-from dpfda.protocol.design import Design
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.verdict import beside_liars, judged, judged_number, tells_nothing, unfinished
 from dpfda.report import Verdict
 

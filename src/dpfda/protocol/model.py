@@ -18,9 +18,9 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.folds import folded
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.plan import Label
+from dpfda.protocol.task import folded
 from dpfda.report import Contents, Picture, Table, Verdict
 from dpfda.report.documents import Body, Documented
 

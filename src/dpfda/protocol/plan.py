@@ -1,4 +1,8 @@
-"""The public contract of a study, fixed before the first person takes part.
+"""The public contract of a study, fixed before the first person takes part, and its design.
+
+A design lists the tasks that the study may ask, and participants check every task against it. It
+contains what a person's device needs: frozen public parameters, and `asks`. The computation on the
+server is the study of the same name (`protocol.study`), which may need more packages.
 
 The hash of a plan is computed from its canonical JSON, which is the same in every language. The
 rules are those of RFC 8785 (JSON Canonicalization Scheme), for which many languages have a library
@@ -13,20 +17,90 @@ import hashlib
 import json
 import math
 import re
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+import numpy as np
 
 from dpfda import _validate
-from dpfda._registry import Portable
+from dpfda._registry import Portable, Registered
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
-from dpfda.protocol.design import Design, Terms, check_terms
-from dpfda.protocol.fields import declared
+from dpfda.protocol.fields import Array, Part, declared
 from dpfda.protocol.task import Task
+
+Terms = Mapping[str, Any]
+"""Fields of a task and lengths of its arrays, by name. Each has one value, or a `range` that all
+entries lie in, or a tuple of possible values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design(
+    Registered,
+    family="design",
+    homes=(
+        "dpfda.local.study.design",
+        "dpfda.local.single_reports",
+        "dpfda.local.mrma",
+        "dpfda.local.boosting",
+    ),
+):
+    """The public parameters of a way to learn: MRMA, moments, answers, ..."""
+
+    predicts_numbers: ClassVar[bool] = False
+    """Whether people hold a number of the plan's target range instead of a label."""
+
+    @abstractmethod
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Every task that it may ask under this plan, by name, and what is fixed of each.
+
+        ``epsilon`` and ``unit`` are the plan's where nothing else is said. What is not said of a
+        field means its default; arrays of real numbers are free within their declared ranges, but
+        every length must be said, or is 0.
+        """
+
+
+def check_shares(design: Any) -> None:
+    """Refuse invalid shares of participants for evaluation and recalibration."""
+    total = 0.0
+    for name in ("evaluation_share", "temperature_share"):
+        share = getattr(design, name, 0.0)
+        total += share
+        if not 0 <= share < 1:
+            raise InvalidParameter(name, "0, or strictly between 0 and 1", share)
+        if total >= 1:
+            raise InvalidParameter(name, "below 1 together with evaluation_share", share)
+
+
+def check_terms(task: Task, terms: Terms) -> None:
+    """Refuse a task that is not what its design may ask."""
+    rules = declared(type(task))
+    for name, (rule, default) in rules.items():
+        free = isinstance(rule, Part) or (isinstance(rule, Array) and rule.kind == "real")
+        if name == "people" or (free and name not in terms):
+            continue
+        wanted = terms.get(name, default)
+        if not _agrees(getattr(task, name), wanted):
+            raise ProtocolError(f"{name} of a {task.name} task must be {wanted} here")
+    for name, size in task.sizes.items():
+        if name not in rules and not _agrees(size, terms.get(name, 0)):
+            raise ProtocolError(f"a {task.name} task of {name} = {size} is not asked here")
+
+
+def _agrees(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        return any(_agrees(given, one) for one in wanted)
+    if isinstance(wanted, range):
+        entries = np.asarray(given)
+        return bool(np.all((entries >= wanted.start) & (entries < wanted.stop)))
+    same = given == wanted
+    return same if isinstance(same, bool) else bool(np.all(same))
+
 
 MOST_WHOLE = 2**53 - 1
 """The largest integer that every reader of JSON holds exactly."""

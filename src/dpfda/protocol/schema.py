@@ -24,8 +24,7 @@ from dpfda.curves.ranges import Column, PublicColumns
 from dpfda.curves.rescale import Rescaler
 from dpfda.errors import printable
 from dpfda.protocol import fields as declared_fields
-from dpfda.protocol.design import Design
-from dpfda.protocol.plan import MOST_WHOLE, StudyPlan
+from dpfda.protocol.plan import MOST_WHOLE, Design, StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
 from dpfda.report.documents import schema as documents_schema

@@ -27,14 +27,12 @@ from dpfda import _validate
 from dpfda._registry import Portable, import_if_possible
 from dpfda._validate import FloatArray
 from dpfda.errors import ChangedStudy, InvalidParameter, ProtocolError, UnknownName
-from dpfda.protocol.design import Design
 from dpfda.protocol.findings import Findings, Step
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.task import Task
 
 _HOMES = (
-    "dpfda.local.moment_reports",
-    "dpfda.local.noisy_labels",
+    "dpfda.local.single_reports",
     "dpfda.local.study.study",
     "dpfda.local.study.vectors",
     "dpfda.local.mrma.study",

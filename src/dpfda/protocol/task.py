@@ -1,11 +1,16 @@
 """Tasks: a query to one person, and its reply.
 
 A `Task` is public. It may depend on the plan, on public randomness and on *other* people's replies;
-never on the data of the person who gets it. Its `exact` method is all that is computed of a
-person's data, and the task's mechanism is all that it goes through: read one file per task type.
+never on the data of the person who gets it. Its `exact` method computes the input of the mechanism
+from a person's data, and the reply is the output of the mechanism. Each type of task is defined in
+`tasks/` or `local/`.
 
-Tasks are batches: one object asks n people at once, each array having a leading axis of length n.
-A simulation hands out thousands at a time; a collector hands out single rows, ``task.rows([i])``.
+Tasks are batches: one object is for n people, and each array has a leading axis of length n. A
+simulation issues thousands at a time; a collector issues single rows, ``task.rows([i])``.
+
+A `FoldedTask` adds distances |z - m| of features from their centers m, a public map of z*. They
+separate classes with equal means and different spreads by the same questions, vectors and linear
+rules. Unlike centered squares they do not give single outlying values a large weight.
 """
 
 from __future__ import annotations
@@ -18,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import FloatArray
-from dpfda.errors import ProtocolError
+from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source
-from dpfda.protocol.fields import Array, declared, number, whole
+from dpfda.protocol.fields import Array, array, declared, number, whole
 from dpfda.protocol.query import Answer, Query, Records
 
 
@@ -180,3 +185,53 @@ def check_reply(task: Task, reply: Any) -> FloatArray:
     if not np.all(np.isfinite(values)) or not np.all(task.allows(values)):
         raise ProtocolError("reply must be a possible output of the task's mechanism")
     return values
+
+
+def folded(features: FloatArray, folds: FloatArray) -> FloatArray:
+    """The first f features, then their distances from the folds m_1, ..., m_f; all, without folds.
+
+    Examples:
+        >>> folded(np.array([[0.5, -0.2, 0.9]]), np.array([0.1, 0.0]))
+        array([[ 0.5, -0.2,  0.4,  0.2]])
+        >>> folded(np.array([[0.5, -0.2, 0.9]]), np.zeros(0))
+        array([[ 0.5, -0.2,  0.9]])
+    """
+    if not len(folds):
+        return features
+    own = features[..., : len(folds)]
+    return np.concatenate([own, np.abs(own - folds)], axis=-1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoldedTask(Task):
+    """A task about features that may be distances from a middle, too.
+
+    Privacy:
+        The map is public and made before the task's mechanism, which takes any features.
+
+    Attributes:
+        folds: middles of the first f features; where there are any, `folded` ones are asked about.
+    """
+
+    folds: FloatArray = array("real", "f", least=-1, most=1, default=())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.folds) and self.looks_at > 2 * len(self.folds):
+            rule = f"left out, or enough for {self.looks_at} features and distances"
+            raise InvalidParameter("folds", rule, f"{len(self.folds)} of them")
+
+    @property
+    def looks_at(self) -> int:
+        """Number of features and distances that a task needs."""
+        return self.sizes["dimension"]
+
+    @property
+    def columns(self) -> int:
+        """Number of features from which those are computed."""
+        return len(self.folds) or self.looks_at
+
+    def fitting(self, records: Records) -> Records:
+        """Features in the box, and how far they are from the folds."""
+        features, labels = super().fitting(records)
+        return folded(features, self.folds), labels

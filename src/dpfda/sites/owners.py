@@ -22,8 +22,7 @@ from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.estimators.file_block import frame
 from dpfda.local.boosting.design import BoostingDesign
 from dpfda.local.boosting.model import RowModel
-from dpfda.local.boosting.owner import Owners, public_order
-from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.request import OwnerRows, Owners, public_order
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy.cost import limit
 from dpfda.privacy.events import PureEvent

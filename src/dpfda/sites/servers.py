@@ -22,7 +22,7 @@ from dpfda.client.administrator import replayed
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import AlreadySpent, BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
-from dpfda.local.mrma.servers import concluded, exchange_plan, plain_linear, verdict_sums
+from dpfda.local.mrma.result import concluded, exchange_plan, plain_linear, verdict_sums
 from dpfda.noise import Source
 from dpfda.privacy import durable
 from dpfda.privacy.cost import limit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpfda.local.boosting.ensemble import Ensemble, StumpRule
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.local.boosting.samme_study import SammeDesign

@@ -16,7 +16,7 @@ from forked_collector import QuickCollector
 from dpfda.client import RemoteClient
 from dpfda.errors import BudgetExceeded, ProtocolError
 from dpfda.local.boosting.model import RowModel
-from dpfda.local.boosting.owner import Owner, Owners
+from dpfda.local.boosting.request import Owner, Owners
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
 from dpfda.protocol.server import Server

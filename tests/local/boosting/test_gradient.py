@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpfda import LocalGradientBoostingClassifier
-from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_requests import (
+    FeatureMap,
     GradientRequest,
     information,
     mean_variance,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.hostile.parties import HostileAsker, seeded
 
-from dpfda.local.boosting.owner import Owner
+from dpfda.local.boosting.request import Owner
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.holder import Holder
 

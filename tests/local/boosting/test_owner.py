@@ -16,9 +16,8 @@ from dpfda.errors import (
     ProtocolError,
     UnknownName,
 )
-from dpfda.local.boosting.feature_map import FeatureMap
-from dpfda.local.boosting.owner import Owner, Owners
-from dpfda.local.boosting.request import OwnerRows, Request
+from dpfda.local.boosting.gradient_requests import FeatureMap
+from dpfda.local.boosting.request import Owner, OwnerRows, Owners, Request
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
 from dpfda.privacy.ledger import Ledger

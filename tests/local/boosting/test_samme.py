@@ -11,8 +11,7 @@ import pytest
 
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.ensemble import Ensemble, StumpRule
-from dpfda.local.boosting.owner import Owners
-from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.request import OwnerRows, Owners
 from dpfda.local.boosting.samme_study import ClassifierRequest, FeedbackRequest, SammeDesign
 from dpfda.local.boosting.shares import SampleRequest, StatisticRequest
 from dpfda.noise import SimulationSource

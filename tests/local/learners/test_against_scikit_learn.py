@@ -6,9 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestCentroid as TheirNearestCentroid
 from sklearn.svm import SVC, LinearSVC
 
+from dpfda.local.mrma.learners.linear_learners import Logistic, NearestCentroid
 from dpfda.local.mrma.learners.linear_svm import LinearSVM
-from dpfda.local.mrma.learners.moment_learners import NearestCentroid
-from dpfda.local.mrma.learners.newton_learners import Logistic
 from dpfda_bench.reproductions._p001 import StandardizedSVM
 
 TOLERANCE = 1e-6

@@ -5,7 +5,7 @@ import pytest
 
 from dpfda.checks.learners import CHECKS, check_learner
 from dpfda.local.mrma.learners import Learner, LinearModels
-from dpfda.local.mrma.learners.newton_learners import Logistic
+from dpfda.local.mrma.learners.linear_learners import Logistic
 
 EXAMPLES = [example for member in Learner.members().values() for example in member.examples()]
 

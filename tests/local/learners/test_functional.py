@@ -6,8 +6,7 @@ from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 
 from dpfda.errors import InvalidParameter
-from dpfda.local.mrma.learners.moment_learners import ConjugateGradient, NearestCentroid
-from dpfda.local.mrma.learners.newton_learners import DWD
+from dpfda.local.mrma.learners.linear_learners import DWD, ConjugateGradient, NearestCentroid
 
 KNOTS = np.concatenate([[0.0] * 4, [0.5], [1.0] * 4])
 GRID = np.linspace(0.0, 1.0, 4001)

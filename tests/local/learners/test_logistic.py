@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpfda.errors import InvalidParameter
-from dpfda.local.mrma.learners.newton_learners import Logistic
+from dpfda.local.mrma.learners.linear_learners import Logistic
 
 
 def test_the_gradient_vanishes():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpfda.local.mrma.designs import MRMADesign
-from dpfda.local.mrma.learners.newton_learners import Logistic
+from dpfda.local.mrma.learners.linear_learners import Logistic
 from dpfda.local.mrma.members import intercept_shrinkage
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server

@@ -9,7 +9,7 @@ from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan
-from dpfda.protocol.tasks.evaluation import EvaluationTask, MemberTask
+from dpfda.protocol.tasks.questions import EvaluationTask, MemberTask
 from dpfda.protocol.tasks.vector import VectorTask
 
 

@@ -14,7 +14,7 @@ from dpfda.local.mrma.result import MRMAFindings
 from dpfda.local.mrma.study import mrma, public_halves, signs
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.tasks.evaluation import MemberTask, example_fields
+from dpfda.protocol.tasks.questions import MemberTask, example_fields
 from dpfda.protocol.tasks.vector import VectorTask
 from dpfda.simulate import simulate
 

@@ -26,7 +26,7 @@ from dpfda.central.regression.released import (
 )
 from dpfda.curves import CurveEncoder
 from dpfda.curves.band import Band, Of, between, whose
-from dpfda.curves.channels import ChannelBasis
+from dpfda.curves.bases import ChannelBasis
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee

@@ -14,10 +14,9 @@ from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.model import BoostedModel, RowModel
 from dpfda.local.boosting.request import MOST_ROWS
-from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.fields import Declared, array, flag, whole
 from dpfda.protocol.findings import Findings
-from dpfda.protocol.plan import Label, StudyPlan
+from dpfda.protocol.plan import Design, Label, StudyPlan, Terms
 from dpfda.protocol.study import Result
 
 MOST_ROUNDS = 10**4

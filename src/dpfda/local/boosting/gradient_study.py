@@ -13,8 +13,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.local.boosting.design import BoostingDesign, known
-from dpfda.local.boosting.feature_map import FeatureMap
 from dpfda.local.boosting.gradient_requests import (
+    FeatureMap,
     GradientRequest,
     information,
     mean_variance,
@@ -24,10 +24,9 @@ from dpfda.local.boosting.gradient_requests import (
     report_gain,
 )
 from dpfda.local.boosting.model import LogisticModel
-from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, number, part, whole
 from dpfda.protocol.findings import Step
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import StudyPlan, Terms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 
 _FLOOR = 1e-3  # curvature that every direction is given, so that F can be inverted

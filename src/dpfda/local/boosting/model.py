@@ -15,7 +15,7 @@ from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
-from dpfda.local.boosting.feature_map import FeatureMap
+from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.protocol.fields import Declared, array, part
 from dpfda.protocol.model import ClassModel
 from dpfda.protocol.plan import Label

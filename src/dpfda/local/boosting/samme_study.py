@@ -26,10 +26,9 @@ from dpfda.local.boosting.shares import ShareRequest, VoteRequest
 from dpfda.mechanisms.randomized_response import CategoricalResponse
 from dpfda.noise import Source
 from dpfda.noise.uniform import below
-from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, choice, number, part, whole
 from dpfda.protocol.findings import Step
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import StudyPlan, Terms
 from dpfda.protocol.query import Records
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task, box_mechanisms

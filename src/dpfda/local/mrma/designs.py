@@ -10,8 +10,7 @@ from dpfda import _validate
 from dpfda.errors import InvalidParameter
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, check_cutoff
 from dpfda.local.mrma.members import DEFAULT_SPREAD
-from dpfda.protocol.design import Design, Terms
-from dpfda.protocol.plan import MOST_PEOPLE, StudyPlan
+from dpfda.protocol.plan import MOST_PEOPLE, Design, StudyPlan, Terms
 from dpfda.protocol.task import box_mechanisms
 
 MOST_CLASSIFIERS = 10**5

@@ -50,7 +50,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.evaluation import MemberTask
+from dpfda.protocol.tasks.questions import MemberTask
 from dpfda.protocol.tasks.vector import VectorTask
 
 _STREAM = 1 << 33

@@ -9,10 +9,9 @@ from typing import ClassVar, Self
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.question_response import best_questions
-from dpfda.protocol.design import Design, Terms, check_shares
+from dpfda.mechanisms.randomized_response import best_questions
 from dpfda.protocol.findings import Step
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Design, StudyPlan, Terms, check_shares
 from dpfda.protocol.tasks.questions import asks_confidence
 
 _MOST = 30  # questions in one row

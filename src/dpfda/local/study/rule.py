@@ -19,10 +19,10 @@ from dpfda.local.study.answers import above, away
 from dpfda.local.study.posterior import Cloud, Posterior
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings
-from dpfda.protocol.folds import folded
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Result
+from dpfda.protocol.task import folded
 
 _TITLE = "how far apart are the classes? (half, in standard deviations)"
 _NORMAL = 1.96  # half such an interval of a normal law, in deviations

@@ -31,7 +31,7 @@ from dpfda.local.study.moments import (
 from dpfda.local.study.reports import Kind, ManyClasses, Numbers, TwoClasses
 from dpfda.local.study.slopes import Slopes
 from dpfda.local.study.study import added_up, batch_sizes, evaluated, tempered
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate, accuracies_behind
 from dpfda.protocol.findings import Findings, Step
 from dpfda.protocol.model import CurveModel, CurveRegression
@@ -40,7 +40,7 @@ from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.questions import StumpTask
-from dpfda.protocol.tasks.summary import SummaryTask
+from dpfda.protocol.tasks.vector import SummaryTask
 
 _PLACED, _MOST_PLACED = 300.0, 0.2
 """Clean answers that find a column, and the share of people who give them at most: what is not

@@ -20,7 +20,7 @@ from dpfda._validate import FloatArray
 from dpfda.local.study.answers import above, away
 from dpfda.local.study.design import most_questions
 from dpfda.local.study.posterior import Posterior
-from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.mechanisms.randomized_response import QuestionResponse
 
 _OFFSETS = np.array([-1.3, -0.7, 0.0, 0.7, 1.3])
 """Thresholds that are tried: so many deviations from the middle, as far as it is known."""
