@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import threading
+import tomllib
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -22,10 +23,13 @@ from typing import Any
 
 import click
 import pytest
-from stored_studies import begun, model, record, reply, token
+from click.testing import CliRunner
+from stored_studies import FINISHED, begun, model, record, reply, token
 
+from dpfda.cli._group import dpfda as command_line
 from dpfda.cli.serve import command as serve
 from dpfda.collector.storage import open_storage, tables
+from dpfda.collector.storage.base import Ended
 
 yaml = pytest.importorskip("yaml", reason="no reader of YAML")
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +62,7 @@ def test_commands_of_the_pages_run(page: Path, tmp_path: Path) -> None:
     script = "\n".join(blocks).replace("8000", port)
     script = script.replace("dpfda serve", f"dpfda serve --port {port}")
     script = re.sub(
-        r"dpfda studies (\w+)", rf"dpfda studies \1 --url http://127.0.0.1:{port}", script
+        r"dpfda studies (?!verify)(\w+)", rf"dpfda studies \1 --url http://127.0.0.1:{port}", script
     )
     script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + script
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
@@ -122,8 +126,12 @@ def test_commands_are_those_that_dpfda_serve_has() -> None:
     (started,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     program, *arguments = shlex.split(started)
     assert program == "/opt/dpfda/bin/dpfda"
-    assert options_of(arguments)["database"] == "sqlite:////var/lib/dpfda/study.db"
-    assert options_of(arguments)["proxies"] == ["127.0.0.1"]
+    assert options_of(arguments) == {"config": "/etc/dpfda.toml"}
+    chosen = tomllib.loads((DEPLOY / "dpfda.toml").read_text())
+    assert chosen["database"] == "sqlite:////var/lib/dpfda/study.db"
+    assert chosen["proxy"] == ["127.0.0.1"]
+    known = {option.opts[0].removeprefix("--") for option in serve.params}
+    assert set(chosen) <= known
     assert options_of(container()[0])["host"] == "0.0.0.0"
     composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     assert options_of(composed["services"]["collector"]["command"])["workers"] == "2"
@@ -158,6 +166,8 @@ def test_the_compose_file_holds_no_secret() -> None:
     for name in ("POSTGRES_PASSWORD", "DPFDA_DATABASE", "DPFDA_ADMIN_KEY"):
         assert f"\n{name}=" in page
     assert composed["services"]["collector"]["build"]["dockerfile"] == "deploy/Containerfile"
+    for service in composed["services"].values():
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
     assert composed["services"]["collector"]["ports"] == ["127.0.0.1:8000:8000"]
     assert set(composed["volumes"]) == {"database"}
 
@@ -228,12 +238,13 @@ def test_the_image_starts_and_is_healthy(tmp_path: Path, make_plan: Any) -> None
 def test_the_unit_is_one(tmp_path: Path) -> None:
     text = (DEPLOY / "dpfda.service").read_text()
     unit = tmp_path / "dpfda.service"
+    shutil.copy(DEPLOY / "dpfda.socket", tmp_path)
     unit.write_text(text.replace("/opt/dpfda/bin/dpfda", "/bin/true"))
-    verify = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    verify = ["systemd-analyze", "verify", "--man=no", str(unit), str(tmp_path / "dpfda.socket")]
     checked = subprocess.run(verify, capture_output=True, text=True, check=False)
     if "Failed to" in checked.stderr and "dpfda" not in checked.stderr:
         pytest.skip(f"systemd-analyze does not work here: {checked.stderr.strip()}")
-    assert "dpfda.service" not in checked.stderr, checked.stderr
+    assert "dpfda." not in checked.stderr, checked.stderr
     unit.write_text(text.replace("DynamicUser=yes", "DynamicUser=perhaps"))
     told = subprocess.run(verify, capture_output=True, text=True, check=False)
     assert "dpfda.service has a bad unit file setting" in told.stderr, "a wrong unit is noticed"
@@ -246,6 +257,57 @@ def backup(*arguments: str, url: str, code: int = 0) -> str:
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
+
+
+def verify(copy: str, original: str, *, code: int = 0) -> str:
+    done = CliRunner().invoke(command_line, ["studies", "verify", copy, original])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_a_copy_is_compared_with_the_original(tmp_path: Path) -> None:
+    one, other = (str(tmp_path / name) for name in ("original.db", "copy.db"))
+    storage = open_storage(f"sqlite:///{one}")
+    begun(storage, people=3)
+    storage.add_replies([reply(0), reply(1)])
+    assert storage.create(record("left"), model("left"))
+    backup("save", other, url=f"sqlite:///{one}")
+    assert verify(other, one).splitlines() == [
+        "left: same, 0 of 0 replies, 1 of 1 models",
+        "study: same, 2 of 2 replies, 1 of 1 models",
+        "2 studies; the copy is behind in 0",
+    ]
+    storage.add_replies([reply(2)])
+    assert storage.create(record("newer"), model("newer"))
+    assert "study: behind, 2 of 3 replies" in verify(other, one)
+    assert "newer: behind, 0 of 0 replies, 0 of 1 models" in verify(other, one)
+    storage.begin_closing("study", 0)
+    ended = Ended(following=FINISHED, model=model("study", 0))
+    assert storage.advance("study", 0, ended)
+    storage.purge("study")
+    while storage.forget():
+        pass
+    storage.delete("left")
+    said = verify(other, one)
+    assert "study: behind" in said, "purged in the original, which is no mistake"
+    assert "left: behind" in said
+    assert "study: different" in verify(one, other, code=1), "the other way round it is"
+    storage.close()
+    for change in (
+        "UPDATE reply SET digest = x'00' WHERE number = 1",
+        "DELETE FROM model",
+        "UPDATE study SET seal = 'another' WHERE id = 'study'",
+    ):
+        changed = tmp_path / "changed.db"
+        shutil.copy(other, changed)
+        with sqlite3.connect(changed) as connection:
+            connection.execute(change)
+        connection.close()
+        told = verify(str(changed), other, code=0 if "DELETE" in change else 1)
+        assert ("study: behind" if "DELETE" in change else "study: different") in told
+    assert "COPY must be a file that exists" in verify("nowhere.db", one, code=2)
+    (tmp_path / "text").write_text("no database" * 1000)
+    assert "ORIGINAL must be a collector's database" in verify(one, str(tmp_path / "text"), code=2)
 
 
 @posix
@@ -282,6 +344,11 @@ def test_sqlite_is_copied_while_people_answer(tmp_path: Path) -> None:
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert "is there: stop the collector" in backup("restore", str(copy), url=url, code=1)
     backup("restore", str(copy), url=other)
+    said = verify(str(copy), f"{tmp_path / 'again.db'}")
+    assert said.startswith("study: same")
+    assert verify(str(copy), url).startswith(
+        "study: behind" if len(acknowledged) > len(before) else "study: "
+    )
     restored = open_storage(other)
     assert {number for number, _ in restored.replies("study", 0)} >= set(before)
     assert restored.add_replies([reply(i) for i in before]) == ["same"] * len(before)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import secrets
 import subprocess
 import sys
+import time
 import urllib.error
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +21,8 @@ import pytest
 import sqlalchemy as sa
 from forked_collector import QuickCollector
 from one_process import Here
+from stored_studies import FINISHED, every_storage, record
+from stored_studies import model as stored_model
 
 from dpfda.client.crowd import Wire
 from dpfda.client.http import Answer, Connection
@@ -29,7 +33,7 @@ from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage import open_storage, tables
-from dpfda.collector.storage.base import Unavailable
+from dpfda.collector.storage.base import Ended, NewReply, Storage, Unavailable
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.watcher import Forgetter
 from dpfda.noise import SimulationSource
@@ -284,6 +288,38 @@ def test_deleting_while_people_answer_and_phases_end(
     left = collector.request("GET", f"/api/studies/{beside}")
     assert (left["issued"], left["answered"]) == (32, 32)
     assert len(collector.read("GET", f"/api/studies/{beside}/phases/0/replies").split()) == 32
+
+
+@every_storage
+def test_old_replies_are_purged_by_themselves(storage: Storage) -> None:
+    """A while after a study was finished, once, and those of no other study."""
+
+    async def course() -> list[int]:
+        for name in ("old", "young", "open"):
+            assert storage.create(record(name), stored_model(name))
+            token = hashlib.sha256(name.encode()).digest()
+            assert storage.enrol([(name, token)]) == ["enrolled"]
+            storage.issue([(name, token)], now=1.0)
+            sent = NewReply(token, name, 0, 0, b"digest", b"body")
+            assert storage.add_replies([sent]) == ["stored"]
+            if name == "open":
+                continue
+            storage.begin_closing(name, 0)
+            now = time.time() - (31 if name == "old" else 29) * 86400
+            ended = msgspec.structs.replace(stored_model(name, 0), created=now)
+            assert storage.advance(name, 0, Ended(following=FINISHED, model=ended))
+        collector = Collector(storage, purge_after=30.0)
+        await collector._purge_old()
+        while storage.forget():
+            pass
+        assert storage.purgeable(before=time.time() - 30 * 86400) == []
+        assert storage.purgeable(before=time.time()) == ["young"]
+        kept = [len(storage.replies(name, 0)) for name in ("old", "young", "open")]
+        assert storage.digest("old", 0, 0) == b"digest"
+        await collector.stop()
+        return kept
+
+    assert asyncio.run(course()) == [0, 1, 1]
 
 
 def test_a_study_that_another_process_deleted(make_plan: Any) -> None:

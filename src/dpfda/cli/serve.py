@@ -6,15 +6,22 @@ import ipaddress
 import math
 import os
 import secrets
+import tomllib
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from dpfda.cli._output import holds_password, read_secret
+from dpfda.cli._output import Complaint, holds_password, read_secret
 from dpfda.client.http import is_loopback
-from dpfda.errors import InvalidParameter, MissingExtra
+from dpfda.errors import DpfdaError, InvalidParameter, MissingExtra
+
+R = TypeVar("R")
+_KEY = "DPFDA_ADMIN_KEY"
 
 _DATABASE = "sqlite:///dpfda.db"
 _EXPOSED = (
@@ -35,43 +42,79 @@ class _Finite(click.FloatRange):
         return found if math.isfinite(found) else self.fail(f"{found} is not a finite number.")
 
 
+def _mistakes(ctx: click.Context) -> list[str]:
+    """What is wrong with this call, all of which is said at once."""
+    found: list[str] = ctx.meta.setdefault("dpfda.serve.mistakes", [])
+    return found
+
+
+class _Setting(click.Option):
+    """An option whose wrong value is remembered and not complained about before the others."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Read it; where it is from is part of the complaint."""
+        try:
+            return super().process_value(ctx, value)
+        except click.BadParameter as error:
+            source = ctx.get_parameter_source(self.name or "")
+            where = f"{self.envvar}: " if source is ParameterSource.ENVIRONMENT else ""
+            _mistakes(ctx).append(where + " ".join(error.format_message().split()))
+            return None if not self.multiple else ()
+
+
+def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
+    """An option that may stand in the environment or in a file."""
+    variable = "DPFDA_" + name.partition("/")[0].removeprefix("--").upper().replace("-", "_")
+    return click.option(name, *more, cls=_Setting, envvar=variable, **how)
+
+
 @click.command()
-@click.option("--database", metavar="URL",
+@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), is_eager=True,
+    expose_value=False, callback=lambda ctx, _, file: _read_config(ctx, file),
+    envvar="DPFDA_CONFIG", metavar="FILE",
+    help="TOML file with any of these options by their names, such as port = 8000. The "
+    "environment (DPFDA_PORT) counts before the file, and an option before both.")  # fmt: skip
+@_setting("--database", metavar="URL",
     help="Where studies are kept: sqlite:///FILE or postgresql://USER@HOST/NAME. With a password "
     "only in DPFDA_DATABASE or --database-file.  [default: sqlite:///dpfda.db]")  # fmt: skip
-@click.option("--database-file", type=click.Path(dir_okay=False, path_type=Path),
+@_setting("--database-file", type=click.Path(dir_okay=False, path_type=Path),
     help="File that holds that URL, closed to other users.")  # fmt: skip
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
+@_setting("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@_setting("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
     help="Port; 0 takes a free one.")  # fmt: skip
-@click.option("--admin-listen", metavar="HOST:PORT",
+@_setting("--admin-listen", metavar="HOST:PORT",
     help="A listener of its own for the dashboard, /metrics, /live, /ready and whatever needs the "
     "key; the other one then serves participants only.")  # fmt: skip
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
-    help="Processes on the same port.")  # fmt: skip
-@click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
-    help="File with the administrator's key, closed to other users; made if it does not exist. "
-    "Without it the key is taken from DPFDA_ADMIN_KEY, or made up and shown once.")  # fmt: skip
-@click.option("--tls-certificate", type=click.Path(exists=True, dir_okay=False),
+@_setting("--workers", type=click.IntRange(1),
+    help="Processes on the same port, with a supervisor that replaces them one by one on SIGHUP. "
+    "Without it there is one process and no supervisor.")  # fmt: skip
+@_setting("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
+    help="File with the administrator's key, closed to other users; made if it does not exist. It "
+    "may hold several keys, a line each, and is read again when it changes. Without it the key is "
+    "taken from DPFDA_ADMIN_KEY, or made up and shown once.")  # fmt: skip
+@_setting("--tls-certificate", type=click.Path(exists=True, dir_okay=False),
     help="TLS certificate (PEM).")  # fmt: skip
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
-@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS",
+@_setting("--tls-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
+@_setting("--proxy", "proxies", multiple=True, metavar="ADDRESS",
     help="Address or network of a proxy before the collector, whose X-Forwarded headers are "
     "believed. May be repeated; without it nobody's are.")  # fmt: skip
-@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
+@_setting("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
     help="Origin of a page elsewhere on which people may take part in studies of this collector, "
     "such as https://studies.example (see page). May be repeated.")  # fmt: skip
-@click.option("--secure-cookies/--no-secure-cookies", default=None,
+@_setting("--secure-cookies/--no-secure-cookies", default=None,
     help="Whether browsers keep the dashboard's cookie to https.  "
     "[default: with a certificate or a proxy]")  # fmt: skip
-@click.option("--patience", type=_Finite(1e6), default=10.0, show_default=True,
+@_setting("--patience", type=_Finite(1e6), default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
-@click.option("--rate", type=_Finite(1e9), default=5.0, show_default=True,
+@_setting("--rate", type=_Finite(1e9), default=5.0, show_default=True,
     help="Requests a second of one token.")  # fmt: skip
-@click.option("--enrolments", type=click.IntRange(0), default=20, show_default=True,
+@_setting("--enrolments", type=click.IntRange(0), default=20, show_default=True,
     help="People of one address who may take part in an open study at once; 0 for any number."
     )  # fmt: skip
-@click.option("--group", type=click.IntRange(1), default=256, show_default=True,
+@_setting("--purge-after", type=_Finite(1e5), metavar="DAYS",
+    help="Purge the replies of a study so long after it was finished.  [default: never]"
+    )  # fmt: skip
+@_setting("--group", type=click.IntRange(1), default=256, show_default=True,
     help="Largest group commit.")  # fmt: skip
 def command(
     database: str | None,
@@ -79,7 +122,7 @@ def command(
     host: str,
     port: int,
     admin_listen: str | None,
-    workers: int,
+    workers: int | None,
     admin_key_file: Path | None,
     tls_certificate: str | None,
     tls_key: str | None,
@@ -91,39 +134,64 @@ def command(
     """Run a collector of studies.
 
     Studies, people, a dashboard at /, the interface under /api. Replies are acknowledged once they
-    are durable. The first line on stdout is the address.
+    are durable. The first line on stdout is the address. Every option may also stand in the
+    environment, as DPFDA_PORT, or in a TOML file (--config).
     """
-    if (tls_certificate is None) != (tls_key is None):
-        raise InvalidParameter("--tls-key", "given together with --tls-certificate", None)
-    url = _database(database, database_file)
-    if workers > 1 and not url.startswith("postgresql"):
-        raise InvalidParameter("--workers", "1 unless the database is PostgreSQL", workers)
     try:
         from dpfda.collector.middleware import checked_origin
-        from dpfda.collector.run import check_certificate, check_storage, listen, serve
-        from dpfda.collector.settings import SHORTEST_KEY, Settings
+        from dpfda.collector.run import check_certificate, check_storage, inherited, listen, serve
+        from dpfda.collector.settings import Settings
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "service") from None
-    trusted = tuple(map(_network, proxies))
-    elsewhere = tuple(map(checked_origin, origins))
+    mistakes = _mistakes(click.get_current_context())
+
+    def check(work: Callable[[], R], default: R) -> R:
+        try:
+            return work()
+        except DpfdaError as error:
+            mistakes.append(" ".join(str(error).split()))
+            return default
+
     # Whatever can go wrong goes wrong before a key is made up and an address is shown.
-    if tls_certificate is not None and tls_key is not None:
-        check_certificate(tls_certificate, tls_key)
-    check_storage(url)
-    behind_tls = tls_certificate is not None or bool(trusted)
-    with ExitStack() as listeners:
-        listener = listeners.enter_context(listen(host, port))
-        admin_listener = None
-        if admin_listen is not None:
-            place = _place(admin_listen)
-            admin_listener = listeners.enter_context(listen(*place, name="--admin-listen"))
+    if (tls_certificate is None) != (tls_key is None):
+        wrong = InvalidParameter("--tls-key", "given together with --tls-certificate", None)
+        mistakes.append(str(wrong))
+    elif tls_certificate is not None and tls_key is not None:
+        check(partial(check_certificate, tls_certificate, tls_key), None)
+    known = set(mistakes)
+    url = check(partial(_database, database, database_file), "")
+    if (workers or 1) > 1 and not url.startswith("postgresql"):
+        wrong = InvalidParameter("--workers", "1 unless the database is PostgreSQL", workers)
+        mistakes.append(str(wrong))
+    trusted = [check(partial(_network, one), "") for one in proxies]
+    elsewhere = [check(partial(checked_origin, one), "") for one in origins]
+    place = None if admin_listen is None else check(partial(_place, admin_listen), None)
+    check(partial(_check_key, admin_key_file), None)
+    if known == set(mistakes):  # with the right database only
+        check(partial(check_storage, url), None)
+    with ExitStack() as open_ones:
+        found = inherited()
+        listener, admin_listener = found.get("public"), found.get("admin")
+        if listener is None:
+            listener = check(partial(listen, host, port), None)
+        if admin_listener is None and place is not None:
+            admin_listener = check(partial(listen, *place, name="--admin-listen"), None)
+        for one in (listener, admin_listener):
+            if one is not None:
+                open_ones.enter_context(one)
+        if mistakes:
+            many = len(mistakes) > 1
+            numbered = (f"({i}) {one}" for i, one in enumerate(mistakes, start=1))
+            raise Complaint("; ".join(numbered) if many else mistakes[0])
+        behind_tls = tls_certificate is not None or bool(trusted)
         settings = Settings(
             database=url,
-            admin_key=_admin_key(admin_key_file, SHORTEST_KEY),
+            admin_key=_admin_key(admin_key_file),
+            admin_key_file=None if admin_key_file is None else str(admin_key_file.absolute()),
             secure_cookies=behind_tls if secure_cookies is None else secure_cookies,
-            proxies=trusted,
-            origins=elsewhere,
-            processes=workers,
+            proxies=tuple(trusted),
+            origins=tuple(elsewhere),
+            processes=workers or 1,
             **options,
         )
         if not behind_tls and not is_loopback(host):
@@ -140,19 +208,45 @@ def command(
         )
 
 
+def _read_config(ctx: click.Context, file: Path | None) -> None:
+    """Let a file say what the command line and the environment do not."""
+    if file is None:
+        return
+    try:
+        text = file.read_text(encoding="utf-8")
+        found = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not TOML"
+        rule = f"a file that can be read ({reason})"
+        raise InvalidParameter("--config", rule, str(file)) from None
+    names = {one.opts[0].removeprefix("--"): one for one in ctx.command.params}
+    known: dict[str, Any] = {}
+    for name, value in found.items():
+        option = names.get(name.replace("_", "-"))
+        if option is None or option.name is None:
+            _mistakes(ctx).append(f"{file.name}: {name[:60]!r} is not an option of dpfda serve")
+        else:
+            plain = str(value) if isinstance(value, float) else value
+            known[option.name] = plain
+    if holds_password(str(known.get("database", ""))):
+        read_secret("--config", file)  # refuses a file that others can read
+    ctx.default_map = known
+
+
 def _database(given: str | None, file: Path | None) -> str:
     """The URL of the storage: an argument for those without a secret."""
-    if given is not None and file is not None:
+    typed = click.get_current_context().get_parameter_source("database")
+    if given is not None and file is not None and typed is not ParameterSource.ENVIRONMENT:
         raise InvalidParameter("--database-file", "given without --database", file.name)
     if file is not None:
         return read_secret("--database-file", file)
-    if given is not None and holds_password(given):
+    if given is not None and typed is ParameterSource.COMMANDLINE and holds_password(given):
         rule = (
             "without a password, which every user of this machine could see; "
             "use DPFDA_DATABASE or --database-file"
         )
         raise InvalidParameter("--database", rule, "one that has it")
-    return given or os.environ.get("DPFDA_DATABASE") or _DATABASE
+    return given or _DATABASE
 
 
 def _place(given: str) -> tuple[str, int]:
@@ -172,26 +266,30 @@ def _network(proxy: str) -> str:
     return proxy
 
 
-def _admin_key(file: Path | None, shortest: int) -> str:
-    rule = f"a key of {shortest} characters at least"
+def _check_key(file: Path | None) -> None:
+    """Refuse keys that are too short, or a file that others can read."""
+    from dpfda.collector.settings import SHORTEST_KEY, read_keys
+
     if file is not None and file.exists():
-        key = read_secret("--admin-key-file", file)
-        if len(key) < shortest:
-            raise InvalidParameter("--admin-key-file", rule, file.name)
-        return key
-    given = os.environ.get("DPFDA_ADMIN_KEY")
-    if file is None and given:
-        if len(given) < shortest:
-            raise InvalidParameter("DPFDA_ADMIN_KEY", rule, "a shorter one")
-        return given
-    key = secrets.token_urlsafe(32)
+        read_keys(file)
+    elif file is None and 0 < len(os.environ.get(_KEY, "")) < SHORTEST_KEY:
+        rule = f"a key of {SHORTEST_KEY} characters at least"
+        raise InvalidParameter(_KEY, rule, "a shorter one")
+
+
+def _admin_key(file: Path | None) -> str:
+    """The key that stays the same; none if it is in a file, which is made if there is none."""
     if file is None:
-        click.echo(f"admin key (shown this once): {key}", err=True)
+        key = os.environ.get(_KEY) or secrets.token_urlsafe(32)
+        if not os.environ.get(_KEY):
+            click.echo(f"admin key (shown this once): {key}", err=True)
         return key
+    if file.exists():
+        return ""
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            stream.write(key + "\n")
+            stream.write(secrets.token_urlsafe(32) + "\n")
     except OSError as error:
         reason = f"a file that can be written ({error.strerror})"
         raise InvalidParameter("--admin-key-file", reason, str(file)) from None
-    return key
+    return ""

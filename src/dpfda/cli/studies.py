@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +19,7 @@ from rich.text import Text
 from dpfda.cli._output import read_secret
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.templating import phase_name
-from dpfda.errors import InvalidParameter, printable
+from dpfda.errors import InvalidParameter, MissingExtra, printable
 from dpfda.report.terminal import to_json
 
 _COLUMNS = {
@@ -244,6 +245,36 @@ def confirm_clock(as_json: bool, **collector: Any) -> None:
         click.echo(to_json({"jump_seconds": jump}))
     else:
         click.echo(f"deadlines follow the system clock, which had jumped by {jump:.0f} s")
+
+
+@command.command()
+@click.argument("copy")
+@click.argument("original")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verify(copy: str, original: str, as_json: bool) -> None:
+    """Compare a copy of a collector's database with the original.
+
+    Both are files of SQLite, or URLs of databases without a password (PGPASSWORD holds it); nothing
+    is written to either. A reply that is in both must be the same, and the copy may lack what came
+    later. The exit status is 1 if the copy has anything that the original has not.
+    """
+    try:
+        from dpfda.collector.storage.verify import compare
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "service") from None
+    found = compare(copy, original)
+    if as_json:
+        click.echo(to_json([msgspec.to_builtins(one) for one in found]))
+    else:
+        for one in found:
+            (mine, theirs), (early, late) = one.replies, one.models
+            counts = f"{mine} of {theirs} replies, {early} of {late} models"
+            click.echo(f"{one.study}: {one.outcome}, {counts}")
+        behind = sum(one.outcome == "behind" for one in found)
+        click.echo(f"{len(found)} studies; the copy is behind in {behind}")
+    if any(one.outcome == "different" for one in found):
+        click.echo("Error: the copy has something that the original does not have", err=True)
+        click.get_current_context().exit(1)
 
 
 def _be_sure(question: str, yes: bool) -> None:

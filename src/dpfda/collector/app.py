@@ -57,6 +57,7 @@ def create_app(settings: Settings) -> Observed:
             group=settings.group,
             places=Places(most=settings.enrolments, processes=settings.processes),
             metrics=metrics,
+            purge_after=settings.purge_after,
         )
         app.state.update(collector=collector, limit=limit, keyhole=keyhole)
         tracing.start()
@@ -99,7 +100,7 @@ def create_app(settings: Settings) -> Observed:
     if settings.admin_port is not None:
         people = Separated(people, settings.admin_port)
     bounded = ProcessorTime(LargeBodies(people), refused=metrics.refused_busy)
-    return Observed(bounded, metrics)
+    return Observed(bounded, metrics, secure=settings.secure_cookies)
 
 
 def from_environment() -> Observed:

@@ -57,17 +57,26 @@ _HEADERS = [
 ]
 
 
+_ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")  # seconds: a year
+
+
 class Observed:
     """The application with a clock and security headers around it.
 
     All requests are counted. A request is logged if it failed in the collector (5xx), or if it
     changed something and was not a participant's (`log.py`). The answer to a request that failed
     names it, as its line in the log does.
+
+    Args:
+        application: serves every request.
+        metrics: counts them.
+        secure: whether browsers reach it through TLS; then they are told never to do otherwise.
     """
 
-    def __init__(self, application: Any, metrics: Metrics) -> None:
+    def __init__(self, application: Any, metrics: Metrics, *, secure: bool = False) -> None:
         self.application = application
         self.metrics = metrics
+        self._headers = [*_HEADERS, _ENCRYPTED] if secure else _HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -83,7 +92,7 @@ class Observed:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_HEADERS]
+                message["headers"] = [*message["headers"], *self._headers]
                 if status >= 500:
                     message["headers"].append((b"x-request-id", name.encode()))
             await send(message)

@@ -180,6 +180,23 @@ def listen(host: str, port: int, *, name: str = "--port") -> socket.socket:
         raise InvalidParameter(name, rule, port) from None
 
 
+def inherited() -> dict[str, socket.socket]:
+    """Listeners that the service manager opened and keeps while this program is started again.
+
+    By the protocol of systemd: as many as `LISTEN_FDS` says, from file 3 on, for the process
+    `LISTEN_PID`. They are ``public`` and ``admin`` by `LISTEN_FDNAMES`, or in this order.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return {}
+    number = int(os.environ.get("LISTEN_FDS", "0"))
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
+    if not set(names) <= {"public", "admin"}:
+        names = ["public", "admin"]
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # not for worker processes
+        os.environ.pop(name, None)
+    return {name: socket.socket(fileno=3 + i) for i, name in enumerate(names[:number])}
+
+
 def check_certificate(certificate: str, private_key: str) -> None:
     """Refuse files that are no certificate and its key."""
     try:
@@ -225,7 +242,7 @@ def serve(
     port: int = 8000,
     listener: socket.socket | None = None,
     admin_listener: socket.socket | None = None,
-    workers: int = 1,
+    workers: int | None = None,
     certificate: str | None = None,
     private_key: str | None = None,
     announce: Callable[[str], None] = print,
@@ -238,7 +255,8 @@ def serve(
         port: 0 takes a free one.
         listener: what `listen` has opened already at this address.
         admin_listener: another one, for dashboard, metrics and what needs the key.
-        workers: how many processes; more than one needs a database that they can share.
+        workers: how many processes, with a supervisor; more than one needs a database that they
+            can share. None: this process.
         certificate: file with the TLS certificate (PEM).
         private_key: file with its key.
         announce: is given the URLs of the listeners, a line each, once they are open.
@@ -252,7 +270,7 @@ def serve(
         "dpfda.collector.app:from_environment",
         factory=True,
         http=PatientProtocol,
-        workers=workers,
+        workers=workers or 1,
         access_log=False,
         log_config=None,
         server_header=False,
@@ -275,7 +293,7 @@ def serve(
         shown = f"[{address}]" if ":" in address else address
         lines.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
     announce("\n".join(lines))
-    if workers > 1:
+    if workers is not None:
         log_to_stderr()
         with tempfile.TemporaryDirectory(prefix="dpfda-metrics-") as folder:
             os.environ[DIRECTORY] = folder

@@ -65,6 +65,8 @@ _ID_DIGITS = 16
 _PLAN_SECONDS = 60.0  # in which a plan must be begun
 _LARGEST = 2**31 - 1  # number that every database can hold
 _AT_ONCE = 1000  # invitations on their way into the storage
+_DAY = 86400.0
+_LOOK_FOR_OLD = 60.0  # seconds between two looks for studies whose replies are to be purged
 _TICK = 1.0  # seconds between two looks at the clock
 _MARKED_EVERY = 10.0  # seconds between two marks of the clock, if nobody asks for the health
 
@@ -79,6 +81,7 @@ class Collector:
         group: largest group commit.
         places: how many people of one address may take part in an open study at once.
         metrics: what is counted.
+        purge_after: days after its end in which a study keeps its replies; None: for ever.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class Collector:
         group: int = 256,
         places: Places | None = None,
         metrics: Metrics | None = None,
+        purge_after: float | None = None,
     ) -> None:
         self.storage = storage
         self.metrics = metrics or Metrics()
@@ -100,6 +104,8 @@ class Collector:
         self.watcher = Watcher(self._due, self._conclude)
         self.clock = Clock()
         self.pulse = Pulse(lambda: storage.probe(self.clock.mark()))
+        self._purge_after = purge_after
+        self._looked_for_old = -_LOOK_FOR_OLD
         self._marked = -_MARKED_EVERY  # when the clock was last written, by the monotonic clock
         self.pending = PendingWrites()
         self._forgetter = Forgetter(self._forget)
@@ -384,11 +390,23 @@ class Collector:
             try:
                 self.measure()
                 await self._follow_clock()
+                await self._purge_old()
             except Unavailable:
                 pass  # the health says so
             except Exception as error:
-                log.error("the clock could not be looked at", extra={"fields": failure(error)})
+                log.error("what is due each second failed", extra={"fields": failure(error)})
             await asyncio.sleep(_TICK)
+
+    async def _purge_old(self) -> None:
+        """Purge replies of studies that were finished long ago, if the operator wants that."""
+        if self._purge_after is None or time.monotonic() < self._looked_for_old + _LOOK_FOR_OLD:
+            return
+        self._looked_for_old = time.monotonic()
+        before = self.clock.now() - self._purge_after * _DAY
+        for study in await self._read(self.storage.purgeable, before=before):
+            await self._write(self.storage.purge, study)
+            log.info("replies purged", extra={"fields": {"study": study}})
+            self._forgetter.look()
 
     async def _due(self) -> list[StudyRecord]:
         await self._follow_clock()

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import os
+import stat
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from dpfda.errors import InvalidParameter
 
+log = logging.getLogger("dpfda.collector")
+_OTHERS = stat.S_IRWXO | stat.S_IWGRP
 SHORTEST_KEY = 22  # characters: 128 bits by lot, as `secrets.token_urlsafe(16)` draws them
 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
@@ -58,6 +64,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         database: URL of the storage.
         admin_key: whoever has it may do everything. Never logged, never stored.
+        admin_key_file: file with such keys, a line each, instead; read again when it changes.
+        purge_after: days after its end in which a study keeps its replies; None: for ever.
         group: largest group commit; 1 commits every reply alone.
         rate: requests a second that one token may make, after a first `burst`.
         burst: see `rate`.
@@ -74,6 +82,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     database: str
     admin_key: str
+    admin_key_file: str | None = None
+    purge_after: float | None = None
     group: int = 256
     rate: float = 5.0
     burst: int = 20
@@ -86,14 +96,60 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_port: int | None = None
 
     def __post_init__(self) -> None:
-        if len(self.admin_key) < SHORTEST_KEY:
+        if self.admin_key_file is None and len(self.admin_key) < SHORTEST_KEY:
             raise InvalidParameter("admin_key", f"{SHORTEST_KEY} characters at least", "fewer")
 
     def is_admin(self, key: str) -> bool:
         """Compare in constant time, whatever the lengths."""
         sent = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-        return hmac.compare_digest(sent, hashlib.sha256(self.admin_key.encode()).digest())
+        known = [hashlib.sha256(one.encode()).digest() for one in self._keys()]
+        return sum(hmac.compare_digest(sent, one) for one in known) > 0
 
     def secret(self, purpose: str) -> bytes:
-        """A key for one purpose, the same in every worker process."""
-        return hmac.digest(self.admin_key.encode(), purpose.encode(), hashlib.sha256)
+        """A key for one purpose, the same in every worker process until the keys change."""
+        keys = "\n".join(self._keys())
+        return hmac.digest(keys.encode(), purpose.encode(), hashlib.sha256)
+
+    def _keys(self) -> tuple[str, ...]:
+        if self.admin_key_file is None:
+            return (self.admin_key,)
+        file = Path(self.admin_key_file)
+        before = _read.get(self.admin_key_file)
+        try:
+            found = file.stat()
+            version = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if before is not None and before[0] == version:
+                return before[1]
+            keys = read_keys(file)
+        except (OSError, InvalidParameter) as error:
+            if before is None:
+                raise
+            fields = {"error": type(error).__name__}
+            log.error("the file of keys cannot be read", extra={"fields": fields})
+            return before[1]  # whoever mends it must not be shut out meanwhile
+        _read[self.admin_key_file] = version, keys
+        return keys
+
+
+_read: dict[str, tuple[tuple[int, int, int], tuple[str, ...]]] = {}
+"""Keys of files, and of which version of the file they are."""
+
+
+def read_keys(file: Path) -> tuple[str, ...]:
+    """The administrator's keys in a file, a line each, which others on this machine cannot read."""
+    name = "--admin-key-file"
+    try:
+        with file.open(encoding="utf-8") as stream:
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+            lines = stream.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no text"
+        raise InvalidParameter(name, f"a file that can be read ({reason})", file.name) from None
+    if mode & _OTHERS:
+        rule = f"closed to other users (chmod 600 {file.name})"
+        raise InvalidParameter(name, rule, f"{file.name} with mode {mode:o}")
+    keys = tuple(filter(None, map(str.strip, lines)))
+    if not keys or min(map(len, keys)) < SHORTEST_KEY:
+        rule = f"a file with a key of {SHORTEST_KEY} characters at least in each line"
+        raise InvalidParameter(name, rule, file.name)
+    return keys

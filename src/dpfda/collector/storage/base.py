@@ -49,6 +49,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
         seal: secret key of its receipts.
         successor: the study that goes on after this one, if it is a stream.
         open: anybody may take part, and the study is listed for everybody.
+        purged: its replies were purged, or are about to be, after it was finished.
     """
 
     id: str
@@ -71,6 +72,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     enrolled: int = 0
     successor: str | None = None
     open: bool = False
+    purged: bool = False
 
 
 class StudyLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -397,6 +399,10 @@ class Storage(Registered, family="storage"):
     @abstractmethod
     def purge(self, study: str) -> bool:
         """Let the replies of concluded phases be forgotten; False if there is no such study."""
+
+    @abstractmethod
+    def purgeable(self, *, before: float) -> list[str]:
+        """Studies that were finished before this time and still have their replies."""
 
     @abstractmethod
     def delete(self, study: str) -> bool:

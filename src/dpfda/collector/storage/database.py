@@ -185,6 +185,11 @@ class Database(Storage):
         with self._write() as connection:
             return forgetting.begin_purge(connection, study)
 
+    def purgeable(self, *, before: float) -> list[str]:
+        """By an index."""
+        with self._read() as connection:
+            return forgetting.purgeable(connection, before=before)
+
     def delete(self, study: str) -> bool:
         """Nobody finds it from now on."""
         with self._write() as connection:

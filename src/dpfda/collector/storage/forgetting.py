@@ -78,7 +78,17 @@ def begin_purge(connection: Connection, study: str) -> bool:
     phases = connection.execute(concluded.where(_model.c.phase.not_in(noted))).scalars().all()
     for phase in phases:
         note(connection, study, phase, "replies")
+    if found.status == "finished":
+        connection.execute(sa.update(_study).where(_study.c.id == study).values(purged=True))
     return True
+
+
+def purgeable(connection: Connection, *, before: float) -> list[str]:
+    """Finished studies with replies; there is an index of these few."""
+    last = sa.select(sa.func.max(_model.c.created)).where(_model.c.study == _study.c.id)
+    late = last.scalar_subquery() < before
+    unpurged = sa.text("status = 'finished' AND NOT purged")  # as it is written in the index
+    return list(connection.execute(sa.select(_study.c.id).where(unpurged, late)).scalars())
 
 
 def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:

@@ -300,12 +300,22 @@ class MemoryStorage(Storage, name="memory"):
         found = self._replies.get((study, phase), {}).get(number)
         return None if found is None else found.digest
 
+    def purgeable(self, *, before: float) -> list[str]:
+        """Looks at all of them."""
+        return [
+            name
+            for name, one in self._studies.items()
+            if one.status == "finished" and not one.purged
+            if self._models[name][-1].created < before
+        ]
+
     def purge(self, study: str) -> bool:
         """Keep digests only."""
         with self._lock:
             record = self._studies.get(study)
             if record is None:
                 return False
+            self._change(study, purged=record.status == "finished")
             for (name, phase), replies in self._replies.items():
                 if name == study and phase in {model.phase for model in self._models[study]}:
                     for number, reply in replies.items():

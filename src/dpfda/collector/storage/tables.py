@@ -71,6 +71,7 @@ study = _table(
     ),
     _partly("studies_closing", "id", "status = 'closing'"),
     _partly("studies_with_deadline", "due", "status = 'open' AND due IS NOT NULL"),
+    _partly("studies_with_replies", "id", "status = 'finished' AND NOT purged"),
     _partly("studies_with_all_tickets_out", "id", "status = 'open' AND issued >= quota"),
     keys={"id"},
 )
