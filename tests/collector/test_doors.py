@@ -86,7 +86,7 @@ class TestRequests:
         state = SimpleNamespace(keyhole=AdminAuth(SETTINGS))
         head: dict[str, str] = {}
         request: Any = SimpleNamespace(
-            app=SimpleNamespace(state=state), client=client, headers=head
+            app=SimpleNamespace(state=state), client=client, headers=head, scope={}
         )
         head["authorization"] = "Bearer " + "k" * 32
         asyncio.run(api.require_key(request, None))

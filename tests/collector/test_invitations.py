@@ -129,10 +129,21 @@ def test_an_open_study_without_a_deadline_warns(
     for number, how in enumerate(({}, {"open": True}, {"open": True, "deadline": 9.0})):
         study = collector.create(make_plan(4, seed=3 + number), **how)
         assert study["open"] == how.get("open", False)
-        assert study["warnings"] == StudySettings(**how).warnings()
+        assert study["warnings"] == StudySettings(**how).warnings(4)
         shown = "holds the study up" in page_of(organizer, f"/study/{study['id']}")
         told[number] = (len(study["warnings"]), shown)
-    assert told == {0: (0, False), 1: (1, True), 2: (0, False)}
+    assert told == {0: (0, False), 1: (2, True), 2: (1, False)}
+
+
+def test_the_share_of_one_party_is_stated() -> None:
+    home, clinic = StudySettings(open=True), StudySettings(open=True, address_share=1.0)
+    assert "can be 200 of 2000 people (10 %)" in home.warnings(2000)[0]
+    assert "the network around it 400 (20 %)" in home.warnings(2000)[0]
+    assert "can be 20 of 60 people (33 %), and the network around it 40 (67 %)" in home.one_party(
+        60
+    )
+    assert "can be 2000 of 2000 people (100 %)" in clinic.one_party(2000)
+    assert StudySettings().warnings(2000) == []
 
 
 def test_the_form_invites_unless_it_is_told(collector: CollectorProcess) -> None:

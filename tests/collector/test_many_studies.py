@@ -36,7 +36,9 @@ async def listed(collector: Collector, *, key: bool = True, **asked: Any) -> Any
 
     state = SimpleNamespace(keyhole=SimpleNamespace(fits=fits))
     headers = {"authorization": "Bearer key"} if key else {}
-    request = SimpleNamespace(headers=headers, client=None, app=SimpleNamespace(state=state))
+    request = SimpleNamespace(
+        headers=headers, client=None, scope={}, app=SimpleNamespace(state=state)
+    )
     return await list_studies.fn(request=request, collector=collector, **asked)
 
 

@@ -92,7 +92,7 @@ def test_no_timing_gives_one_address_more_than_its_share(
             waiting = [one for one in waiting if clock.now < one[0]]
             most = max(most, study.kept_from_others())
         assert most == SHARE
-        crowd = [await study.enrol(f"198.51.100.{n}") for n in range(PEOPLE)]
+        crowd = [await study.enrol(f"198.51.{n}.100") for n in range(PEOPLE)]
         served = [await study.ask(token) for token in crowd if token]
         assert sum(served) >= PEOPLE - SHARE, "the others' tickets, lapsed ones too"
 
@@ -164,10 +164,10 @@ class TestPlaces:
         assert take("a", "192.0.2.2")
         assert take("b", here), "each study has its own"
         assert [take("a", f"2001:db8::{n}") for n in range(4)] == [True] * 3 + [False]
-        assert places.held("a", here) == [b"0", b"1", b"2"]
+        assert places.held("a", here) == [b"0", b"1", b"2", b"4"], "with its neighbors"
         places.leave("a", here, [b"1", b"6", b"unknown"])
-        places.leave("a", "192.0.2.99", [b"1"])
-        assert places.held("a", here) == [b"0", b"2"]
+        places.leave("a", "198.51.100.99", [b"0"])
+        assert places.held("a", here) == [b"0", b"2", b"4"]
         assert places.held("a", "2001:db8::7") == [b"6", b"7", b"8"], "its own"
         now[0] = 30.0
         assert [take("a", here) for _ in range(2)] == [True, False]
@@ -187,6 +187,47 @@ class TestPlaces:
         taken = [limit.take("a", "h", next(names), people=people, seconds=9.0) for _ in range(30)]
         assert taken == [True] * places + [False] * (30 - places)
 
+    @pytest.mark.parametrize(
+        ("addresses", "expected"),
+        [
+            ([f"192.0.2.{n}" for n in range(200)], 12),
+            ([f"192.0.{n}.1" for n in range(9)], 9 * 6),
+            ([f"2001:db8:0:{n:x}::1" for n in range(200)], 12),
+            ([f"2001:db8:{n:x}::1" for n in range(9)], 9 * 6),
+        ],
+        ids=["a /24", "nine networks", "a /48", "nine sites"],
+    )
+    def test_a_network_is_little_more_than_an_address(
+        self, addresses: list[str], expected: int, names: Iterator[bytes]
+    ) -> None:
+        """Also of those who answer at once, and for ever."""
+        now = [0.0]
+        places = Places(most=20, clock=lambda: now[0])
+        came = 0
+        for _ in range(10):
+            for host in addresses:
+                token = next(names)
+                how = {"people": 100, "seconds": 60.0, "limit": 6}
+                if places.take("a", host, token, **how):  # type: ignore[arg-type]
+                    places.leave("a", host, [token])
+                    came += 1
+            now[0] += 1000.0
+        assert came == expected
+
+    def test_who_does_not_answer_makes_room(self, names: Iterator[bytes]) -> None:
+        now = [0.0]
+        places = Places(most=20, clock=lambda: now[0])
+
+        def take() -> bool:
+            return places.take("a", "h", next(names), people=100, seconds=60.0, limit=3)
+
+        assert [take() for _ in range(4)] == [True, True, True, False]
+        places.leave("a", "h", [b"0"])
+        places.leave("a", "h", [b"1"], counted=False)
+        assert [take() for _ in range(2)] == [True, False]
+        now[0] = 100.0
+        assert [take() for _ in range(3)] == [True, True, False], "one has answered"
+
     def test_zero_is_any_number(self, names: Iterator[bytes]) -> None:
         places = Places(most=0)
         assert all(places.take("a", "h", next(names), people=1, seconds=9.0) for _ in range(99))
@@ -198,5 +239,5 @@ class TestPlaces:
         monkeypatch.setattr("dpfda.collector.limits._KEPT", 2)
         places = Places(most=1, clock=lambda: 0.0)
         for host in "abac":
-            places.take("s", host, next(names), people=9, seconds=9.0)
-        assert [len(places.held("s", host)) for host in "abc"] == [1, 0, 1]
+            places.take("s", f"host {host}", next(names), people=9, seconds=9.0)
+        assert [len(places.held("s", f"host {host}")) for host in "abc"] == [1, 0, 1]

@@ -127,12 +127,16 @@ def show(study: str, as_json: bool, **collector: Any) -> None:
     help="Give a task to somebody else so long after it was shown; 3600 by default.")  # fmt: skip
 @click.option("--open", "anybody", is_flag=True,
     help="Let anybody take part, not only whom you invite.")  # fmt: skip
+@click.option("--address-share", type=float, metavar="SHARE",
+    help="Of the people of an open study, the share that one address may be; 0.1 by default, 1 for "
+    "a clinic whose people share an address.")  # fmt: skip
 @_collector
 def create(
     plan: Path,
     deadline: float | None,
     lapse: float | None,
     anybody: bool,
+    address_share: float | None,
     as_json: bool,
     **collector: Any,
 ) -> None:
@@ -141,7 +145,8 @@ def create(
         contract = json.loads(plan.read_bytes())
     except (ValueError, RecursionError):
         raise InvalidParameter("PLAN", "a file that dpfda plan wrote", plan.name) from None
-    chosen = {"deadline": deadline, "lapse": lapse, "open": anybody or None}
+    chosen: dict[str, Any] = {"deadline": deadline, "lapse": lapse, "open": anybody or None}
+    chosen["address_share"] = address_share
     settings = {name: value for name, value in chosen.items() if value is not None}
     with _administrator(**collector) as administrator:
         found = administrator.create(contract, **settings)

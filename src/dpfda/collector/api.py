@@ -426,7 +426,7 @@ async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
         open=settings.open,
         domain_unit=settings.domain_unit,
         value_unit=settings.value_unit,
-        warnings=settings.warnings(),
+        warnings=settings.warnings(plan["n_people"]),
         successor=record.successor,
     )
 

@@ -1,6 +1,6 @@
 """How often somebody may try: buckets that fill again with time, for tokens and for addresses.
 
-How much of an open study one address may hold: a share of its tickets, at any moment.
+How much of an open study one address, and the network around it, may hold at once and altogether.
 
 The administrator's key: who has it may do everything, and nobody may try many.
 """
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import sys
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Hashable
 
 from dpfda.collector.refusal import Refused
@@ -84,20 +85,67 @@ def origin(host: str) -> str:
     return str(ipaddress.ip_network((address, _NETWORK), strict=False))
 
 
-_SHARE = 5  # of a phase, for one address
+def network(host: str) -> str:
+    """The network around an address: what one party can easily have all of.
+
+    Examples:
+        >>> network("192.0.2.7"), network("2001:db8::1:2:3:4")
+        ('192.0.2.0/24', '2001:db8::/48')
+    """
+    here = origin(host)
+    try:
+        address = ipaddress.ip_network(here)
+    except ValueError:
+        return here
+    return str(address.supernet(new_prefix=_AROUND[address.version]))
+
+
+_AROUND = {4: 24, 6: 48}  # bits of the network around an address
+WIDER = 2
+"""So many times the people of one address may come from the network around it."""
+_SHARE = 5  # of a phase, for one address at the same time
+
+
+class _Network:
+    """Whoever came to one study from one network."""
+
+    def __init__(self) -> None:
+        self.taken: dict[bytes, tuple[float, str]] = {}  # end of a place, and whose address it is
+        self.people: Counter[str] = Counter()  # of each address: those, and who has answered
+
+    def has_room(self, address: str, now: float, *, at_once: int, limit: int) -> bool:
+        """Whether somebody else may come from an address of this network."""
+        self.leave([token for token, (end, _) in self.taken.items() if now > end], counted=False)
+        here = sum(one == address for _, one in self.taken.values())
+        return (
+            here < at_once
+            and len(self.taken) < WIDER * at_once
+            and self.people[address] < limit
+            and self.people.total() < WIDER * limit
+        )
+
+    def leave(self, tokens: Collection[bytes], *, counted: bool) -> None:
+        """These have answered, or did not and never will (not `counted`)."""
+        for token in tokens:
+            if token in self.taken:
+                _, address = self.taken.pop(token)
+                self.people[address] -= 0 if counted else 1
 
 
 class Places:
-    """People of one address who have a token of an open study and have not answered.
+    """How many people of one address may take part in an open study, at once and altogether.
 
     A place is taken with a token and kept as long as that token can hold a ticket: a token may be
     shown at the end of its time, and its ticket lasts that long again. A place whose time were the
-    ticket's alone would be free while the ticket is held.
+    ticket's alone would be free while the ticket is held. Whoever has answered leaves the place and
+    counts towards the limit of all people. The network around an address has places, too, so that
+    whoever has many addresses of it gets only `WIDER` times those of one.
 
-    Which token came from where is known to this process alone, and is forgotten with the place.
+    Which token came from where is known to this process alone, and is forgotten with the place; how
+    many came from an address is forgotten with the process.
 
     Args:
-        most: people of one address; 0 for any number.
+        most: people of one address without a reply; 0 for any number, also altogether.
         processes: how many share the work: each has a part of the places, and one at least.
         clock: seconds.
 
@@ -114,9 +162,18 @@ class Places:
         self._most = most
         self._processes = processes
         self._clock = clock
-        self._taken: OrderedDict[tuple[str, str], dict[bytes, float]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Network] = OrderedDict()
 
-    def take(self, study: str, host: str, token: bytes, *, people: int, seconds: float) -> bool:
+    def take(
+        self,
+        study: str,
+        host: str,
+        token: bytes,
+        *,
+        people: int,
+        seconds: float,
+        limit: int = sys.maxsize,
+    ) -> bool:
         """Let somebody in, if there is a place.
 
         Args:
@@ -125,28 +182,45 @@ class Places:
             token: the hash of the token that they get.
             people: tickets of the study's smallest phase.
             seconds: how long a token can keep tickets from others (`Lapse.longest`).
+            limit: people of one address in the whole study.
         """
         if not self._most:
             return True
-        here, now = (study, origin(host)), self._clock()
-        taken = {one: end for one, end in self._taken.pop(here, {}).items() if now <= end}
-        granted = len(taken) < max(1, min(self._most, people // _SHARE) // self._processes)
+        now, address, here = self._clock(), origin(host), (study, network(host))
+        known = self._known.setdefault(here, _Network())
+        self._known.move_to_end(here)
+        granted = known.has_room(
+            address,
+            now,
+            at_once=max(1, min(self._most, people // _SHARE) // self._processes),
+            limit=max(1, limit // self._processes),
+        )
         if granted:
-            taken[token] = now + seconds
-        self._taken[here] = taken
-        if len(self._taken) > _KEPT:
-            self._taken.popitem(last=False)  # the longest silent one
+            known.taken[token] = now + seconds, address
+            known.people[address] += 1
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)  # the longest silent one
         return granted
 
     def held(self, study: str, host: str) -> list[bytes]:
-        """Tokens that have places."""
-        return list(self._taken.get((study, origin(host)), ()))
+        """Tokens that have places in the network around an address."""
+        known = self._known.get((study, network(host)))
+        return [] if known is None else list(known.taken)
 
-    def leave(self, study: str, host: str, tokens: Collection[bytes]) -> None:
-        """These tokens hold no ticket any more, and never will."""
-        taken = self._taken.get((study, origin(host)), {})
-        for one in tokens:
-            taken.pop(one, None)
+    def leave(
+        self, study: str, host: str, tokens: Collection[bytes], *, counted: bool = True
+    ) -> None:
+        """These tokens hold no ticket any more, and never will.
+
+        Args:
+            study: the study.
+            host: an address of the network that they came from.
+            tokens: theirs.
+            counted: whether they took part.
+        """
+        known = self._known.get((study, network(host)))
+        if known is not None:
+            known.leave(tokens, counted=counted)
 
 
 WRONG_KEYS = 10  # from one address, at once

@@ -52,8 +52,8 @@ def no_token() -> Refused:
 def no_place() -> Refused:
     """429."""
     told = (
-        "too many people from this address take part and have not answered: try again when they "
-        "have, or ask the organizer for an invitation"
+        "as many people from this address, or the network around it, take part as may: try again "
+        "when some of them have answered, or ask the organizer for an invitation"
     )
     return Refused(429, "too_many_here", told, retry_after=60)
 

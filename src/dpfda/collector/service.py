@@ -267,7 +267,7 @@ class Collector:
         try:
             await self._add(study, hashed, until)
         except Exception:
-            self._places.leave(study, host, [hashed])
+            self._places.leave(study, host, [hashed], counted=False)
             raise
         return token
 
@@ -277,6 +277,7 @@ class Collector:
         take = partial(
             self._places.take, study, host, token,
             people=phase.smallest, seconds=phase.lapse.longest,
+            limit=phase.settings.address_limit(phase.plan.n_people),
         )  # fmt: skip
         if take():
             return

@@ -18,6 +18,9 @@ log = logging.getLogger("dpfda.collector")
 _OTHERS = stat.S_IRWXO | stat.S_IWGRP
 SHORTEST_KEY = 22  # characters: 128 bits by lot, as `secrets.token_urlsafe(16)` draws them
 
+FEW = 20
+"""People of one address are let into any open study, as a family or a small practice is."""
+
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Unit = Annotated[str, msgspec.Meta(max_length=40)]
 
@@ -30,6 +33,9 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             from its first ticket. None waits for everybody.
         open: anybody may take part. Otherwise only whom the organizer has invited, by a token that
             is good for one task and one reply.
+        address_share: of the people of an open study, the share that one address may be; the
+            network around it (/24, or /48 for IPv6) may be twice that. 1 where all share one
+            address, as in a clinic. `FEW` people of an address are always let in.
         lapse: seconds after which a task without a reply may go to somebody else.
         online: when a stream's round is finished, begin the next one.
         median_group: where reports are averaged, take the median of means over groups of this many
@@ -41,6 +47,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     deadline: Positive | None = None
     open: bool = False
+    address_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
     lapse: Positive = 3600.0
     online: bool = False
     median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
@@ -48,14 +55,37 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     target_unit: Unit = ""
     value_unit: Unit = ""
 
-    def warnings(self) -> list[str]:
-        """What the organizer should think about again."""
-        if self.open and self.deadline is None:
-            return [
-                "anybody may take part and no deadline ends a phase: whoever takes tasks and never "
-                "answers holds the study up; give a deadline, or invite people"
-            ]
-        return []
+    def address_limit(self, people: int) -> int:
+        """How many people of one address may take part in an open study of so many."""
+        return max(FEW, int(self.address_share * people))
+
+    def one_party(self, people: int) -> str:
+        """What share of an open study one party could be, in a sentence.
+
+        Examples:
+            >>> StudySettings(open=True).one_party(1000)
+            'One address can be 100 of 1000 people (10 %), and the network around it 200 (20 %).'
+        """
+        limits = [min(people, wide * self.address_limit(people)) for wide in (1, 2)]
+        (one, share), (all_of_it, larger) = ((each, f"{each / people:.0%}") for each in limits)
+        share, larger = (text.replace("%", " %") for text in (share, larger))
+        rest = f"the network around it {all_of_it} ({larger})"
+        return f"One address can be {one} of {people} people ({share}), and {rest}."
+
+    def warnings(self, people: int) -> list[str]:
+        """What the organizer of a study of so many people should think about again."""
+        if not self.open:
+            return []
+        found = [
+            f"Anybody may take part. {self.one_party(people)} Whoever has many addresses can be "
+            "more of them; invite people if liars must not matter."
+        ]
+        if self.deadline is None:
+            found.append(
+                "Anybody may take part and no deadline ends a phase: whoever takes tasks and never "
+                "answers holds the study up; give a deadline, or invite people."
+            )
+        return found
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

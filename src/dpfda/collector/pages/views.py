@@ -8,6 +8,7 @@ Privacy:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,7 +110,7 @@ def study_page(
     return page(
         "study",
         **study(record, answered, history, here=here),
-        warnings=settings(record).warnings(),
+        warnings=settings(record).warnings(json.loads(record.plan)["n_people"]),
         most_invited=MOST_INVITED,
         qr=Markup(qr_svg(joining)) if here else "",
         csrf=csrf,
