@@ -15,7 +15,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.local.recipe import in_words, plan_from_facts
-from dpfda.local.study.moments import entry_noise
+from dpfda.local.study.moments import Reply
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import people_from, simulate
@@ -177,7 +177,7 @@ def test_tables_and_several_classes_are_asked_for_vectors(
 ) -> None:
     """A plan says it, and its words name every phase."""
     for effective in (1, 1300, 1400, 19_000, 21_000):
-        n_people = math.ceil(effective * entry_noise(32, 1.0))
+        n_people = math.ceil(effective * Reply.of(32, 1.0).noise)
         plan = plan_study(n_people, 1.0, classes=range(classes), **facts)
         assert plan.design["name"] == ("answers" if effective < least else "vectors")
         if plan.design["name"] == "answers":

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit, logit
+from scipy.special import logit
 from scipy.stats import multivariate_normal, norm
 
-from dpfda import CurveEncoder
+from dpfda import CurveEncoder, SimulationSource
 from dpfda.local.study import columns, moments, reports, slopes, worth
 from dpfda.local.study.beliefs import Beliefs, Prior, believing, current, evidence
 from dpfda.local.study.design import NumberDesign, VectorDesign
-from dpfda.local.study.moments import Correlations, FeatureMap, entry_noise, public_rows
+from dpfda.local.study.moments import Correlations, FeatureMap, Reply, public_rows
 from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.vectors import Known, _near, _one_label
 from dpfda.protocol.estimate import accuracies_behind
 from dpfda.protocol.findings import Step
+from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.tasks.vector import SummaryTask
 
 # -- reports --------------------------------------------------------------------------------------
 
@@ -38,34 +40,65 @@ def shortened(vectors: Any, most: float) -> Any:
     return vectors * np.minimum(1.0, most / lengths)
 
 
-def vectors_of(asked: Any) -> Any:
+def vectors_of(query: Any) -> Any:
     """Weighted (1, ψ) of public people, cut at the reach."""
-    rows = public_rows(asked.turn.shape[1])
-    turned = np.column_stack([rows[:, 0], rows[:, 1:] @ asked.turn.T]) * asked.weights
-    return rows, shortened(turned, asked.reach)
+    rows = public_rows(query.directions.shape[1])
+    turned = np.column_stack([rows[:, 0], rows[:, 1:] @ query.directions.T]) * query.weights
+    return rows, shortened(turned, query.reach)
+
+
+def reported(kind: Any, query: Any, psi: Any, labels: Any) -> Any:
+    """The mean of what people with these white features are asked for, from the task itself."""
+    size = psi.shape[1]
+    features = FeatureMap.standard(np.zeros(size), np.ones(size), 50.0)
+    fields = kind.fields(query, features) | {"weights": query.weights, "limit": query.limit}
+    classes = max(kind.rows, 2)
+    task = SummaryTask(
+        epsilon=1.0, people=len(psi), classes=classes, statistic=query.statistic, **fields
+    )
+    exact = task.exact((psi, labels), SimulationSource(0))
+    if query.statistic == "classes":
+        exact = np.eye(classes)[labels][:, :, None] * exact[:, None, 1:]
+    return exact.mean(axis=0).reshape(kind.rows, -1)
 
 
 THETA, OTHER = np.array([[0.4, 1.1, -0.6]]), np.array([[-0.2, 0.5, 0.9]])
 DOUBT = np.diag([0.3, 0.5, 0.1])[None]
+THREE = np.vstack([THETA, OTHER, -THETA - OTHER])
 
 
-@pytest.mark.parametrize("theta", [THETA, OTHER])
-def test_mean_reports_of_two_classes(theta: Any) -> None:
-    """Both labels of everybody, as likely as θ makes them; some reports are cut twice."""
-    kind = reports.TwoClasses(1.0, None)
-    asked = kind.ask(known(THETA, DOUBT), 1000)
-    rows, vectors = vectors_of(asked)
-    at, now = expit(rows @ THETA[0]), expit(rows @ theta[0])
-    means = [
-        chance[:, None] * shortened((label - at)[:, None] * vectors, asked.limit)
-        for label, chance in ((1, now), (0, 1 - now))
-    ]
-    mean = sum(means).mean(axis=0) / asked.limit
-    event = kind.event(asked, np.zeros(3), 500)
-    moved = event.expected[0] + event.slope(theta)[0] @ (theta - THETA)[0]
-    np.testing.assert_allclose(moved, mean, atol=1e-6)
-    assert event.noise == pytest.approx([entry_noise(3, 1.0) / 500])
-    cut = np.linalg.norm(vectors, axis=1) >= asked.reach - 1e-9
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_mean_reports_of_labels(rows: int, here: bool) -> None:
+    """All labels of everybody, as likely as θ makes them; some reports are cut twice."""
+    kind: Any = reports.TwoClasses(1.0, None)
+    if rows == 3:
+        kind = reports.ManyClasses(1.0, 3)
+        kind.discriminant = False
+    asked = THREE[:rows]
+    theta = asked if here else 0.3 * THREE[-rows:]
+    centered = asked - asked.mean(axis=0) if rows == 3 else asked
+    spread = np.kron(DOUBT[0], np.eye(rows))[None]
+    query = kind.query(known(centered.T.reshape(1, -1), spread), 1000)
+    people, vectors = vectors_of(query)
+    mean = np.zeros((rows, 3))
+    for label, chance in enumerate(chances(people @ theta.T).T):
+        likely = np.array([label]), chance[:, None]
+        each = [reported(kind, query, one[None, 1:], likely[0]) for one in people]
+        mean += (likely[1][:, :, None] * np.array(each)).mean(axis=0)
+    event = kind.event(query, np.zeros(3 * rows), 500)
+    flat = theta.T.reshape(1, -1)
+    np.testing.assert_allclose(event.expected(flat)[0], mean.T.ravel(), atol=1e-9)
+    # The slope is that of the chord.
+    chord = event.slope(flat)[0] @ (flat - event.theta)[0]
+    np.testing.assert_allclose(
+        chord, (event.expected(flat) - event.expected(event.theta))[0], atol=1e-3
+    )
+    step = 1e-4 * np.arange(3 * rows)
+    moved = event.expected(event.theta + step) - event.expected(event.theta)
+    np.testing.assert_allclose(event.slope(event.theta)[0] @ step, moved[0], rtol=1e-2, atol=1e-6)
+    assert event.noise == pytest.approx(Reply.of(3 * rows, 1.0).noise)
+    cut = np.linalg.norm(vectors, axis=1) >= query.reach - 1e-9
     assert 0.2 < cut.mean() < 0.9
 
 
@@ -73,19 +106,18 @@ def test_mean_reports_of_numbers() -> None:
     """Residuals are normal around what the other θ predicts, and cut."""
     kind = reports.Numbers(1.0)
     theta, other = 0.5 * THETA, 0.5 * OTHER
-    asked = kind.ask(known(theta, 0.1 * DOUBT), 1000)
-    rows, vectors = vectors_of(asked)
+    query = kind.query(known(theta, 0.1 * DOUBT), 1000)
+    rows, vectors = vectors_of(query)
     z = norm.ppf((np.arange(2000) + 0.5) / 2000)
     left = np.sqrt(1 - other[0, 1:] @ other[0, 1:])
     residual = (rows @ (other - theta)[0])[:, None] + left * z
     length = np.linalg.norm(vectors, axis=1)[:, None]
-    kept = np.clip(residual * length, -asked.limit, asked.limit).mean(axis=1) / asked.limit
+    kept = np.clip(residual * length, -query.limit, query.limit).mean(axis=1) / query.limit
     mean = (vectors / length * kept[:, None]).mean(axis=0)
-    event = kind.event(asked, np.zeros(3), 500)
-    moved = event.slope(other)[0] @ (other - theta)[0]
-    np.testing.assert_allclose(moved, mean, atol=1e-4)
+    event = kind.event(query, np.zeros(3), 500)
+    np.testing.assert_allclose(event.expected(other)[0], mean, atol=1e-4)
     assert np.abs(mean).max() > 0.05
-    assert event.noise == pytest.approx([entry_noise(3, 1.0) / 500])
+    assert event.noise == pytest.approx(Reply.of(3, 1.0).noise)
 
 
 def test_what_is_not_known_of_slopes_is_a_residual() -> None:
@@ -97,8 +129,8 @@ def test_what_is_not_known_of_slopes_is_a_residual() -> None:
 
 def test_every_direction_is_reported_a_little() -> None:
     sure = np.diag([1e-6, 1.0, 1e-6, 1e-6])[None]
-    asked = reports.TwoClasses(1.0, None).ask(known(np.zeros(4), sure), 100)
-    share = asked.weights**2 / (asked.weights**2).sum()
+    query = reports.TwoClasses(1.0, None).query(known(np.zeros(4), sure), 100)
+    share = query.weights**2 / (query.weights**2).sum()
     assert share.min() == pytest.approx(current().even / 4)
     assert share.max() == pytest.approx(1 - 3 * current().even / 4)
 
@@ -121,10 +153,10 @@ def test_scores_of_several_classes_are_those_of_normal_laws() -> None:
     scores = CLASSES.scores(classes_known(place=1.0))
     within = np.eye(2) - (MEANS.T * SHARES) @ MEANS
     psi = np.random.default_rng(0).normal(size=(5, 2))
-    told = scores.intercept + psi @ scores.slopes.T
+    found = scores.theta[:, 0] + psi @ scores.theta[:, 1:].T
     laws = [multivariate_normal(mean, within).logpdf(psi) for mean in MEANS]
     exact = np.log(SHARES) + np.column_stack(laws)
-    np.testing.assert_allclose(told - told[:, :1], exact - exact[:, :1], atol=1e-9)
+    np.testing.assert_allclose(found - found[:, :1], exact - exact[:, :1], atol=1e-9)
     assert scores.guessing[0] == pytest.approx(0.5)
 
 
@@ -140,19 +172,49 @@ def test_means_of_classes_are_centered_as_far_as_that_is_known() -> None:
     np.testing.assert_allclose(off, [[0, 0], [0.5, 0.5], [1, 1]], atol=1e-6)
 
 
-def test_mean_reports_of_several_classes() -> None:
-    """Everybody at the mean of the class: the share is told, and no feature; cut as normal ψ is."""
-    asked = CLASSES.ask(classes_known(covariance=np.tile(DOUBT, (3, 1, 1)) / 9), 1000)
-    event = CLASSES.event(asked, np.zeros(9), 100)
-    psi = np.random.default_rng(1).normal(size=(100_000, 2))
-    vectors = np.column_stack([np.ones(len(psi)), psi]) * asked.weights
-    kept = (shortened(vectors, asked.limit) * vectors).sum() / (vectors**2).sum()
-    assert kept < 0.9
-    shares = asked.theta[:, 0] + 1 / 3
-    np.testing.assert_allclose(
-        event.expected[:, 0], shares * asked.weights[0] * kept / asked.limit, rtol=0.02
-    )
-    np.testing.assert_allclose(event.expected[:, 1:], 0, atol=1e-12)
+@pytest.mark.parametrize("which", [0, 1])
+def test_mean_reports_for_a_discriminant(which: int) -> None:
+    """Of normal classes."""
+    kind = reports.ManyClasses(1.0, 3)
+    here = classes_known(covariance=np.tile(DOUBT, (3, 1, 1)) / 9)
+    query = kind._about_means(here, 1000)[which]
+    assert query.statistic == ("classes", "residual")[which]
+    event = kind.event(query, np.zeros(9), 100)
+    rng = np.random.default_rng(1)
+    labels = rng.choice(3, p=SHARES, size=200_000)
+    within = np.eye(2) - (MEANS.T * SHARES) @ MEANS
+    psi = MEANS[labels] + rng.normal(size=(len(labels), 2)) @ np.linalg.cholesky(within).T
+    mean = reported(kind, query, psi, labels)
+    # Lengths within a class are taken for those of everybody.
+    expected = event.expected(here.theta)
+    assert np.linalg.norm(expected - mean) < 0.1 * np.linalg.norm(expected)
+    assert np.linalg.norm(expected) > 0.05
+
+
+def test_the_report_that_says_more_is_asked_for() -> None:
+    """Residuals are shorter; at a large ε a word can say the class beside the vector."""
+    for epsilon, statistic in (1.0, "residual"), (6.0, "classes"):
+        kind = reports.ManyClasses(epsilon, 10)
+        one = slopes.Slopes(kind.priors(np.ones(6), ()), 10, place=0.01)
+        assert kind.query(one, 1000).statistic == statistic
+
+
+def test_people_move_to_residuals_as_they_are_worth_more() -> None:
+    """What a discriminant gets wrong does not average away; few people cannot see it."""
+    stages = []
+    for people in (300, 1_000_000):
+        kind = reports.ManyClasses(2.0, 3)
+        one = slopes.Slopes(kind.priors(np.ones(2), ()), 3, place=0.01)
+        query = kind.query(one, people)
+        here = np.column_stack([SHARES - 1 / 3, SHARES[:, None] * MEANS])
+        report = kind.event(query, np.zeros(9), 1).expected(here)
+        one.update(kind.event(query, report, people // 10))
+        after = kind.next_stage(one, people - people // 10, people // 10)
+        stages.append(kind.discriminant)
+        assert (after is one) == kind.discriminant
+    assert stages == [True, False]
+    np.testing.assert_allclose(kind.scores(after).theta.sum(axis=0), 0, atol=1e-9)
+    assert after.nothing == pytest.approx(one.nothing)
 
 
 # -- slopes ---------------------------------------------------------------------------------------
@@ -173,13 +235,38 @@ def test_a_dense_prior_by_quadrature() -> None:
     whole = [moment(j, 0) for j in (0, 1)]
     mean = [moment(j, 1) / whole[j] for j in (0, 1)]
     square = [moment(j, 2) / whole[j] for j in (0, 1)]
-    family = slopes.Dense(variances[None], np.ones(1))
+    family = slopes.Dense(np.ones(1), variances[None])
     means, spreads, fit = family.after(
         np.diag(precision)[None, None], pull[None, None], np.zeros((1, 1, 2))
     )
     np.testing.assert_allclose(means[0, 0], mean)
     np.testing.assert_allclose(np.diag(spreads[0, 0]), np.array(square) - np.square(mean))
     assert fit[0] == pytest.approx(np.log(whole).sum())
+
+
+def test_a_prior_around_a_rule_is_one_around_0_moved_there() -> None:
+    """The evidence is that of the report."""
+    center, spread = np.array([[[0.4, -0.2]]]), np.array([[[[0.5, 0.2], [0.2, 0.3]]]])
+    noise, report = np.diag([0.1, 0.4]), np.array([0.9, 0.3])
+    precision = np.linalg.inv(noise)
+    around = slopes.Around(np.ones(1), center, spread)
+    means, spreads, fit = around.after(
+        precision[None, None], (precision @ report)[None, None], center
+    )
+    gain = spread[0, 0] @ np.linalg.inv(spread[0, 0] + noise)
+    np.testing.assert_allclose(means[0, 0], center[0, 0] + gain @ (report - center[0, 0]))
+    np.testing.assert_allclose(spreads[0, 0], (np.eye(2) - gain) @ spread[0, 0])
+    exact = multivariate_normal(center[0, 0], spread[0, 0] + noise).logpdf(report)
+    fit = fit - 0.5 * report @ precision @ report - 0.5 * np.linalg.slogdet(noise)[1]
+    assert fit[0] - np.log(2 * np.pi) == pytest.approx(exact)
+
+
+def test_liars_behind_slopes_are_those_who_make_them_of_nothing() -> None:
+    """Everybody else reports nothing, a liar the longest vector that there is."""
+    one = posterior()
+    share, longest = 0.1, 8.0
+    one.update(direct(np.zeros(3), [0.0, share * longest, 0.0], 1e-6, longest=longest))
+    assert one.liars(np.zeros((1, 3))) == pytest.approx(share, rel=0.3)
 
 
 def test_a_sparse_prior_by_enumeration() -> None:
@@ -192,7 +279,7 @@ def test_a_sparse_prior_by_enumeration() -> None:
     better = np.sqrt(spread / variances) * np.exp(value**2 / (2 * spread))
     whole = 1 - matter + matter * better
     there = matter * better / whole
-    family = slopes.Sparse(variances[None], np.ones(1), turn, matter[None])
+    family = slopes.Sparse(np.ones(1), variances[None], turn, matter[None])
     means, spreads, fit = family.after(
         (turn @ np.diag(precision) @ turn.T)[None, None], (turn @ pull)[None, None],
         np.zeros((1, 1, 2)),
@@ -203,16 +290,19 @@ def test_a_sparse_prior_by_enumeration() -> None:
     assert fit[0] == pytest.approx(np.log(whole).sum())
 
 
-class Seen(slopes.Event):
-    """Told is θ, with noise."""
+class Direct(slopes.Event):
+    """The report is θ, with noise."""
+
+    def expected(self, theta: Any) -> Any:
+        return theta
 
     def slope(self, theta: Any) -> Any:
         return np.eye(theta.shape[1])[None]
 
 
-def seen(asked: Any, told: Any, noise: float) -> Seen:
-    asked, told = np.atleast_2d(asked), np.atleast_2d(told)
-    return Seen(asked, told, asked, np.array([noise]))
+def direct(theta: Any, report: Any, noise: float, *, longest: float = 1.0) -> Direct:
+    at, mean = np.atleast_2d(theta), np.atleast_2d(report)
+    return Direct(theta=at, report=mean, people=10, noise=10 * noise, longest=longest)
 
 
 def posterior(place: float = 0.0) -> slopes.Slopes:
@@ -225,11 +315,11 @@ def test_reports_asked_far_from_the_truth_stay_in_doubt() -> None:
     truth = np.array([0.0, 1.0, 1.0])
     far = posterior()
     for _ in range(20):
-        far.told(seen(np.zeros(3), truth, 1e-6))
+        far.update(direct(np.zeros(3), truth, 1e-6))
     near = posterior()
-    near.told(seen(np.zeros(3), truth, 1e-6))
+    near.update(direct(np.zeros(3), truth, 1e-6))
     for _ in range(4):
-        near.told(seen(near.theta, truth, 1e-6))
+        near.update(direct(near.theta, truth, 1e-6))
     assert np.trace(far.covariance[0]) > 1e-3
     assert np.trace(near.covariance[0]) < 1e-4
     np.testing.assert_allclose(near.theta[0], truth, atol=0.01)
@@ -240,7 +330,7 @@ def test_slopes_move_a_constant_whose_middle_is_not_known() -> None:
     found = []
     for place in (0.0, 0.5):
         one = posterior(place)
-        one.told(seen(np.zeros(3), [0.5, 1.0, 1.0], 0.01))
+        one.update(direct(np.zeros(3), [0.5, 1.0, 1.0], 0.01))
         found.append(one.covariance[0, 0, 0])
     assert found[1] > 1.3 * found[0]
 
@@ -248,9 +338,9 @@ def test_slopes_move_a_constant_whose_middle_is_not_known() -> None:
 def test_precise_reports_of_nothing_are_evidence_of_nothing() -> None:
     one = posterior()
     assert one.evidence == pytest.approx(0.5)
-    one.told(seen(np.zeros(3), np.zeros(3), 1e-4))
+    one.update(direct(np.zeros(3), np.zeros(3), 1e-4))
     assert one.evidence < 0.1
-    assert one.evidence + evidence(0.9, one._weights[1:].sum()) == pytest.approx(1)
+    assert one.evidence + evidence(0.9, 1 - one.nothing) == pytest.approx(1)
 
 
 def test_beliefs_stand_in_one_place() -> None:
@@ -280,7 +370,7 @@ def test_correlations_of_many_people_without_noise() -> None:
     for _ in range(4):
         psi = shortened(people @ together.into.T, np.sqrt(3))
         both = (psi[:, rows] * psi[:, others]).mean(axis=0) / 3
-        together = together.told(both * np.where(rows == others, 1, np.sqrt(2)), 1e-12)
+        together = together.updated(both * np.where(rows == others, 1, np.sqrt(2)), 1e-12)
     np.testing.assert_allclose(together.covariance, truth, atol=0.02)
 
 
@@ -360,7 +450,7 @@ def told(prior_: Any, answers: dict[int, tuple[int, int]], d: int = 1, alone: in
     asked = np.tile(list(answers), (d, 1))
     counts = np.zeros((*asked.shape, 2))
     counts[0] = list(answers.values())
-    found.told(asked, counts)
+    found.update(asked, counts)
     return found
 
 
@@ -397,7 +487,7 @@ def test_a_column_that_may_be_in_several_places_is_wide() -> None:
     places = [hills[np.abs(every.mean[hills] - mean).argmin()] for mean in (0.3, 0.5, 0.7)]
     likely[places] = 0.3, 0.4, 0.3
     found = columns.Columns(likely, np.ones(1), alpha=0.4, alone=1)
-    location, doubt, width = (float(one[0]) for one in found.found())
+    location, doubt, width = (float(one[0]) for one in found.placed())
     assert location == pytest.approx(0.0, abs=1e-9)
     assert doubt == pytest.approx(2 * np.sqrt(0.6 * 0.2**2))
     assert width == pytest.approx(0.4, abs=0.01)
@@ -435,12 +525,12 @@ def plan_of_numbers() -> StudyPlan:
 def test_limits_and_noise_of_reports_about_columns() -> None:
     """The noise of a mean is that of an entry of a report, times what its vector is cut at."""
     one = study()
-    task: Any = one.about_columns(Step("correlation", 10), []).tasks(0, 1)
+    task: Any = one.column_phase(Step("correlation", 10), []).tasks(0, 1)
     assert float(task.limit) == pytest.approx(2.0)  # |ψ|² ≤ d
-    task = one.about_columns(Step("spread", 10), []).tasks(0, 1)
+    task = one.column_phase(Step("spread", 10), []).tasks(0, 1)
     limit, total = float(task.limit), 40 * np.full(8, 0.1)
-    one.told_columns("spread", {"total": total, "people": np.array([40.0])})
-    noise = limit**2 * entry_noise(8, 2.0) / 40
+    one.update_columns("spread", {"total": total, "people": np.array([40.0])})
+    noise = limit**2 * Reply.of(8, 2.0).noise / 40
     expected = moments.mean_and_deviation(limit * total / 40, noise)
     assert one._place == pytest.approx(expected[2])
     np.testing.assert_allclose(one._mean, expected[0])
@@ -459,17 +549,17 @@ def test_looking_at_a_study_fixes_nothing() -> None:
     """White features follow what is known of columns until reports begin."""
     one = study()
     before = one.result()
-    one.told_columns("spread", {"total": 40 * np.full(8, 0.1), "people": np.array([40.0])})
+    one.update_columns("spread", {"total": 40 * np.full(8, 0.1), "people": np.array([40.0])})
     after = one.result()
     fresh = study()
-    fresh.told_columns("spread", {"total": 40 * np.full(8, 0.1), "people": np.array([40.0])})
+    fresh.update_columns("spread", {"total": 40 * np.full(8, 0.1), "people": np.array([40.0])})
     assert after.model.to_dict() == fresh.result().model.to_dict()
     assert not np.array_equal(one.fit.white.matrix, study().fit.white.matrix)
     assert before.model.to_dict() == study().result().model.to_dict()
     assert one.fit.slopes is not one.fit.slopes
     one.begin()
     assert one.fit.slopes is one.fit.slopes
-    one.told_columns("spread", {"total": np.zeros(8), "people": np.array([40.0])})
+    one.update_columns("spread", {"total": np.zeros(8), "people": np.array([40.0])})
     np.testing.assert_array_equal(one.fit.white.matrix, fresh.fit.white.matrix)
 
 
@@ -499,7 +589,9 @@ def test_who_is_near_a_prediction_tells_its_error() -> None:
 def test_numbers_are_predicted_by_their_mean_before_anybody_reports() -> None:
     """Also if that is far from the middle of their range."""
     one = Known(NumberDesign(), plan_of_numbers())
-    one.told_columns("spread", {"total": 4e6 * np.r_[0.2, np.zeros(9)], "people": np.array([4e6])})
+    one.update_columns(
+        "spread", {"total": 4e6 * np.r_[0.2, np.zeros(9)], "people": np.array([4e6])}
+    )
     standard = one._standard()
     mean = standard.location[0] + standard.width[0] * one._mean[0]
     assert one._mean[0] > 0.5
@@ -509,10 +601,10 @@ def test_numbers_are_predicted_by_their_mean_before_anybody_reports() -> None:
 def test_rules_that_give_nearly_everybody_one_label() -> None:
     slopes_ = np.array([[1.0, 0.5]])
     for intercept, constant in ((0.0, False), (2.0, False), (9.0, True), (-9.0, True)):
-        assert _one_label(np.array([intercept]), slopes_) is constant
+        assert _one_label(np.insert(slopes_, 0, intercept, axis=1)) is constant
     three = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     for intercept, constant in ((0.0, False), (30.0, True)):
-        assert _one_label(np.array([0.0, intercept, 0.0]), three) is constant
+        assert _one_label(np.insert(three, 0, [0.0, intercept, 0.0], axis=1)) is constant
 
 
 # -- worth ----------------------------------------------------------------------------------------

@@ -171,6 +171,6 @@ def test_noise_takes_no_middle_out_of_the_range() -> None:
         6000, 4.0, feature_ranges=[(-40, 60)] * 4, classes=(0, 1), spread_differs=True
     )
     known = Known(VectorDesign(spread_differs=True), plan)
-    location, _, width = known._columns.found()
+    location, _, width = known._columns.placed()
     known._mean = 3 * np.array([1, -1, 0, 0]) / width
-    np.testing.assert_allclose(known.fit.seen.folds, [1, -1, *location[2:]])
+    np.testing.assert_allclose(known.fit.reported.folds, [1, -1, *location[2:]])

@@ -17,7 +17,7 @@ from dpfda.protocol.tasks.vector import SummaryTask
 
 CENTERS, SCALES = np.array([0.2, -0.1, 0.0]), np.array([0.5, 0.25, 2.0])
 MATRIX = np.array([[1.0, 0.5, -2.0], [0.0, -1.0, 3.0]])
-OFFSET, WEIGHTS, THETA = [0.25, -0.5], [0.5, 2.0, -1.0], [0.3, 0.8, -0.6]
+OFFSET, WEIGHTS, THETA = [0.25, -0.5], [0.5, 2.0, -1.0], [[0.3, 0.8, -0.6]]
 Z = np.array([[0.4, 0.9, -0.3], [0.2, -0.1, 0.0]])
 Y = np.array([1, 0])
 
@@ -91,9 +91,24 @@ def test_residuals_of_a_public_rule() -> None:
     np.testing.assert_allclose(tight[0], vector / length, rtol=1e-12)
 
 
+SCORES = [*THETA, [0.1, -0.5, 0.2], [0.0, 0.3, 0.4]]
+
+
+def test_residuals_of_several_classes_follow_each_other() -> None:
+    rows, labels = np.repeat(Z[:1], 2, axis=0), [2, 9]  # the classes end at 2
+    scores = [theta[0] + theta[1] * FIRST[0] + theta[2] * FIRST[1] for theta in SCORES]
+    p = np.exp(scores) / np.exp(scores).sum()
+    vector = np.array([0.5, 2.0 * FIRST[0], -FIRST[1]])
+    wanted = np.concatenate([((k == 2) - p[k]) * vector for k in range(3)])
+    for row in exact(asked("residual", theta=SCORES), rows, labels) * 100:
+        np.testing.assert_allclose(row, wanted, rtol=1e-12)
+    tight = exact(asked("residual", theta=SCORES, limit=1e-3), rows, labels)
+    np.testing.assert_allclose(tight[0], wanted / np.linalg.norm(wanted), rtol=1e-12)
+
+
 def test_steep_rules_are_sure() -> None:
     for slope, p in (1e40, 1.0), (-1e40, 0.0):
-        found = exact(asked("residual", theta=[slope, 0.0, 0.0]), Z, [1, 1]) * 100
+        found = exact(asked("residual", theta=[[slope, 0.0, 0.0]]), Z, [1, 1]) * 100
         np.testing.assert_allclose(found[:, 0], (1 - p) * 0.5, atol=1e-12)
 
 
@@ -129,11 +144,16 @@ def test_offsets_may_differ_by_class(statistic: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statistic", "dimension"),
-    [("spread", 4), ("products", 3), ("residual", 3), ("classes", 3), ("cross", 2)],
-)
-def test_the_report_is_the_best_one(statistic: str, dimension: int) -> None:
-    task = asked(statistic)
+    ("statistic", "dimension", "changed"),
+    [
+        ("spread", 4, {}), ("products", 3, {}), ("residual", 3, {}), ("classes", 3, {}),
+        ("cross", 2, {}), ("residual", 9, {"theta": SCORES}),
+    ],
+)  # fmt: skip
+def test_the_report_is_the_best_one(
+    statistic: str, dimension: int, changed: dict[str, Any]
+) -> None:
+    task = asked(statistic, **changed)
     best: Any = CapIndex.best(epsilon=2.0, dimension=dimension)
     if statistic == "classes":
         best = ClassIndex.best(epsilon=2.0, dimension=dimension, classes=3)
@@ -165,7 +185,8 @@ def test_the_sum_of_many_replies_is_that_of_their_vectors(statistic: str) -> Non
     [
         ("spread", {"weights": WEIGHTS}), ("products", {"theta": THETA}),
         ("classes", {"theta": THETA}), ("residual", {"weights": WEIGHTS[:2]}),
-        ("residual", {"theta": [*THETA, 0.0]}), ("classes", {"weights": [1.0]}),
+        ("residual", {"theta": [[*THETA[0], 0.0]]}), ("residual", {"theta": THETA * 2}),
+        ("classes", {"weights": [1.0]}),
         ("classes", {"offsets": [OFFSET] * 2}), ("classes", {"offsets": [OFFSET] * 4}),
         ("spread", {"matrix": np.zeros((0, 3)), "offsets": np.zeros((1, 0))}),
         ("spread", {"matrix": np.zeros((2, 0)), "centers": [], "scales": []}),

@@ -97,24 +97,29 @@ def test_half_a_study_has_no_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "error", "guessing", "kind"),
+    ("evidence", "error", "guessing", "kind"),
     [
-        (True, (6.0, 0.4), (9.0, 3.0), "signal"),
-        (False, (6.0, 0.4), (9.0, 3.0), "unclear"),
-        (False, (6.0, 0.4), (9.0, 0.5), "signal"),
-        (True, (9.4, 0.4), (9.0, 3.0), "unclear"),
-        (False, (9.4, 0.4), (9.0, 0.5), "guessing"),
-        (True, (9.4, 0.1), (5.0, 0.5), "guessing"),
-        (True, (6.0, 0.4), (9.0, math.inf), "unclear"),
-        (True, None, None, "unclear"),
-        (False, None, None, "unclear"),
+        (0.9, (6.0, 0.4), (9.0, 3.0), "signal"),
+        (0.3, (6.0, 0.4), (9.0, 3.0), "unclear"),
+        (0.3, (6.0, 0.4), (9.0, 0.5), "signal"),
+        (0.6, (9.4, 0.4), (9.0, 3.0), "unclear"),
+        (0.3, (9.4, 0.4), (9.0, 0.5), "guessing"),
+        (0.9, (9.4, 0.1), (5.0, 0.5), "guessing"),
+        (0.6, (6.0, 0.4), (9.0, math.inf), "unclear"),
+        (0.95, None, None, "signal"),
+        (0.6, None, None, "unclear"),
+        (0.1, None, None, "guessing"),
     ],
 )
-def test_numbers_have_three_verdicts_too(seen: bool, error: Any, guessing: Any, kind: str) -> None:
+def test_numbers_have_three_verdicts_too(
+    evidence: float, error: Any, guessing: Any, kind: str
+) -> None:
     stated, beside = (None if one is None else Estimate(*one, 90) for one in (error, guessing))
-    found = judged_number(seen, error=stated, guessing=beside)
+    found = judged_number(evidence, error=stated, guessing=beside)
     assert found.kind == kind
     assert all("the mean alone" in one for one in found.sentences)
+    if stated is None:  # what a model is worth counts where nobody was asked about it
+        assert judged_number(evidence, better=0.5).kind != "signal"
 
 
 def test_judges_weigh_as_much_as_their_likelihood_says() -> None:

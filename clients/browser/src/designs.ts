@@ -68,6 +68,7 @@ function aboutColumns(plan: Plan, d: number, f: number, ...statistics: string[])
       clip: 3,
       c: oneOf(1, Math.max(plan.classes.length, 1)),
       w: range(told + 2, 1),
+      s: oneOf(1, Math.max(scoresOf(plan), 1)),
       t: range(told + 2, 1),
       reach: ANY_LENGTH,
       limit: ANY_LENGTH,
@@ -79,7 +80,7 @@ function vectors(plan: Plan): Record<string, Terms> {
   const d = plan.design.n_features ?? size(plan.encoder.basis);
   const f = plan.design.spread_differs ? d : 0;
   return {
-    ...aboutColumns(plan, d, f, "spread", plan.classes.length === 2 ? "residual" : "classes"),
+    ...aboutColumns(plan, d, f, "spread", "residual", ...(plan.classes.length === 2 ? [] : ["classes"])),
     evaluation: { dimension: d + f, f, clipped: true, m: scoresOf(plan) },
     ...confidence(plan, d + f, f),
   };
@@ -180,11 +181,10 @@ export function readTask(plan: Plan, sent: any): Task {
 
 function checkSummary(fields: Record<string, any>, sizes: Record<string, number>): void {
   const q = sizes.q!;
-  const entries: number = { spread: 2 * q, products: (q * (q + 1)) / 2, cross: q }[fields.statistic as string] ?? q + 1;
-  const weighted = ["residual", "classes", "cross"].includes(fields.statistic);
-  const wanted = weighted ? entries : 1;
-  const fitting = q > 0 && sizes.d! > 0 && [1, fields.classes].includes(sizes.c) && sizes.w === wanted
-    && sizes.t === (fields.statistic === "residual" ? entries : 1);
+  const residual = fields.statistic === "residual";
+  const weights: number = { residual: q + 1, classes: q + 1, cross: q }[fields.statistic as string] ?? 1;
+  const fitting = q > 0 && sizes.d! > 0 && [1, fields.classes].includes(sizes.c) && sizes.w === weights
+    && sizes.t === (residual ? q + 1 : 1) && (residual ? [1, fields.classes] : [1]).includes(sizes.s);
   if (!fitting) throw new Refused("form", "the task cannot be understood: summary");
 }
 

@@ -90,7 +90,7 @@ export const TASKS: Record<string, Rules> = {
     matrix: real(["q", "d"], -WIDE, WIDE),
     offsets: real(["c", "q"], -WIDE, WIDE),
     weights: { ...real(["w"], -WIDE, WIDE), ...ALONE },
-    theta: { ...real(["t"], -WIDE, WIDE), ...ALONE },
+    theta: { ...real(["s", "t"], -WIDE, WIDE), default: [[1]] },
   },
 };
 

@@ -121,6 +121,13 @@ function logistic(x: number): number {
   return 1 / (1 + Math.exp(-x));
 }
 
+function softmax(scores: number[]): number[] {
+  const top = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - top));
+  const sum = powers.reduce((total, x) => total + x, 0);
+  return powers.map((x) => x / sum);
+}
+
 function dot(a: number[], b: number[]): number {
   return a.reduce((sum, x, k) => sum + x * b[k]!, 0);
 }
@@ -169,8 +176,12 @@ function summary({ fields, sizes }: Task, z: number[], y: number, source: Source
       vector = cut(reached([1, ...psi.slice(1)]).map((x) => psi[0]! * x), fields.limit);
       break;
     case "residual": {
-      const residual = +(y === 1) - logistic(dot([1, ...psi], fields.theta));
-      vector = cut(reached([1, ...psi]).map((x) => residual * x), fields.limit);
+      const scores: number[] = fields.theta.map((row: number[]) => dot([1, ...psi], row));
+      const residuals = scores.length > 1
+        ? softmax(scores).map((p, k) => +(k === label) - p)
+        : [+(y === 1) - logistic(scores[0]!)];
+      const short = reached([1, ...psi]);
+      vector = cut(residuals.flatMap((residual) => short.map((x) => residual * x)), fields.limit);
       break;
     }
     default: {

@@ -19,6 +19,7 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.base import box_corners
+from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import Source, discrete_laplace
 from dpfda.noise.uniform import below
 from dpfda.privacy.guarantee import Guarantee
@@ -148,6 +149,24 @@ class SharedByPeople(_Shared, name="shared_by_people"):
     def shared(noise: IntArray) -> IntArray:
         """Pairs of rows."""
         return noise[np.arange(len(noise)) // 2 * 2]
+
+
+@dataclass(frozen=True)
+class ClassByClass(Twin, name="class_by_class"):
+    """The residual of each of three classes in a report of its own, with the whole ε."""
+
+    flaw = "another label changes the residuals of two classes, and each was reported with all of ε"
+
+    def randomize(self, values: Any, source: Source) -> FloatArray:
+        """One codeword a class."""
+        residuals = np.eye(3)[np.asarray(values, dtype=np.int64).ravel()] - 1 / 3
+        report = CapIndex(epsilon=1.0, dimension=1, codewords=2)
+        blocks = [report.debias(report.randomize(np.sign(r)[:, None], source)) for r in residuals.T]
+        return np.concatenate(blocks, axis=1)
+
+    def worst_cases(self) -> Pairs:
+        """Two labels."""
+        return [(np.zeros((1, 1)), np.ones((1, 1)))]
 
 
 def all_twins() -> dict[str, type[Twin]]:

@@ -61,7 +61,6 @@ class Findings:
             before; None where replies do not say.
         better: how likely the model is better than guessing, if any feature does.
         constant: whether the model gives everybody the same label.
-        seen: of a number, whether replies say more about the slopes than they leave open.
         liars: the smallest share of participants who, lying in agreement, could have produced this
             result where there is nothing to find; None where it is not known.
     """
@@ -83,14 +82,16 @@ class Findings:
     evidence: float | None = None
     better: float = 1.0
     constant: bool = False
-    seen: bool | None = None
     liars: float | None = None
 
     @property
     def verdict(self) -> Verdict:
         """Whether the model is better than guessing, or the mean, as far as replies show it."""
         if not self.classes:
-            return judged_number(self.seen, error=self.error, guessing=self.guessing)
+            found = judged_number(
+                self.evidence, better=self.better, error=self.error, guessing=self.guessing
+            )
+            return found if self.liars is None else beside_liars(found, self.liars)
         found = judged(
             self.evidence,
             n_classes=len(self.classes),

@@ -9,6 +9,7 @@ that the replies cannot tell (``unclear``). Pages, reports, JSON and terminals p
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 from scipy.special import expit, logit, ndtr
 
 from dpfda.mechanisms.randomized_response import RandomizedResponse
@@ -61,13 +62,57 @@ def judged(
     said: tuple[str, ...] = ()
     if error is not None and tells_nothing(error, n_classes=n_classes):
         said, error = (cannot_tell(error),), None
+    beside = "guessing"
+    if error is not None and not _is_known(guessing):
+        guessing, beside = Estimate(1 - 1 / n_classes, 0.0, 0), _COIN
+    found = _weighed(evidence, better=better, error=error, guessing=guessing, beside=beside)
+    if constant and not found.doubted:
+        reason = "one label is so frequent that the features seen do not outweigh it"
+        found = _no_better(f"This model is no better than {beside}: {reason}.")
+    return replace(found, sentences=(*found.sentences, *said))
+
+
+def judged_number(
+    evidence: float | None,
+    *,
+    better: float = 1.0,
+    error: Estimate | None = None,
+    guessing: Estimate | None = None,
+) -> Verdict:
+    """Whether a regression is better than the mean alone, as far as replies show it.
+
+    Args:
+        evidence: how likely it is that any feature goes with the target, by the replies that the
+            model was learnt from, if it was as likely as not before; None where they do not say.
+        better: how likely the model is better than the mean, if any feature does.
+        error: its root mean squared error, by evaluation participants.
+        guessing: what the mean alone would leave: the standard deviation of the target.
+
+    Examples:
+        >>> judged_number(0.9, error=Estimate(6, 0.4, 90), guessing=Estimate(9, 2, 90)).sentences
+        ('This model is probably better than the mean alone.',)
+        >>> judged_number(None).kind
+        'unclear'
+    """
+    if not (_is_known(error) and _is_known(guessing)):
+        error = guessing = None
+    return _weighed(evidence, better=better, error=error, guessing=guessing, beside=_MEAN)
+
+
+def _weighed(
+    evidence: float | None,
+    *,
+    better: float,
+    error: Estimate | None,
+    guessing: Estimate | None,
+    beside: str,
+) -> Verdict:
+    """What both kinds of replies say together of a model and of its rival."""
     if evidence is None and error is None:
-        return Verdict(kind="unclear", sentences=said)
+        return Verdict(kind="unclear")
     odds = 0.0 if evidence is None else float(logit(np.clip(evidence, _LEAST, 1 - _LEAST)))
-    beside, excluded = "guessing", True
+    excluded = True
     if error is not None:
-        if not _is_known(guessing):
-            guessing, beside = Estimate(1 - 1 / n_classes, 0.0, 0), _COIN
         assert guessing is not None
         if error.interval()[0] > guessing.interval()[1]:
             return _no_better(f"This model is worse than {beside}: do not use it.")
@@ -80,57 +125,16 @@ def judged(
         f"starting from 50:50, the replies make it {100 * likely:.0f} % likely that it is better"
     )
     if signal < _NOTHING and excluded:
-        return _no_better(f"This model is no better than {beside}: {reason}.", *said)
+        return _no_better(f"This model is no better than {beside}: {reason}.")
     if likely < _DOUBTFUL:
         reason = reason.replace("the replies make", "they make")
         text = f"The replies cannot tell whether this model is better than {beside}: {reason}."
-        return Verdict(kind="unclear", sentences=(text, *said))
-    if constant:
-        reason = "one label is so frequent that the features seen do not outweigh it"
-        return _no_better(f"This model is no better than {beside}: {reason}.", *said)
+        return Verdict(kind="unclear", sentences=(text,))
     if error is None:
         reason = reason.replace("it is better", f"this model is better than {beside}")
-        return Verdict(sentences=(f"{reason[:1].upper()}{reason[1:]}.", *said))
+        return Verdict(sentences=(f"{reason[:1].upper()}{reason[1:]}.",))
     sure = "" if likely > _SURE else "probably "
     return Verdict(sentences=(f"This model is {sure}better than {beside}.",))
-
-
-def judged_number(
-    seen: bool | None, *, error: Estimate | None = None, guessing: Estimate | None = None
-) -> Verdict:
-    """Whether a regression is better than the mean alone, as far as replies show it.
-
-    Args:
-        seen: whether the replies that the model was learnt from say more about its slopes than they
-            leave open; None where they do not say.
-        error: its root mean squared error, by evaluation participants.
-        guessing: what the mean alone would leave: the standard deviation of the target.
-
-    Examples:
-        >>> judged_number(True, error=Estimate(6, 0.4, 90), guessing=Estimate(9, 2, 90)).sentences
-        ('This model is probably better than the mean alone.',)
-        >>> judged_number(False).kind
-        'unclear'
-    """
-    if error is None or not (_is_known(error) and _is_known(guessing)):
-        if seen is not False:
-            return Verdict(kind="unclear")
-        shown = "the replies do not show that any feature goes with the target"
-        text = f"The replies cannot tell whether this model is better than {_MEAN}: {shown}."
-        return Verdict(kind="unclear", sentences=(text,))
-    assert guessing is not None
-    if error.interval()[0] > guessing.interval()[1]:
-        return _no_better(f"This model is worse than {_MEAN}: do not use it.")
-    gain = _gain(error, guessing)
-    likely = float(ndtr(gain.value / max(gain.standard_error, _LEAST)))
-    if likely > _SURE:
-        return Verdict(sentences=(f"This model is better than {_MEAN}.",))
-    if likely > 0.5 and seen:  # both kinds of replies say so
-        return Verdict(sentences=(f"This model is probably better than {_MEAN}.",))
-    if likely < _NOTHING and not seen and gain.interval()[1] < _WORTH * guessing.value:
-        return _no_better(f"This model is no better than {_MEAN}.")
-    text = f"The replies cannot tell whether this model is better than {_MEAN}."
-    return Verdict(kind="unclear", sentences=(text,))
 
 
 def liars_behind(error: Estimate, guessing: Estimate | None, *, epsilon: float) -> float:

@@ -148,7 +148,7 @@ class Columns:
         found = [np.searchsorted(row, middles * row[-1]) for row in rising]
         return np.asarray(np.minimum(np.array(found), len(THRESHOLDS) - 1), dtype=np.int64)
 
-    def told(self, asked: IntArray, counts: FloatArray) -> None:
+    def update(self, asked: IntArray, counts: FloatArray) -> None:
         """Take in answers no and yes to such thresholds; every column learns from the others.
 
         Their common prior is the one that explains all answers best, found by the EM algorithm from
@@ -171,7 +171,7 @@ class Columns:
         """The thresholds at these places, in units of features."""
         return np.asarray(self.reach[columns] * (2 * THRESHOLDS[asked] - 1))
 
-    def found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def placed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of each column: location (posterior median), what is not known of it, a cautious width.
 
         The second is a posterior standard deviation, the third a standard deviation of people: the

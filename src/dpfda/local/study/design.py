@@ -138,9 +138,9 @@ class VectorDesign(ClassDesign, name="vectors"):
         d = self.settled(plan.encoder).dimension(plan.encoder)
         folds = d if self.spread_differs else 0
         told = d + folds
-        labelled = "residual" if plan.n_classes == 2 else "classes"
+        labelled = ("residual",) if plan.n_classes == 2 else ("residual", "classes")
         return {
-            **_about_columns(plan, d, told=told, folds=folds, statistics=("spread", labelled)),
+            **_about_columns(plan, d, told=told, folds=folds, statistics=("spread", *labelled)),
             "evaluation": {"dimension": told, "f": folds, "clipped": True, "m": plan.n_scores},
             **asks_confidence(self, plan, dimension=told, folds=folds),
         }
@@ -188,6 +188,7 @@ def _about_columns(
             "clip": CLIP,
             "c": (1, max(plan.n_classes, 1)),
             "w": range(1, told + 2),
+            "s": (1, max(plan.n_scores, 1)),
             "t": range(1, told + 2),
             "reach": _LENGTHS,
             "limit": _LENGTHS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -25,24 +25,43 @@ _FLOOR, _LEAST, _MOST = 0.08, 0.02, 0.3  # least eigenvalues: of one look, and i
 _SCALE_PRIOR = 0.3**2
 _BULK_STEPS = 4
 _ROWS = 1024
+_LONGEST = 1 << 16  # entries of a vector that one codeword reports
 _MEAN_DISTANCE = np.sqrt(2 / np.pi)  # of a normal number, from its middle
 _DISTANCES_VARY = np.sqrt(1 - 2 / np.pi)
 
 
-@cache
-def entry_noise(dimension: int, epsilon: float, *, n_classes: int = 1) -> float:
-    """Variance of an entry of one person's estimate of a vector in the unit ball.
+class Reply(NamedTuple):
+    """One codeword as an estimate of a vector in the unit ball.
 
-    With classes, of an entry of the (K, D) estimate of the vector in the row of one's class.
-
-    Examples:
-        >>> round(1 / entry_noise(8, 1.0), 2), round(1 / entry_noise(16, 5.0, n_classes=26), 1)
-        (0.16, 14.6)
+    Attributes:
+        noise: variance of an entry.
+        longest: length of the longest estimate.
     """
-    if n_classes == 1:
-        return 1 / CapIndex.best(epsilon=epsilon, dimension=dimension).gain ** 2
-    joined = ClassIndex.best(epsilon=epsilon, dimension=dimension, classes=n_classes)
-    return 1 / (joined.buckets * joined.gain**2)
+
+    noise: float
+    longest: float
+
+    @classmethod
+    @cache
+    def of(cls, dimension: int, epsilon: float, *, n_classes: int = 1) -> Reply:
+        """The best codeword; with classes, of the (K, D) vector in the row of one's class.
+
+        Examples:
+            >>> round(1 / Reply.of(8, 1.0).noise, 2)
+            0.16
+            >>> round(1 / Reply.of(16, 5.0, n_classes=26).noise, 1)
+            14.6
+        """
+        if dimension > _LONGEST:
+            return cls(np.inf, np.inf)
+        size: dict[str, Any] = {"epsilon": epsilon, "dimension": dimension}
+        if n_classes == 1:
+            gain = CapIndex.best(**size).gain
+            return cls(1 / gain**2, float(np.sqrt(dimension)) / gain)
+        joined = ClassIndex.best(**size, classes=n_classes)
+        together = -(-n_classes // joined.buckets)  # classes that share a bucket
+        longest = float(np.sqrt(dimension * together)) / joined.gain
+        return cls(1 / (joined.buckets * joined.gain**2), longest)
 
 
 def effective_people(n_people: int, epsilon: float) -> float:
@@ -52,7 +71,7 @@ def effective_people(n_people: int, epsilon: float) -> float:
         >>> round(effective_people(3000, 0.5))
         119
     """
-    return n_people / entry_noise(_TYPICAL, epsilon)
+    return n_people / Reply.of(_TYPICAL, epsilon).noise
 
 
 @cache
@@ -168,7 +187,7 @@ class Correlations:
         """What makes features white, as far as it is known."""
         return np.asarray(np.linalg.inv(self.factor))
 
-    def told(self, products: FloatArray, noise: float) -> Correlations:
+    def updated(self, products: FloatArray, noise: float) -> Correlations:
         """After a look in white coordinates.
 
         Args:

@@ -1,10 +1,12 @@
-"""What vector reports say of slopes: one posterior over a grid of priors.
+"""The posterior of slopes from mean reports: Gaussian updates over a grid of priors.
 
-The state θ has one row of coefficients of (1, ψ) for each score, ψ being white features. Every mean
-report is an event: its mean is a known function of θ, plus known privacy noise, plus a discrepancy
-of the working model in proportion to how far θ is from where the report was asked. So reports that
-are asked at one place cannot average it away, while those at the present θ become trusted by
-themselves. All events are weighed again after every batch.
+The state θ has rows of coefficients of (1, ψ), ψ being white features: one row for each score, or
+one for all scores together, coefficient by coefficient. Rows are independent.
+
+Every mean report is an event: its mean is a known function of θ, plus known privacy noise, plus a
+discrepancy of the working model in proportion to how far θ is from where the report was asked. So
+reports that are asked at one place cannot average it away, while those at the present θ become
+trusted by themselves. All events are weighed again after every batch.
 
 Priors say how strong slopes are, how fast they fall with the importance of a direction, and whether
 one, three or all features matter. One of them is that there are none, so that the larger class
@@ -16,44 +18,46 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit, logit, logsumexp, xlogy
 
 from dpfda._validate import FloatArray
-from dpfda.local.study.beliefs import current, evidence
+from dpfda.local.study.beliefs import SLOPES, current, evidence
 
-_POWERS = np.array([0.0, 1.0, 2.0])
-"""Slopes fall with the importance of their direction: not at all, or like one of its powers."""
-_DISCREPANCY = 0.3
-"""Of the variance of a signal: how far the working model may be wrong about it."""
 _ROUNDS = 2  # of weighing all events again after a batch
 _SWEEPS = 6  # over the features of a sparse prior; each begins where the last one ended
 _TINY, _SURE = 1e-9, 1 - 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Event(ABC):
-    """A mean report of some people.
+    """The mean report of some people.
 
     Attributes:
-        asked: θ where it was asked, shape (m, p).
-        told: the mean report, shape (m, r); the first entry is about the constant.
-        expected: what it would be if θ were what was asked at.
-        noise: variance of an entry of it, shape (m,).
+        theta: where it was asked, shape (m, p).
+        report: the mean, shape (m, r); the first entries of a row are about its constants.
+        people: how many reported.
+        noise: variance of an entry of one person's report.
+        longest: length of the longest reply that anybody could send, in the units of the report.
+        exact: whether the working model cannot be wrong about it.
     """
 
-    asked: FloatArray
-    told: FloatArray
-    expected: FloatArray
-    noise: FloatArray
-    exact: ClassVar[bool] = False
-    """Whether the working model cannot be wrong about it."""
+    theta: FloatArray
+    report: FloatArray
+    people: int
+    noise: float
+    longest: float
+    exact: bool = False
+
+    @abstractmethod
+    def expected(self, theta: FloatArray) -> FloatArray:
+        """The mean report if this were θ, shape (m, r)."""
 
     @abstractmethod
     def slope(self, theta: FloatArray) -> FloatArray:
-        """How the mean report changes from where it was asked to this θ, shape (m, r, p)."""
+        """How it changes with a row of θ, on the way from where it was asked; shape (m, r, p)."""
 
 
 Fitted = tuple[FloatArray, FloatArray, FloatArray]
@@ -62,19 +66,17 @@ Fitted = tuple[FloatArray, FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """Some priors of a row of θ.
+    """Some priors of θ.
 
     Attributes:
-        variances: shape (G, p).
         odds: how likely each prior is.
     """
 
-    variances: FloatArray
     odds: FloatArray
 
     @abstractmethod
     def before(self, rows: int) -> Fitted:
-        """Before anything was told."""
+        """Before any report."""
 
     @abstractmethod
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
@@ -83,10 +85,16 @@ class Family(ABC):
 
 @dataclass(frozen=True)
 class Dense(Family):
-    """Gaussian priors, one coefficient independent of the others."""
+    """Gaussian priors, one coefficient independent of the others.
+
+    Attributes:
+        variances: of a row, shape (G, p).
+    """
+
+    variances: FloatArray
 
     def before(self, rows: int) -> Fitted:
-        """Before anything was told."""
+        """Before any report."""
         g, p = self.variances.shape
         spreads = (self.variances[:, None] * np.eye(p))[:, None]
         return np.zeros((g, rows, p)), np.tile(spreads, (1, rows, 1, 1)), np.zeros(g)
@@ -94,12 +102,44 @@ class Dense(Family):
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
         """Exact."""
         root = np.sqrt(self.variances)
-        inner = root[:, None, :, None] * precision * root[:, None, None, :]
-        inner = inner + np.eye(root.shape[1])
-        spreads = root[:, None, :, None] * np.linalg.inv(inner) * root[:, None, None, :]
-        means = np.einsum("gmij,gmj->gmi", spreads, pull)
-        fit = 0.5 * np.einsum("gmi,gmi->g", means, pull)
-        return means, spreads, fit - 0.5 * np.linalg.slogdet(inner)[1].sum(axis=1)
+        whole = root[:, None, :, None] * precision * root[:, None, None, :]
+        whole = np.asarray(whole + np.eye(root.shape[1]))
+        spreads = root[:, None, :, None] * np.linalg.inv(whole) * root[:, None, None, :]
+        return _updated(spreads, whole, pull)
+
+
+@dataclass(frozen=True)
+class Around(Family):
+    """Gaussian priors around a θ that is nearly known; the first is that there are no slopes.
+
+    Attributes:
+        center: means of θ, shape (G, m, p).
+        spreads: its covariances, shape (G, m, p, p).
+    """
+
+    center: FloatArray
+    spreads: FloatArray
+
+    def before(self, rows: int) -> Fitted:
+        """Before any report."""
+        return self.center, self.spreads, np.zeros(len(self.odds))
+
+    def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
+        """Exact."""
+        shift = np.einsum("gmij,gmj->gmi", precision, self.center)
+        root = np.linalg.cholesky(self.spreads)
+        turned = np.swapaxes(root, 2, 3)
+        whole = turned @ precision @ root + np.eye(root.shape[3])
+        found = _updated(root @ np.linalg.inv(whole) @ turned, whole, pull - shift)
+        fit = found[2] + np.einsum("gmi,gmi->g", pull - shift / 2, self.center)
+        return self.center + found[0], found[1], fit
+
+
+def _updated(spreads: FloatArray, whole: FloatArray, pull: FloatArray) -> Fitted:
+    """Of normal numbers with mean 0; `whole` is the posterior precision in units of the prior's."""
+    means = np.einsum("gmij,gmj->gmi", spreads, pull)
+    fit = 0.5 * np.einsum("gmi,gmi->g", means, pull)
+    return means, spreads, fit - 0.5 * np.linalg.slogdet(whole)[1].sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -107,15 +147,17 @@ class Sparse(Family):
     """Few features matter: θ is a basis times numbers most of which are 0, for all scores alike.
 
     Attributes:
+        variances: of the numbers that are not 0, shape (G, p).
         basis: shape (p, p).
         matter: how likely a number is not 0, shape (G, p).
     """
 
+    variances: FloatArray
     basis: FloatArray
     matter: FloatArray
 
     def before(self, rows: int) -> Fitted:
-        """Before anything was told."""
+        """Before any report."""
         g, p = self.variances.shape
         spreads = np.einsum("ij,gj,kj->gik", self.basis, self.variances * self.matter, self.basis)
         return np.zeros((g, rows, p)), np.tile(spreads[:, None], (1, rows, 1, 1)), np.zeros(g)
@@ -161,7 +203,7 @@ def priors(
         bases: in which few numbers may matter.
     """
     q = len(importance)
-    falls = (importance / importance.mean()) ** _POWERS[:, None]
+    falls = (importance / importance.mean()) ** np.array(SLOPES.falls)[:, None]
     falls = falls / falls.sum(axis=1, keepdims=True)
     few = [number for number in current().matter if 2 * number < q]  # each as likely as all
     nothing = current().nothing
@@ -170,11 +212,11 @@ def priors(
     def family(slopes: FloatArray, chance: float, **sparse: FloatArray) -> Family:
         whole = [np.column_stack([np.full(len(slopes), one), slopes]) for one, _ in constants]
         likely = [np.full(len(slopes), chance * share / len(slopes)) for _, share in constants]
-        both = np.concatenate(whole), np.concatenate(likely)
+        both = np.concatenate(likely), np.concatenate(whole)
         return Sparse(*both, **sparse) if sparse else Dense(*both)
 
-    found = [family(np.full((1, q), _TINY), nothing)]
-    found.append(family((totals[:, None, None] * falls).reshape(-1, q), odds))
+    every = [family(np.full((1, q), _TINY), nothing)]
+    every.append(family((totals[:, None, None] * falls).reshape(-1, q), odds))
     for number in few:
         matter = np.full((len(totals) * len(constants), q + 1), number / q)
         matter[:, 0] = _SURE
@@ -182,80 +224,106 @@ def priors(
             wide = np.eye(q + 1)
             wide[1:, 1:] = basis
             slopes = np.tile(totals[:, None] / number, (1, q))
-            found.append(family(slopes, odds, basis=wide, matter=matter))
-    return found
+            every.append(family(slopes, odds, basis=wide, matter=matter))
+    return every
 
 
 class Slopes:
     """The posterior.
 
     Args:
-        families: of priors.
+        families: of priors; those of the first are that there are no slopes, which was as
+            likely at the beginning of the study as `Beliefs.nothing` says.
         rows: of θ.
+        constants: how many constants come first in a row.
         place: variance of what is not known of the middle of each direction.
 
     Attributes:
         theta: its mean, shape (m, p).
         covariance: shape (m, p, p).
+        nothing: how likely it is by now that there are no slopes.
+        events: all mean reports.
     """
 
-    def __init__(self, families: Sequence[Family], rows: int, *, place: float) -> None:
-        self._families, self._events, self.place = families, list[Event](), place
+    def __init__(
+        self, families: Sequence[Family], rows: int, *, place: float, constants: int = 1
+    ) -> None:
+        self._families, self._constants, self.place = families, constants, place
+        self.events = list[Event]()
         self._odds = np.concatenate([one.odds for one in families])
         self._fit([one.before(rows) for one in families], np.zeros(len(self._odds)))
 
-    def told(self, event: Event) -> None:
-        """Take in the replies of a phase."""
-        self._events.append(event)
+    def update(self, event: Event) -> None:
+        """Take in a mean report."""
+        self.events.append(event)
         for _ in range(_ROUNDS):
             self._weigh()
 
     def _weigh(self) -> None:
-        g, m, p = self._means.shape
+        (g, m, p), c = self._means.shape, self._constants
         precision, pull, fit = np.zeros((g, m, p, p)), np.zeros((g, m, p)), np.zeros(g)
-        for event in self._events:
-            slope = event.slope(self.theta)
-            first, square = _square(slope[:, :1]), _square(slope[:, 1:])
-            off, r = self._means - event.asked, slope.shape[1]
+        for event in self.events:
+            slope, wrong = event.slope(self.theta), 1.0 - event.exact
+            first, square = _square(slope[:, :c]), _square(slope[:, c:])
+            off, r = self._means - event.theta, slope.shape[1]
             away = self._spreads + off[..., :, None] * off[..., None, :]
             signal = np.einsum("gmij,mij->gm", away, first + square)
-            doubt = (1 - event.exact) * _DISCREPANCY * signal / r
+            noise = event.noise / event.people + wrong * SLOPES.discrepancy * signal / r
             # Where ψ is not quite centered, slopes move the mean residual too.
-            moved = np.trace(away[..., 1:, 1:], axis1=2, axis2=3) * (1 - event.exact)
-            noise = event.noise + doubt
-            noises = noise + self.place * slope[:, 0, 0] ** 2 * moved, noise
-            gap = event.told - event.expected + np.einsum("mrp,mp->mr", slope, event.asked)
-            for own, part, entries in zip(
-                noises, (first, square), (slice(1), slice(1, None)), strict=True
+            moved = wrong * np.trace(away[..., c:, c:], axis1=2, axis2=3) / c
+            rise = (slope[:, :c, :c] ** 2).sum(axis=(1, 2)) / c
+            noises = noise + self.place * rise * moved, noise
+            gap = event.report - event.expected(self.theta)
+            gap += np.einsum("mrp,mp->mr", slope, self.theta)
+            for variance, part, entries in zip(
+                noises, (first, square), (slice(c), slice(c, None)), strict=True
             ):
-                precision += part / own[..., None, None]
-                told = np.einsum("mrp,mr->mp", slope[:, entries], gap[:, entries])
-                pull += told / own[..., None]
-                lost = (gap[:, entries] ** 2).sum(axis=1) / own
-                fit -= 0.5 * (lost + len(range(r)[entries]) * np.log(own)).sum(axis=1)
-        found, start = [], 0
-        for one in self._families:
-            some = slice(start, start + len(one.odds))
-            found.append(one.after(precision[some], pull[some], self._means[some]))
-            start += len(one.odds)
-        self._fit(found, fit)
+                precision += part / variance[..., None, None]
+                pulled = np.einsum("mrp,mr->mp", slope[:, entries], gap[:, entries])
+                pull += pulled / variance[..., None]
+                lost = (gap[:, entries] ** 2).sum(axis=1) / variance
+                fit -= 0.5 * (lost + len(range(r)[entries]) * np.log(variance)).sum(axis=1)
+        ends = np.cumsum([0] + [len(one.odds) for one in self._families])
+        fitted = [
+            one.after(precision[start:end], pull[start:end], self._means[start:end])
+            for one, (start, end) in zip(self._families, pairwise(ends), strict=True)
+        ]
+        self._fit(fitted, fit)
 
-    def _fit(self, found: Sequence[Fitted], fit: FloatArray) -> None:
+    def _fit(self, fitted: Sequence[Fitted], fit: FloatArray) -> None:
         self._means, self._spreads, better = (
-            np.concatenate(part) for part in zip(*found, strict=True)
+            np.concatenate(part) for part in zip(*fitted, strict=True)
         )
         logs = np.log(self._odds) + fit + better
-        self._weights = np.exp(logs - logsumexp(logs))
-        self.theta = np.einsum("g,gmi->mi", self._weights, self._means)
+        weights = np.exp(logs - logsumexp(logs))
+        self.theta = np.einsum("g,gmi->mi", weights, self._means)
         off = self._means - self.theta
         spreads = self._spreads + off[..., :, None] * off[..., None, :]
-        self.covariance = np.einsum("g,gmij->mij", self._weights, spreads)
+        self.covariance = np.einsum("g,gmij->mij", weights, spreads)
+        self.nothing = float(weights[: len(self._families[0].odds)].sum())
 
     @property
     def evidence(self) -> float:
         """How likely it is that there are slopes, if it was as likely as not before."""
-        nothing = len(self._families[0].odds)
-        return evidence(self._odds[:nothing].sum(), self._weights[:nothing].sum())
+        return evidence(current().nothing, self.nothing)
+
+    def liars(self, without: FloatArray) -> float:
+        """The smallest share of people who, lying in agreement, could make slopes look as they do.
+
+        All of them send the longest reply in the direction in which the mean report was moved.
+
+        Args:
+            without: θ if there were no slopes.
+        """
+        people, lying = 0, 0.0
+        for event in self.events:
+            if not event.exact:
+                honest = event.expected(without)
+                moved = event.expected(self.theta) - honest
+                size = max(float(np.linalg.norm(moved)), _TINY)
+                reach = event.longest - float((moved * honest).sum()) / size
+                people, lying = people + event.people, lying + event.people * size / reach
+        return lying / max(people, 1)
 
 
 def _square(slope: FloatArray) -> FloatArray:

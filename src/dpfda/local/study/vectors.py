@@ -21,19 +21,20 @@ from dpfda.local.study.design import CLIP, NumberDesign, VectorDesign
 from dpfda.local.study.moments import (
     Correlations,
     FeatureMap,
+    Reply,
     effective_people,
-    entry_noise,
     mean_and_deviation,
     principal,
     public_rows,
     with_distances,
 )
-from dpfda.local.study.reports import Kind, ManyClasses, Numbers, TwoClasses
+from dpfda.local.study.reports import Kind, ManyClasses, Numbers, Query, TwoClasses
 from dpfda.local.study.slopes import Slopes
 from dpfda.local.study.study import added_up, batch_sizes, evaluated, tempered
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate, accuracies_behind
 from dpfda.protocol.findings import Findings, Step
+from dpfda.protocol.linear_scores import decided
 from dpfda.protocol.model import CurveModel, CurveRegression
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
@@ -89,21 +90,18 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
         Step("correlation", sizes["correlation"] // 2),
     ]
     for number, step in enumerate(steps):
-        told = yield known.about_columns(step, [*steps[number + 1 :], *left])
-        known.told_columns(step.kind, told)
+        summary = yield known.column_phase(step, [*steps[number + 1 :], *left])
+        known.update_columns(step.kind, summary)
     known.begin()
     rest = left[0].people
     for size in batch_sizes(rest, most=known.kind.batches):
+        query = known.next_query(rest, size)
         rest -= size
-        asked = known.kind.ask(known.fit.slopes, rest + size)
-        fields = known.kind.fields(asked, known.fit.seen) | {"weights": asked.weights}
-        fields |= {"statistic": known.kind.statistic, "limit": asked.limit}
+        fields = known.kind.fields(query, known.fit.reported) | {"weights": query.weights}
+        fields |= {"statistic": query.statistic, "limit": query.limit}
         then = [Step("vectors", rest), *left[1:]]
-        told = yield known.summary("vectors", size, fields, then)
-        if told["people"][0]:
-            known.heard += int(told["people"][0])
-            event = known.kind.event(asked, told["total"], int(told["people"][0]))
-            known.fit.slopes.told(event)
+        summary = yield known.summary_phase("vectors", size, fields, then)
+        known.update_slopes(query, summary)
     return known.result()
 
 
@@ -113,12 +111,12 @@ class Fit(NamedTuple):
     Attributes:
         slopes: their posterior.
         white: the features.
-        seen: what people report: the same, after the number that is predicted, if any.
+        reported: the same, after the number that is predicted, if any.
     """
 
     slopes: Slopes
     white: FeatureMap
-    seen: FeatureMap
+    reported: FeatureMap
 
 
 class Known:
@@ -127,11 +125,11 @@ class Known:
     Attributes:
         kind: what is predicted.
         phase: number of the next phase.
-        heard: how many reported vectors.
+        replies: how many people reported vectors.
     """
 
     def __init__(self, design: VectorDesign | NumberDesign, plan: StudyPlan) -> None:
-        self.design, self.plan, self.phase, self.heard = design, plan, 0, 0
+        self.design, self.plan, self.phase, self.replies = design, plan, 0, 0
         self.targets = int(design.predicts_numbers)
         encoder, d = plan.encoder, design.dimension(plan.encoder)
         turns = np.array([j // encoder.channels for j in range(d)])
@@ -174,17 +172,17 @@ class Known:
             "correlation": 0 if alone else int(people * _TOGETHER * many / (1 + many)),
         }
 
-    def about_columns(self, step: Step, then: Sequence[Step]) -> Phase:
+    def column_phase(self, step: Step, then: Sequence[Step]) -> Phase:
         """A phase about columns alone."""
         if step.kind == "location":
             return self._location(step.people, then)
         if step.kind == "spread":
-            seen, statistic, square = self._standard(), "spread", 2 * self.d
+            features, statistic, square = self._standard(), "spread", 2 * self.d
         else:
-            seen = self._features().then(self._together.into)
+            features = self._features().then(self._together.into)
             statistic, square = "products", len(self.favor)
         fields = {"statistic": statistic, "limit": math.sqrt(square)}
-        return self.summary(step.kind, step.people, seen.public() | fields, then)
+        return self.summary_phase(step.kind, step.people, features.public() | fields, then)
 
     def _location(self, people: int, then: Sequence[Step]) -> Phase:
         plan, number, columns = self.plan, self.phase, self._columns
@@ -221,7 +219,7 @@ class Known:
 
         return Phase("location", people, tasks, count, self.result, then=then)
 
-    def summary(
+    def summary_phase(
         self, kind: str, people: int, fields: dict[str, Any], then: Sequence[Step]
     ) -> Phase:
         """A phase of vector reports."""
@@ -235,26 +233,26 @@ class Known:
 
         return Phase(kind, people, tasks, count, self.result, then=then)
 
-    def told_columns(self, kind: str, told: Summary) -> None:
+    def update_columns(self, kind: str, summary: Summary) -> None:
         """Take in a phase about columns."""
-        people = int(told["people"][0])
+        people = int(summary["people"][0])
         if not people:
             return
         if kind == "location":
-            self._columns.told(self._asked, told["counts"])
+            self._columns.update(self._asked, summary["counts"])
             self._placed += people
             return
-        mean = told["total"] / people
+        mean = summary["total"] / people
         if kind == "correlation":
-            noise = entry_noise(len(mean), self.plan.epsilon) / people
-            self._together = self._together.told(mean, noise)
+            noise = Reply.of(len(mean), self.plan.epsilon).noise / people
+            self._together = self._together.updated(mean, noise)
             return
-        noise = len(mean) * entry_noise(len(mean), self.plan.epsilon) / people
-        found = mean_and_deviation(math.sqrt(len(mean)) * mean, noise)
-        self._mean, self._deviation, self._place = found
+        noise = len(mean) * Reply.of(len(mean), self.plan.epsilon).noise / people
+        moments = mean_and_deviation(math.sqrt(len(mean)) * mean, noise)
+        self._mean, self._deviation, self._place = moments
 
     def _standard(self) -> FeatureMap:
-        location, _, width = self._columns.found()
+        location, _, width = self._columns.placed()
         return FeatureMap.standard(location, width, CLIP)
 
     def _standardized(self) -> FeatureMap:
@@ -262,12 +260,26 @@ class Known:
 
     def _features(self) -> FeatureMap:
         """Standardized, without what is predicted."""
-        seen = self._standardized()
-        return seen.then(np.eye(self.d)[self.targets :]) if self.targets else seen
+        every = self._standardized()
+        return every.then(np.eye(self.d)[self.targets :]) if self.targets else every
 
     def begin(self) -> None:
         """Reports come next: about white features as they are known by now."""
         self._fit = self._first_fit()
+
+    def next_query(self, people: int, batch: int) -> Query:
+        """The vector that a batch of so many people still to come reports."""
+        slopes = self.kind.next_stage(self.fit.slopes, people, batch)
+        self._fit = self.fit._replace(slopes=slopes)
+        return self.kind.query(slopes, people)
+
+    def update_slopes(self, query: Query, summary: Summary) -> None:
+        """Take in a batch of reports."""
+        people = int(summary["people"][0])
+        if people:
+            self.replies += people
+            report = summary["total"] / people
+            self.fit.slopes.update(self.kind.event(query, report, people))
 
     @property
     def fit(self) -> Fit:
@@ -288,50 +300,56 @@ class Known:
         into, importance = principal(covariance, favor)
         # Coefficients of few features, or means of few features.
         bases = () if self.design.settled(self.plan.encoder).ordered else (into @ covariance, into)
-        white = seen = features.then(into)
+        white = reported = features.then(into)
         if self.targets:
             both = np.vstack([np.eye(self.d)[:1], into @ np.eye(self.d)[1:]])
-            seen = self._standardized().then(both)
+            reported = self._standardized().then(both)
         slopes = Slopes(self.kind.priors(importance, bases), self.kind.rows, place=self._place)
         share = self.kind.known_share(len(into)) if isinstance(self.kind, TwoClasses) else None
         if share is not None:
-            slopes.told(share)
-        return Fit(slopes, white, seen)
+            slopes.update(share)
+        return Fit(slopes, white, reported)
 
     def result(self) -> Result:
         """Model and findings by now."""
         slopes, white, _ = self.fit
         scores, into = self.kind.scores(slopes), white.matrix
-        rule = white.rule(scores.intercept, scores.slopes)
-        errors = np.sqrt(np.einsum("qd,mqr,rd->md", into, scores.covariance, into))
-        weights = scores.slopes @ into
-        wide = white.clip * into
-        covariances = np.einsum("qd,mqr,re->mde", wide, scores.covariance, wide)
-        location, doubt, _ = self._columns.found()
+        rule = white.rule(scores.theta[:, 0], scores.theta[:, 1:])
+        covariances = into.T @ scores.blocks[:, 1:, 1:] @ into
+        errors = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+        weights = scores.theta[:, 1:] @ into
+        covariances = white.clip**2 * covariances
+        location, doubt, _ = self._columns.placed()
         findings = Findings(
             classes=self.plan.classes,
             learnt="weight",
             title="weight of this feature",
             features=[
-                _estimates(*row, self.heard)
+                _estimates(*row, self.replies)
                 for row in zip(weights[:, self.targets :], errors[:, self.targets :], strict=True)
             ],
             centers=_estimates(location[self.targets :], doubt[self.targets :], self._placed),
             folded=len(self.favor) if len(white.folds) else 0,
         )
+        if self.replies:
+            findings = replace(
+                findings,
+                evidence=slopes.evidence,
+                better=self.kind.better(scores),
+                liars=slopes.liars(self.kind.without(slopes)),
+            )
         if self.targets:
-            return self._number(rule, findings, covariances[:, 1:, 1:], slopes)
-        variances = np.zeros((len(scores.intercept), 1 + into.shape[1]))
-        variances[:, 0] = scores.doubt
+            return self._number(rule, findings, covariances[:, 1:, 1:])
+        variances = np.zeros((len(scores.theta), 1 + into.shape[1]))
+        # The mean over people, whose white features have variance 1.
+        variances[:, 0] = np.trace(scores.blocks, axis1=1, axis2=2)
         model = CurveModel(**rule, variances=variances, **self.plan.stamp)
-        guessing = Estimate(*scores.guessing, self.heard) if self.heard else None
+        guessing = Estimate(*scores.guessing, self.replies) if self.replies else None
         findings = replace(
             findings,
             covariances=list(covariances),
             guessing=guessing,
-            evidence=slopes.evidence if self.heard else None,
-            better=self.kind.better(slopes),
-            constant=bool(self.heard) and _one_label(scores.intercept, scores.slopes),
+            constant=bool(self.replies) and _one_label(scores.theta),
         )
         return Result(model, findings)
 
@@ -340,13 +358,11 @@ class Known:
         """Errors of a number beyond it count as such, in units of half its range."""
         assert isinstance(self.kind, Numbers)
         expected = max(self.kind.residual(self.fit.slopes), _LEAST_ERROR)
-        unit = self._columns.found()[2][0] * self._deviation[0]
+        unit = self._columns.placed()[2][0] * self._deviation[0]
         return float(min(_ERRORS * unit * expected, 2.0))
 
-    def _number(
-        self, rule: dict[str, Any], findings: Findings, spread: FloatArray, known: Slopes
-    ) -> Result:
-        location, _, width = (one[0] for one in self._columns.found())
+    def _number(self, rule: dict[str, Any], findings: Findings, spread: FloatArray) -> Result:
+        location, _, width = (one[0] for one in self._columns.placed())
         middle, unit = location + width * self._mean[0], width * self._deviation[0]
         assert self.plan.target_range is not None
         low, high = self.plan.target_range
@@ -356,12 +372,10 @@ class Known:
         for name in ("coefficients", "centers", "scales"):
             rule[name] = rule[name][:, 1:]
         mean, doubt = (float(half * one[0]) for one in self._columns.widths())
-        slopes, covariance = known.theta[0, 1:], known.covariance[0, 1:, 1:]
         findings = replace(
             findings,
             covariances=list((half * unit) ** 2 * spread),
             guessing=Estimate(mean, doubt if self._placed else math.inf, self._placed),
-            seen=bool(slopes @ slopes > np.trace(covariance)) if self.heard else None,
         )
         return Result(CurveRegression(**rule, **self.plan.stamp), findings)
 
@@ -392,22 +406,21 @@ def _near(known: Known, found: Result, people: int) -> Study:
             scales=np.broadcast_to(scales, shape),
         )
 
-    told = yield Phase("evaluation", people, tasks, added_up, lambda: found)
-    heard = int(told["people"][0])
-    if not heard:
+    summary = yield Phase("evaluation", people, tasks, added_up, lambda: found)
+    replies = int(summary["people"][0])
+    if not replies:
         return found
-    near, error = accuracies_behind(told["total"][0], heard, epsilon=plan.epsilon)
+    near, error = accuracies_behind(summary["total"][0], replies, epsilon=plan.epsilon)
     square = (farthest * half) ** 2
     doubt = square * float(error)
     root = max(square * (1 - float(near)), doubt) ** 0.5
-    estimate = Estimate(root, doubt / (2 * root), heard)
+    estimate = Estimate(root, doubt / (2 * root), replies)
     return found._replace(findings=replace(found.findings, error=estimate))
 
 
-def _one_label(intercepts: FloatArray, slopes: FloatArray) -> bool:
+def _one_label(theta: FloatArray) -> bool:
     """Whether a rule gives nearly everybody one label, if ψ is normal."""
-    told = intercepts + public_rows(slopes.shape[1])[:, 1:] @ slopes.T
-    labels = told.argmax(axis=1) if len(intercepts) > 1 else (told[:, 0] >= 0).astype(int)
+    labels = decided(public_rows(theta.shape[1] - 1) @ theta.T)
     return bool(np.bincount(labels).max() > _ALL_ONE * len(labels))
 
 

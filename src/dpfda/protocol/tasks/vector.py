@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
@@ -175,7 +175,7 @@ class MomentTask(Task, name="moment"):
 
 _MOST = 1e50  # of a public number: no square of a sum of products overflows
 _CLIP = 1e9
-_ALONE = (1.0,)
+_ALONE, _ALONE_ROW = (1.0,), ((1.0,),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,13 +188,15 @@ class SummaryTask(FoldedTask, name="summary"):
     * spread: (ψ, ψ² - 1);
     * products: the diagonal and √2 times the upper triangle of ψψᵀ, ψ cut at the limit, in units of
       its square;
-    * residual: (y - p) w(1, ψ), y = 1 for label 1 and else 0, p = 1/(1 + e^{-θ(1, ψ)}), w(1, ψ) cut
-      at the reach (by its own length: so no fixed point of a fit moves);
-    * classes: w(1, ψ), told together with the class;
+    * residual: (e - p) w(1, ψ), w(1, ψ) cut at the reach (by its own length, so that no fixed
+      point of a fit moves). With one row θ, e = 1 for label 1 and else 0, and
+      p = 1/(1 + e^{-θ(1, ψ)}). With a row for each class, e is the indicator of the class and p the
+      softmax of θ(1, ψ); the K products follow each other in one vector;
+    * classes: w(1, ψ), reported together with the class;
     * cross: r w(1, ψ'), where r is the first entry of ψ and ψ' the others, w(1, ψ') cut at the
       reach.
 
-    All but the products are cut at the limit and told in units of it.
+    All but the products are cut at the limit and reported in units of it.
 
     Privacy:
         ε-LDP for curve and label together: whatever is computed, one report of a vector of the unit
@@ -209,7 +211,7 @@ class SummaryTask(FoldedTask, name="summary"):
         matrix: T, shape (q, d).
         offsets: shape (1, q), or (K, q) by class.
         weights: w, shape (q + 1,), or (q,) for cross; (1,) for spread and products.
-        theta: θ, shape (q + 1,) for the residual and else (1,).
+        theta: θ, shape (1, q + 1) or (K, q + 1) for the residual and else (1, 1).
         reach: length at which w(1, ψ) is cut in a residual, w(1, ψ') in cross.
         limit: length at which the vector is cut.
 
@@ -232,7 +234,7 @@ class SummaryTask(FoldedTask, name="summary"):
     matrix: FloatArray = array("real", "q", "d", least=-_MOST, most=_MOST)
     offsets: FloatArray = array("real", "c", "q", least=-_MOST, most=_MOST)
     weights: FloatArray = array("real", "w", least=-_MOST, most=_MOST, default=_ALONE)
-    theta: FloatArray = array("real", "t", least=-_MOST, most=_MOST, default=_ALONE)
+    theta: FloatArray = array("real", "s", "t", least=-_MOST, most=_MOST, default=_ALONE_ROW)
     reach: float = number(least=1 / _MOST, most=_MOST, default=_MOST)
     limit: float = number(least=1 / _MOST, most=_MOST)
 
@@ -243,11 +245,17 @@ class SummaryTask(FoldedTask, name="summary"):
             raise InvalidParameter("matrix", "of a row and a column at least", self.matrix.shape)
         if sizes["c"] not in (1, self.classes):
             raise InvalidParameter("offsets", f"of 1 or {self.classes} rows", self.offsets.shape)
-        weighted = ("residual", "classes", "cross")
-        for name, where in (("weights", weighted), ("theta", weighted[:1])):
-            shape = (self._entries if self.statistic in where else 1,)
-            if getattr(self, name).shape != shape:
-                raise InvalidParameter(name, f"of shape {shape}", getattr(self, name).shape)
+        weights = {"residual": sizes["q"] + 1, "classes": sizes["q"] + 1}
+        weights["cross"] = sizes["q"]
+        if self.weights.shape != (shape := (weights.get(self.statistic, 1),)):
+            raise InvalidParameter("weights", f"of shape {shape}", self.weights.shape)
+        if self.statistic != "residual":
+            shapes = [(1, 1)]
+        else:
+            shapes = [(1, sizes["q"] + 1), (self.classes, sizes["q"] + 1)]
+        if self.theta.shape not in shapes:
+            rule = "of shape " + " or ".join(map(str, dict.fromkeys(shapes)))
+            raise InvalidParameter("theta", rule, self.theta.shape)
 
     @cached_property
     def mechanism(self) -> CapIndex | ClassIndex:
@@ -261,8 +269,8 @@ class SummaryTask(FoldedTask, name="summary"):
     def _entries(self) -> int:
         """D, of the vector."""
         q = self.sizes["q"]
-        known = {"spread": 2 * q, "products": q * (q + 1) // 2, "cross": q}
-        return known.get(self.statistic, q + 1)
+        known = {"spread": 2 * q, "products": q * (q + 1) // 2, "cross": q, "classes": q + 1}
+        return known.get(self.statistic, self.sizes["s"] * (q + 1))
 
     @property
     def width(self) -> int:
@@ -293,8 +301,13 @@ class SummaryTask(FoldedTask, name="summary"):
         vector = with_one * self.weights
         if self.statistic == "classes":
             return np.column_stack([labels, _cut(vector, self.limit)])
-        residual = (y == 1) - expit(with_one @ self.theta)
-        return _cut(residual[:, None] * (_cut(vector, self.reach) * self.reach), self.limit)
+        scores = with_one @ self.theta.T
+        if len(self.theta) == 1:
+            residual = (y == 1)[:, None] - expit(scores)
+        else:
+            residual = np.eye(self.classes)[labels] - softmax(scores, axis=1)
+        vector = _cut(vector, self.reach) * self.reach
+        return _cut(np.einsum("nk,nj->nkj", residual, vector).reshape(len(z), -1), self.limit)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """Numbers of a codebook and of a codeword in it."""
@@ -327,12 +340,14 @@ class SummaryTask(FoldedTask, name="summary"):
         }
         by_class = [[0.1, -0.2], [0.0, 0.3], [-0.4, 0.0]]
         weights = {"weights": [0.5, 1.0, 0.8]}
-        theta = {"theta": [0.2, 1.0, -0.5], "reach": 1.5}
+        theta = {"theta": [[0.2, 1.0, -0.5]], "reach": 1.5}
+        by_score = {"theta": [[0.2, 1.0, -0.5], [0.0, -0.4, 0.3], [-0.1, 0.2, 0.6]], "reach": 1.5}
         return [
             cls(statistic="spread", **common),
             cls(statistic="products", **common | {"offsets": by_class}),
             cls(statistic="residual", **common | weights | theta),
             cls(statistic="classes", **common | weights | {"epsilon": 3.0, "offsets": by_class}),
+            cls(statistic="residual", **common | weights | by_score),
             cls(statistic="cross", **common | {"weights": [0.5, 1.0], "reach": 1.5}),
             cls(statistic="residual", **common | weights | theta, folds=[0.2]),  # type: ignore[arg-type]
         ]
