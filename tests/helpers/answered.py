@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfda.local.study.answers import Answers, Questions, above, label_answers, one_kind
+from dpfda.local.study.answers import Answers, Questions, above, label_answers, single_answers
 from dpfda.local.study.posterior import Posterior
 
 
@@ -20,11 +20,11 @@ def answered(
         (False, share * ones + (1 - share) * others),
         (True, share * ones - (1 - share) * others),
     ):
-        told = one_kind(
+        told = single_answers(
             Questions(feature, threshold, np.full(3, np.nan)), alpha * number * mean, asked,
-            alpha=alpha, expected=np.zeros(3), joined=joined,
+            alpha=alpha, expected=np.zeros(3), labelled=joined,
         )  # fmt: skip
-        posterior.told(told, [])
+        posterior.update(told, [])
     total = alpha * number * (2 * share - 1)
     none = Answers.none()
-    posterior.told(none, [label_answers(total, number, alpha=alpha, expected=0.0)])
+    posterior.update(none, [label_answers(total, number, alpha=alpha, expected=0.0)])

@@ -8,11 +8,11 @@ from dpfda.local.study.answers import (
     Answers,
     Questions,
     above,
-    away,
-    both_kinds,
+    farther,
     label_answers,
     log_likelihoods,
-    one_kind,
+    row_answers,
+    single_answers,
 )
 
 RNG = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def test_the_polynomial_is_the_log_likelihood() -> None:
             for k, (m, log_s, d, r) in enumerate(points[0]):
                 law = [np.array(one) for one in (m, np.exp(log_s), d, r)]
                 ones, others = (
-                    away(threshold[row], answers.center[row], *law)
+                    farther(threshold[row], answers.center[row], *law)
                     if row == 1
                     else above(threshold[row], *law)
                 )
@@ -79,22 +79,22 @@ def test_weights_are_inverse_covariances_of_means() -> None:
     plain, joined = z.mean(axis=1), (y * z).mean(axis=1)
     real = np.linalg.inv(np.cov(plain, joined))
     zero = np.zeros(1)
-    answers = both_kinds(
-        QUESTION, people * plain[:1] * 0 + people * plain.mean(),
-        zero + people * joined.mean(), zero + people, alpha=alpha,
+    answers = row_answers(
+        QUESTION, (zero + people * plain.mean(), zero + people * joined.mean()),
+        zero + people, alpha=alpha,
         expected=(zero + plain.mean() / alpha, zero + joined.mean() / alpha), label=float(y.mean()),
     )  # fmt: skip
     own, between, label = answers.weights[0]
     np.testing.assert_allclose([[own, between], [between, label]], real, rtol=0.1)
 
 
-def test_one_kind_and_labels_know_their_precision() -> None:
+def test_single_answers_and_labels_know_their_precision() -> None:
     known = {"alpha": 0.5, "expected": np.array([0.0])}
     zero, asked = np.zeros(1), np.full(1, 400.0)
-    plain = one_kind(QUESTION, zero + 100, asked, joined=False, **known)  # type: ignore[arg-type]
-    joined = one_kind(QUESTION, zero + 100, asked, joined=True, **known)  # type: ignore[arg-type]
+    plain = single_answers(QUESTION, zero + 100, asked, labelled=False, **known)  # type: ignore[arg-type]
+    joined = single_answers(QUESTION, zero + 100, asked, labelled=True, **known)  # type: ignore[arg-type]
     precision = 400 / (1 - (100 / 404) ** 2)
-    assert plain.plain[0] == joined.joined[0] == 0.25
+    assert plain.plain[0] == joined.labelled[0] == 0.25
     np.testing.assert_allclose(plain.weights, [[precision, 0, 0]])
     np.testing.assert_allclose(joined.weights, [[0, 0, precision]])
     labels = label_answers(100, 400, alpha=0.5, expected=0.0)

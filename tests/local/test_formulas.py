@@ -639,10 +639,10 @@ def test_variances_after_one_answer_and_after_both() -> None:
 def test_the_loss_is_a_variance_of_log_odds() -> None:
     """Of a feature with d = r = 0 and a middle that is known, at normal people: 4 d² and 8 r²."""
     nowhere = np.zeros(1)
-    ahead: Any = SimpleNamespace(apart=nowhere, before=nowhere)
+    ahead: Any = SimpleNamespace(differs=nowhere, prior_variance=nowhere)
     z = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     for d, r in ((0.1, 0.0), (0.0, 0.1)):
-        loss = worth._loss(ahead, np.array([[d**2, 0.0, 0.0, r**2]]), info=1e12)
+        loss = worth._loss(ahead, np.array([[d**2, 0.0, 0.0, r**2]]), later=1e12)
         odds = 2 * d * np.ones_like(z) if d else 2 * r * (z**2 - 1)
         assert loss[0] == pytest.approx(np.mean(odds**2), rel=0.01)
 
@@ -650,13 +650,13 @@ def test_the_loss_is_a_variance_of_log_odds() -> None:
 def test_doubt_about_the_share_makes_answers_less_certain() -> None:
     """The variance of a mean answer is that over π and over points."""
     of = {"turns": (0,), "levels": (True,)}
-    unsure = worth._outlook(Posterior(Prior(**of)))
+    unsure = worth._forecast(Posterior(Prior(**of)))
     one = Posterior(Prior(**of))
-    cloud, (share, doubt) = one.cloud, one.share
-    middle, log_width, d, r = np.moveaxis(cloud.points, 2, 0)
+    particles, (share, doubt) = one.particles, one.share
+    middle, log_width, d, r = np.moveaxis(particles.points, 2, 0)
     threshold = unsure.thresholds[0, 3]
     ones, others = (part[0] for part in worth.above(threshold, middle, np.exp(log_width), d, r))
-    weights = cloud.weights[0]
+    weights = particles.weights[0]
     for place, sign in ((3, -1), (8, 1)):
         mean = share * ones - sign * (1 - share) * others
         slope = weights @ (ones + sign * others)
@@ -667,11 +667,11 @@ def test_doubt_about_the_share_makes_answers_less_certain() -> None:
 
 def test_middles_are_worth_something_before_differences_are_known() -> None:
     """If others are asked about these later: beside the middle, their answers say less."""
-    ahead: Any = SimpleNamespace(apart=np.zeros(1), before=np.full(1, 0.2))
+    ahead: Any = SimpleNamespace(differs=np.zeros(1), prior_variance=np.full(1, 0.2))
     variances = np.array([[[0.2, 0.2], [0.0, 1.5], [0.0, 0.0], [0.0, 0.0]]])
-    known_, vague = worth._loss(ahead, variances, info=10.0)[0]
+    known_, vague = worth._loss(ahead, variances, later=10.0)[0]
     assert vague - known_ == pytest.approx(4 * (1 / (5 + 10 / 2) - 1 / (5 + 10)))
-    known_, vague = worth._loss(ahead, variances, info=0.0)[0]
+    known_, vague = worth._loss(ahead, variances, later=0.0)[0]
     assert vague == known_
 
 
@@ -679,7 +679,9 @@ def test_middles_are_worth_something_before_differences_are_known() -> None:
 def test_features_that_are_alike_are_asked_about_alike(questions: int) -> None:
     """A question that was asked is worth less in the next step; a label is one as well."""
     one = Posterior(Prior(turns=(0, 0, 0, 0), levels=(True,) * 4, ordered=False))
-    found = worth._allotted(worth._outlook(one), 50.0, questions=questions, alpha=0.5, info=0.0)
+    found = worth._allocation(
+        worth._forecast(one), 50.0, per_person=questions, alpha=0.5, later=0.0
+    )
     asked = found.counts.sum(axis=1)
     assert np.ptp(asked) <= 50
     assert asked.sum() + found.label == 8 * 50 * questions
@@ -687,10 +689,10 @@ def test_features_that_are_alike_are_asked_about_alike(questions: int) -> None:
 
 def test_labels_tell_how_frequent_classes_are() -> None:
     """As 400 of them do that are normal around α (2π - 1)."""
-    one = worth._outlook(Posterior(Prior(turns=(0,), levels=(True,))))
-    of = {"questions": 2, "alpha": 0.6, "info": 0.0}
+    one = worth._forecast(Posterior(Prior(turns=(0,), levels=(True,))))
+    of = {"per_person": 2, "alpha": 0.6, "later": 0.0}
     asked, known_ = (
-        worth._allotted(one._replace(share=0.3, odds=odds), 50.0, **of) for odds in (0.5, 0.0)
+        worth._allocation(one._replace(share=0.3, log_odds=odds), 50.0, **of) for odds in (0.5, 0.0)
     )
     rise = 0.6 * 2 * 0.3 * 0.7  # of the mean answer, with logit π
     after = 1 / (1 / 0.5 + 400 * rise**2 / (1 - (0.6 * 0.4) ** 2))

@@ -18,7 +18,7 @@ def test_before_anybody_answers_it_is_the_prior() -> None:
     posterior = Posterior(Prior(turns=tuple(range(6)), levels=(True, *[False] * 5)))
     np.testing.assert_allclose(posterior.hypotheses, posterior.prior.hypothesis_odds, atol=1e-9)
     expected = posterior.prior.hypothesis_odds @ posterior.prior.included
-    np.testing.assert_allclose(posterior.says, expected, atol=1e-6)
+    np.testing.assert_allclose(posterior.differs, expected, atol=1e-6)
     assert posterior.evidence == pytest.approx(0.5)
     assert posterior.share[0] == pytest.approx(0.5)
 
@@ -40,20 +40,20 @@ def test_it_is_that_of_bayes() -> None:
     for k in range(len(told.feature)):
         ones, others = above(told.threshold[k], places[:, 0], np.exp(places[:, 1]), d, 0 * d)
         plain = told.plain[k] - told.alpha[k] * (share * ones + (1 - share) * others)
-        joined = told.joined[k] - told.alpha[k] * (share * ones - (1 - share) * others)
+        joined = told.labelled[k] - told.alpha[k] * (share * ones - (1 - share) * others)
         own, _, label = told.weights[k]
         logs -= 0.5 * (own * plain**2 + label * joined**2)
     logs += label_answers(0.5 * 600 * -0.3, 600, alpha=0.5, expected=0.0).log_likelihood(share)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     size = 1 / (weights**2).sum()
-    cloud = posterior.cloud
+    particles = posterior.particles
     for column, values in enumerate((places[:, 0], places[:, 1], d)):
         mean = float(weights @ values)
         spread = float(np.sqrt(weights @ (values - mean) ** 2))
-        found = float(cloud.mean(cloud.points[..., column])[0])
+        found = float(particles.mean(particles.points[..., column])[0])
         assert abs(found - mean) < 0.15 * spread + 4 * spread / np.sqrt(size)
-        deviation = float(np.sqrt(cloud.variance(cloud.points[..., column])[0]))
+        deviation = float(np.sqrt(particles.variance(particles.points[..., column])[0]))
         assert 0.8 < deviation / spread < 1.25
     assert abs(posterior.share[0] - weights @ share) < 0.02
 
@@ -63,11 +63,14 @@ def test_much_is_learnt_from_much(truth: tuple[float, float, float]) -> None:
     posterior = Posterior(ONE)
     for _ in range(8):
         answered(posterior, truth, 0.3)
-    cloud = posterior.cloud
-    middle, width = cloud.mean(cloud.points[..., 0])[0], cloud.mean(cloud.points[..., 1])[0]
+    particles = posterior.particles
+    middle, width = (
+        particles.mean(particles.points[..., 0])[0],
+        particles.mean(particles.points[..., 1])[0],
+    )
     assert abs(middle - truth[0]) < 0.2 * truth[1]
     assert abs(width - np.log(truth[1])) < 0.2
-    assert abs(cloud.mean(cloud.points[..., 2])[0] - truth[2]) < 0.15
+    assert abs(particles.mean(particles.points[..., 2])[0] - truth[2]) < 0.15
     assert (posterior.evidence > 0.99) is (truth[2] != 0)
     assert abs(posterior.share[0] - 0.3) < 0.03
 
@@ -75,12 +78,12 @@ def test_much_is_learnt_from_much(truth: tuple[float, float, float]) -> None:
 def test_answers_about_one_feature_say_something_of_the_others() -> None:
     beliefs = Prior(turns=(0, 1, 2, 3), levels=(True, False, False, False))
     posterior = Posterior(beliefs)
-    cloud = posterior.cloud
-    before = cloud.mean(cloud.points[..., 1])
+    particles = posterior.particles
+    before = particles.mean(particles.points[..., 1])
     for _ in range(4):
         answered(posterior, (0.1, 0.005, 0.0), 0.5)  # a range that is far too wide
-    cloud = posterior.cloud
-    assert np.all(cloud.mean(cloud.points[..., 1])[1:] < before[1:] - 0.5)
+    particles = posterior.particles
+    assert np.all(particles.mean(particles.points[..., 1])[1:] < before[1:] - 0.5)
 
 
 def test_a_share_that_is_public_stays() -> None:
@@ -97,8 +100,8 @@ def test_weights_of_a_nearly_constant_feature_far_from_0_are_finite(number: floa
     posterior = Posterior(Prior(turns=(1, 2), levels=(False, False)))
     for _ in range(4):
         answered(posterior, (0.5, 0.01, 0.4), 0.3, number)
-        cloud = posterior.cloud
-        assert np.isfinite(cloud.points).all()
-        np.testing.assert_allclose(cloud.weights.sum(axis=1), 1)
+        particles = posterior.particles
+        assert np.isfinite(particles.points).all()
+        np.testing.assert_allclose(particles.weights.sum(axis=1), 1)
         assert posterior.hypotheses.sum() == pytest.approx(1)
-        assert np.isfinite(posterior.says).all()
+        assert np.isfinite(posterior.differs).all()

@@ -11,7 +11,7 @@ from dpfda import LocalCurveClassifier, plan_study
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.recipe import in_words
-from dpfda.local.study.answers import above, away
+from dpfda.local.study.answers import above, farther
 from dpfda.local.study.design import VectorDesign
 from dpfda.local.study.vectors import Known
 from dpfda.noise import SimulationSource
@@ -131,7 +131,7 @@ def test_mean_answers_are_those_of_the_working_model() -> None:
         law = [np.array(one) for one in (m, s, d, r)]
         for mean, told in (
             (above(np.array(t), *law)[place], x > t),
-            (away(np.array(t), np.array(c), *law)[place], np.abs(x - c) > t),
+            (farther(np.array(t), np.array(c), *law)[place], np.abs(x - c) > t),
         ):
             assert abs(np.mean(np.where(told, 1.0, -1.0)) - mean) < 4 / np.sqrt(n)
 

@@ -13,9 +13,10 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
 from dpfda.local.recipe import plan_study
 from dpfda.local.study import rule
+from dpfda.local.study.answers import Questions
 from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
-from dpfda.local.study.study import batch_sizes, parts_of
+from dpfda.local.study.study import batch_sizes, groups_of
 from dpfda.local.study.worth import Batch
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
@@ -243,13 +244,13 @@ def test_rows_are_about_different_features() -> None:
 def test_slopes_have_intervals_where_widths_are_hardly_known() -> None:
     """A deviation would be that of the few points whose width is next to nothing."""
     posterior = Posterior(Prior(turns=(0, 1), levels=(True, False)))
-    cloud = posterior.cloud
-    slopes = 2 * cloud.points[..., 2] / np.exp(cloud.points[..., 1])
-    half = rule._half(cloud, slopes)
-    assert np.all(half < 1.96 * cloud.variance(slopes) ** 0.5)
+    particles = posterior.particles
+    slopes = 2 * particles.points[..., 2] / np.exp(particles.points[..., 1])
+    half = rule._half_interval(particles, slopes)
+    assert np.all(half < 1.96 * particles.variance(slopes) ** 0.5)
     for feature in range(2):
         inside = np.abs(slopes[feature]) <= half[feature]
-        assert cloud.weights[feature, inside].sum() == pytest.approx(0.95, abs=0.03)
+        assert particles.weights[feature, inside].sum() == pytest.approx(0.95, abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -268,18 +269,19 @@ def test_nobody_waits_for_a_phase_of_very_few(
     people: int, plain: float, sizes: list[tuple[int, bool]]
 ) -> None:
     """Fewer than five who would be asked one kind of question are asked the other."""
-    grid = np.linspace(-0.5, 0.5, 5)[None]
+    grid, zero = np.linspace(-0.5, 0.5, 5), np.zeros(5)
     batch = Batch(
-        questions=1,
+        per_person=1,
         alpha=0.5,
-        thresholds=grid,
+        questions=Questions(np.zeros(5, np.int64), grid, np.full(5, np.nan)),
+        offsets=5,
         folds=np.zeros(0),
-        plain=np.full((1, 5), plain / 5),
-        joined=np.full((1, 5), 0.8 * (1 - plain) / 5),
+        plain=np.full(5, plain / 5),
+        labelled=np.full(5, 0.8 * (1 - plain) / 5),
         label=0.2 * (1 - plain),
-        expected=(0 * grid, 0 * grid, 0.0),
+        expected=(zero, zero, 0.0),
     )
-    assert [(part.people, part.uses_label) for part in parts_of(batch, people)] == sizes
+    assert [(group.people, group.labelled) for group in groups_of(batch, people)] == sizes
 
 
 @pytest.mark.parametrize("middle", [0.0, 25.0])

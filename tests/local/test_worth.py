@@ -6,50 +6,55 @@ import numpy as np
 import pytest
 from answered import answered
 
+from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.worth import best_batch
 
-BELIEFS = Prior(turns=(0, 1, 2), levels=(True, False, False))
+PRIOR = Prior(turns=(0, 1, 2), levels=(True, False, False))
+
+
+def by_feature(shares: FloatArray) -> FloatArray:
+    return shares.reshape(3, -1).sum(axis=1)
 
 
 def test_shares_add_up_and_everything_is_asked_now_and_then() -> None:
-    posterior = Posterior(BELIEFS)
+    posterior = Posterior(PRIOR)
     for epsilon in (0.3, 1.0, 3.0, 8.0):
         batch = best_batch(posterior, 100, left=2000, epsilon=epsilon)
-        total = batch.plain.sum() + batch.joined.sum() + batch.label
+        total = batch.plain.sum() + batch.labelled.sum() + batch.label
         assert total == pytest.approx(1.0)
-        assert min(batch.plain.min(), batch.joined.min(), batch.label) >= 0
-        assert np.all(batch.plain.sum(axis=1) > 0)
-        if batch.questions == 1:
-            assert np.all(batch.joined.sum(axis=1) > 0)
+        assert min(batch.plain.min(), batch.labelled.min(), batch.label) >= 0
+        assert np.all(by_feature(batch.plain) > 0)
+        if batch.per_person == 1:
+            assert np.all(by_feature(batch.labelled) > 0)
             assert batch.label > 0
-        assert 1 <= batch.questions <= 4
+        assert 1 <= batch.per_person <= 4
 
 
 def test_a_large_epsilon_pays_for_several_questions() -> None:
-    posterior = Posterior(BELIEFS)
-    found = [best_batch(posterior, 100, left=2000, epsilon=e).questions for e in (0.5, 8.0)]
+    posterior = Posterior(PRIOR)
+    found = [best_batch(posterior, 100, left=2000, epsilon=e).per_person for e in (0.5, 8.0)]
     assert found[0] == 1 < found[1]
 
 
 def test_a_feature_that_is_known_is_hardly_asked_about_again() -> None:
-    posterior = Posterior(BELIEFS)
+    posterior = Posterior(PRIOR)
     for _ in range(4):
         answered(posterior, (0.1, 0.2, 0.3), 0.5)  # of feature 0
     batch = best_batch(posterior, 100, left=0, epsilon=1.0)
-    assert batch.plain[0].sum() < 0.03  # the even part
-    assert batch.joined[0].sum() < 0.05
-    assert batch.joined[1:].sum() > 0.5
+    assert by_feature(batch.plain)[0] < 0.03  # the even part
+    assert by_feature(batch.labelled)[0] < 0.05
+    assert by_feature(batch.labelled)[1:].sum() > 0.5
 
 
 def test_at_the_end_middles_of_features_that_say_nothing_are_worth_nothing() -> None:
-    posterior = Posterior(BELIEFS)
+    posterior = Posterior(PRIOR)
     batch = best_batch(posterior, 100, left=0, epsilon=1.0)
     assert batch.plain.sum() < 0.2
 
 
 def test_a_public_share_is_not_asked_for() -> None:
-    beliefs = Prior(turns=(0, 1, 2), levels=(True, False, False), class_share=0.3)
-    batch = best_batch(Posterior(beliefs), 100, left=100, epsilon=0.5)
+    prior = Prior(turns=(0, 1, 2), levels=(True, False, False), class_share=0.3)
+    batch = best_batch(Posterior(prior), 100, left=100, epsilon=0.5)
     assert batch.label == 0

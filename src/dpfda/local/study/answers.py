@@ -1,19 +1,19 @@
-"""How likely answers are: each kind of question is an event whose mean the working model knows.
+"""The likelihood of answers: every question is an event whose mean the working model gives.
 
-People answer k questions through a k-question response: with probability α all answers are true,
-otherwise all are coins. With u = (m - t)/s and F = 2Φ - 1, true answers ±1 have the means
-(where classes differ in spread, (u + d) exp(-r) and (u - d) exp(r) stand for u + d and u - d)
+Participants answer k questions through a k-question response: with probability α all answers are
+true, otherwise all are coin flips. Let u = (m - t)/s and F = 2Φ - 1. True answers ±1 have these
+means (if the classes differ in spread, u + d and u - d become (u + d) exp(-r) and (u - d) exp(r)):
 
-- "is your feature above t?":            P = π F(u + d) + (1 - π) F(u - d),
-- "is that so, and is your label 1, or neither?": R = π F(u + d) - (1 - π) F(u - d),
-- "is your label 1?":                    L = 2π - 1.
+- plain, "Is your feature above t?":                 π F(u + d) + (1 - π) F(u - d),
+- labelled, "Is that so and is your label 1, or neither?":  π F(u + d) - (1 - π) F(u - d),
+- label, "Is your label 1?":                         2π - 1.
 
-"Is your feature farther than t from c?" has the mean 1 + A(c + t) - A(c - t) in each class, where
-A(t) is that of "above t?"; it is asked where classes may differ in spread.
+"Is your feature farther than t from c?" has the mean 1 + A(c + t) - A(c - t) in each class, where A
+is the mean of "above t?". It is asked where the classes may differ in spread.
 
-Who answers the last two in one row has answered the first as well: their product. Means of many
-answers are normal around α times these to all purposes. All means are linear in π, so that the log
-likelihood of a feature's place and difference is a polynomial of degree two in π: three numbers.
+A participant with k > 1 answers the label and k - 1 plain questions; their products are labelled
+answers. Means of many answers are nearly normal around α times the means above. These are linear in
+π, so the log likelihood of a feature's parameters is a polynomial of degree two in π.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from scipy.special import ndtr
 
 from dpfda._validate import FloatArray, IntArray
 
-_SMOOTHED = 4.0  # answers as expected that are added where a variance is estimated from few
-_TIED = 0.9  # correlation of two answers of one person, at most: that of all ties is not known
+_SMOOTHING = 4.0  # expected answers that are added where a variance is estimated from few
+_MOST_CORRELATED = 0.9  # two answers of one participant: the correlation of few is badly estimated
 
 
 class Questions(NamedTuple):
-    """About features, one entry each.
+    """Questions about features.
 
     Attributes:
-        feature: which.
+        feature: index of the feature of each question.
         threshold: t.
         center: c, where t is a distance; otherwise not a number.
     """
@@ -43,19 +43,23 @@ class Questions(NamedTuple):
     threshold: FloatArray
     center: FloatArray
 
+    def at(self, which: Any) -> Questions:
+        """Some of the questions."""
+        return Questions(*(values[which] for values in self))
+
 
 class Answers(NamedTuple):
-    """Means of answers about features, one entry for each question that was asked.
+    """Mean answers to questions about features.
 
     Attributes:
-        feature: which.
+        feature: index of the feature of each question.
         threshold: t.
         center: c, where t is a distance; otherwise not a number.
-        alpha: probability of a true row.
-        plain: mean of "is your feature above t?"; 0 where it was not asked.
-        joined: mean of the same times the label.
-        weights: inverse covariance of both, shape (n, 3): plain, between, joined; 0 where not
-            asked.
+        alpha: probability that a participant's answers are true.
+        plain: mean plain answer; 0 where there is none.
+        labelled: mean labelled answer; 0 where there is none.
+        weights: inverse covariance of both, shape (n, 3): plain, between, labelled; 0 where there
+            is none.
     """
 
     feature: IntArray
@@ -63,117 +67,119 @@ class Answers(NamedTuple):
     center: FloatArray
     alpha: FloatArray
     plain: FloatArray
-    joined: FloatArray
+    labelled: FloatArray
     weights: FloatArray
 
     @classmethod
     def none(cls) -> Answers:
-        """No answers yet."""
-        nothing = np.zeros(0)
-        none = np.zeros(0, np.int64), nothing, nothing
-        return cls(*none, nothing, nothing, nothing, np.zeros((0, 3)))
+        """No answers."""
+        zero = np.zeros(0)
+        return cls(np.zeros(0, np.int64), zero, zero, zero, zero, zero, np.zeros((0, 3)))
 
     @classmethod
     def all_of(cls, several: Sequence[Answers]) -> Answers:
-        """Several of them together."""
-        return cls(*(np.concatenate(parts) for parts in zip(*several, strict=True)))
+        """Several sets of answers together."""
+        return cls(*(np.concatenate(values) for values in zip(*several, strict=True)))
 
     def of(self, feature: int) -> Answers:
-        """Those about one feature."""
-        own = self.feature == feature
-        return Answers(*(part[own] for part in self))
+        """The answers about one feature."""
+        return Answers(*(values[self.feature == feature] for values in self))
 
 
 class Labels(NamedTuple):
-    """The mean of so many answers to "is your label 1?", with its precision."""
+    """The mean of answers to "Is your label 1?", and its precision."""
 
     mean: float
     alpha: float
     precision: float
 
     def log_likelihood(self, share: FloatArray) -> FloatArray:
-        """Of shares of label 1."""
-        off = self.mean - self.alpha * (2 * share - 1)
-        return np.asarray(-0.5 * self.precision * off**2)
+        """Log likelihood of shares of label 1."""
+        return np.asarray(-0.5 * self.precision * (self.mean - self.alpha * (2 * share - 1)) ** 2)
 
 
-def label_answers(total: float, asked: float, *, alpha: float, expected: float) -> Labels:
-    """From the sum of so many answers; `expected` is the mean of true ones before they came."""
-    smoothed = float(_smoothed(total, asked, alpha, expected))
-    return Labels(total / asked, alpha, asked / (1 - smoothed**2))
+def label_answers(total: float, count: float, *, alpha: float, expected: float) -> Labels:
+    """From the sum of `count` answers; `expected` is the predicted mean of true ones."""
+    smoothed = float(_smoothed(total, count, alpha, expected))
+    return Labels(total / count, alpha, count / (1 - smoothed**2))
 
 
-def one_kind(
+def single_answers(
     questions: Questions,
     total: FloatArray,
-    asked: FloatArray,
+    count: FloatArray,
     *,
     alpha: float,
     expected: FloatArray,
-    joined: bool,
+    labelled: bool,
 ) -> Answers:
-    """Of people who answered one question each, with their label or without."""
-    smoothed = _smoothed(total, asked, alpha, expected)
-    precision, nothing = asked / (1 - smoothed**2), np.zeros(len(asked))
-    mean, certain = total / asked, np.full(len(asked), alpha)
-    if joined:
+    """From sums over participants who answered one question each."""
+    smoothed, nothing = _smoothed(total, count, alpha, expected), np.zeros(len(count))
+    precision, mean = count / (1 - smoothed**2), total / count
+    of_person = np.full(len(count), alpha)
+    if labelled:
         weights = np.column_stack([nothing, nothing, precision])
-        return Answers(*questions, certain, nothing, mean, weights)
+        return Answers(*questions, of_person, nothing, mean, weights)
     weights = np.column_stack([precision, nothing, nothing])
-    return Answers(*questions, certain, mean, nothing, weights)
+    return Answers(*questions, of_person, mean, nothing, weights)
 
 
-def both_kinds(
+def row_answers(
     questions: Questions,
-    plain: FloatArray,
-    joined: FloatArray,
-    asked: FloatArray,
+    totals: tuple[FloatArray, FloatArray],
+    count: FloatArray,
     *,
     alpha: float,
     expected: tuple[FloatArray, FloatArray],
     label: float,
 ) -> Answers:
-    """Of people who told their label, mean `label`, and answered about features in the same row.
+    """From sums over participants who answered their label and plain questions in one row.
 
-    Their label counts once, elsewhere; here it says how far both answers go together.
+    Args:
+        questions: the plain questions.
+        totals: sums of plain and of labelled answers.
+        count: number of answers.
+        alpha: probability that a row is true.
+        expected: predicted means of true answers.
+        label: mean answer about the label, which is the correlation of plain and labelled answers;
+            its own information is in `Labels`.
     """
-    near = [
-        _smoothed(total, asked, alpha, mean)
-        for total, mean in zip((plain, joined), expected, strict=True)
-    ]
-    of_plain, of_joined = 1 - near[0] ** 2, 1 - near[1] ** 2
-    most = _TIED * np.sqrt(of_plain * of_joined)
-    between = np.clip(label - near[0] * near[1], -most, most)
-    weights = np.column_stack([of_joined, -between, of_plain])
-    weights *= (asked / (of_plain * of_joined - between**2))[:, None]
-    certain = np.full(len(asked), alpha)
-    return Answers(*questions, certain, plain / asked, joined / asked, weights)
+    plain, labelled = (
+        _smoothed(total, count, alpha, mean) for total, mean in zip(totals, expected, strict=True)
+    )
+    of_plain, of_labelled = 1 - plain**2, 1 - labelled**2
+    most = _MOST_CORRELATED * np.sqrt(of_plain * of_labelled)
+    between = np.clip(label - plain * labelled, -most, most)
+    weights = np.column_stack([of_labelled, -between, of_plain])
+    weights *= (count / (of_plain * of_labelled - between**2))[:, None]
+    of_person = np.full(len(count), alpha)
+    return Answers(*questions, of_person, totals[0] / count, totals[1] / count, weights)
 
 
-def _smoothed(total: Any, asked: Any, alpha: float, expected: Any) -> FloatArray:
-    """A mean of answers for their variance: within ±α, as that of honest people is."""
-    mean = (total + _SMOOTHED * alpha * expected) / (asked + _SMOOTHED)
+def _smoothed(total: Any, count: Any, alpha: float, expected: Any) -> FloatArray:
+    """A mean of answers for its variance: within ±α, as the mean of honest answers is."""
+    mean = (total + _SMOOTHING * alpha * expected) / (count + _SMOOTHING)
     return np.asarray(np.clip(mean, -alpha, alpha))
 
 
 def above(
-    threshold: FloatArray, middle: FloatArray, width: FloatArray, d: FloatArray, r: FloatArray
+    threshold: FloatArray, center: FloatArray, width: FloatArray, d: FloatArray, r: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """F(u + d) and F(u - d): mean answers "above t" of people with label 1, and of the others."""
-    u, wider = (middle - threshold) / width, np.exp(r)
+    """F(u + d) and F(u - d): mean answers to "above t?" of label 1, and of the other label."""
+    u, wider = (center - threshold) / width, np.exp(r)
     return 2 * ndtr((u + d) / wider) - 1, 2 * ndtr((u - d) * wider) - 1
 
 
-def away(
+def farther(
     distance: FloatArray, center: FloatArray, *law: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same of "farther than t from c"."""
+    """The same for "farther than t from c?"."""
     over, under = above(center + distance, *law), above(center - distance, *law)
     return 1 + over[0] - under[0], 1 + over[1] - under[1]
 
 
 def log_likelihoods(answers: Answers, points: FloatArray) -> FloatArray:
-    """Of (m, log s, d, r), as coefficients of 1, π and π².
+    """Log likelihoods of (m, log s, d, r), as coefficients of 1, π and π².
 
     Args:
         answers: n of them.
@@ -183,28 +189,30 @@ def log_likelihoods(answers: Answers, points: FloatArray) -> FloatArray:
         Shape (n, K, 3).
     """
     alpha, weights = answers.alpha[:, None], answers.weights.T[:, :, None]
-    middle, log_width, d, r = np.moveaxis(points, -1, 0)
-    law = middle, np.exp(log_width), d, r
+    center, log_width, d, r = np.moveaxis(points, -1, 0)
+    law = center, np.exp(log_width), d, r
     ones, others = above(answers.threshold[:, None], *law)
     far = np.isfinite(answers.center)
     if far.any():
-        distance, center = answers.threshold[far, None], answers.center[far, None]
-        ones[far], others[far] = away(distance, center, *(part[far] for part in law))
-    # plain = others + π (ones - others), joined = -others + π (ones + others)
-    plain, joined = (
-        answers.plain[:, None] - alpha * others,
-        answers.joined[:, None] + alpha * others,
-    )
-    rises = alpha * (ones - others), alpha * (ones + others)
-    own, between, label = weights
+        distance, origin = answers.threshold[far, None], answers.center[far, None]
+        ones[far], others[far] = farther(distance, origin, *(values[far] for values in law))
+    # The mean plain answer is others + π (ones - others), the labelled -others + π (ones + others).
+    plain = answers.plain[:, None] - alpha * others
+    labelled = answers.labelled[:, None] + alpha * others
+    slope, slope_labelled = alpha * (ones - others), alpha * (ones + others)
+    w, w_between, w_labelled = weights
     return np.stack(
         [
-            -0.5 * (own * plain**2 + 2 * between * plain * joined + label * joined**2),
-            own * plain * rises[0]
-            + between * (plain * rises[1] + joined * rises[0])
-            + label * joined * rises[1],
+            -0.5 * (w * plain**2 + 2 * w_between * plain * labelled + w_labelled * labelled**2),
+            w * plain * slope
+            + w_between * (plain * slope_labelled + labelled * slope)
+            + w_labelled * labelled * slope_labelled,
             -0.5
-            * (own * rises[0] ** 2 + 2 * between * rises[0] * rises[1] + label * rises[1] ** 2),
+            * (
+                w * slope**2
+                + 2 * w_between * slope * slope_labelled
+                + w_labelled * slope_labelled**2
+            ),
         ],
         axis=-1,
     )

@@ -1,4 +1,4 @@
-"""What studies by one posterior are told in advance, and all that they may ask."""
+"""Designs of the studies by one posterior: public settings, and the questions they may ask."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import Design, StudyPlan, Terms, check_shares
 from dpfda.protocol.tasks.questions import asks_confidence
 
-_MOST = 30  # questions in one row
-_LENGTHS = range(10**51)  # any: where vectors are cut costs nobody anything
+_MOST = 30  # questions in one reply
+_LENGTHS = range(10**51)  # any: the guarantee does not depend on where vectors are cut
 CLIP = 3.0
-"""Standard deviations of a feature that vectors are made of."""
+"""Standard deviations at which features of vectors are clipped."""
 
 
 def most_questions(features: int) -> int:
-    """k at most: the label, and one question about each feature.
+    """The largest k: the label, and one question about each feature.
 
     Examples:
         >>> most_questions(12), most_questions(100)
@@ -32,14 +32,14 @@ def most_questions(features: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureDesign(Design):
-    """What is told in advance of features.
+    """Settings about features.
 
     Attributes:
-        ordered: whether the first features matter most; by default where the encoder's functions
-            are ordered.
-        center_known: the middle of each feature is 0 by construction.
-        n_features: only the first so many features are asked about; by default all.
-        evaluation_share: share of people kept for an honest error estimate at the end.
+        ordered: whether early features are more likely to differ; by default where the encoder's
+            functions are ordered.
+        center_known: the center of each feature is 0 by construction.
+        n_features: number of features that are used, from the first on; by default all.
+        evaluation_share: share of participants who evaluate the finished model.
     """
 
     ordered: bool | None = None
@@ -53,7 +53,7 @@ class FeatureDesign(Design):
             _validate.whole("n_features", self.n_features)
 
     def settled(self, encoder: CurveEncoder) -> Self:
-        """The same design with nothing left to a default that depends on the encoder."""
+        """The same design, with defaults that depend on the encoder filled in."""
         if self.n_features is not None:
             _validate.whole("n_features", self.n_features, most=encoder.n_features)
         return replace(
@@ -61,25 +61,25 @@ class FeatureDesign(Design):
         )
 
     def dimension(self, encoder: CurveEncoder) -> int:
-        """d, how many features are asked about."""
+        """d, the number of features that are used."""
         return self.n_features or encoder.n_features
 
-    def kept(self, plan: StudyPlan) -> tuple[Step, Step]:
-        """Who judges the finished model, and who says how sure it may be."""
-        sure = int(getattr(self, "temperature_share", 0.0) * plan.n_people)
-        judges = Step("evaluation", int(self.evaluation_share * plan.n_people))
-        return judges, Step("temperature", sure)
+    def last_steps(self, plan: StudyPlan) -> tuple[Step, Step]:
+        """Evaluation of the finished model, and calibration of its probabilities before that."""
+        calibration = int(getattr(self, "temperature_share", 0.0) * plan.n_people)
+        evaluation = int(self.evaluation_share * plan.n_people)
+        return Step("evaluation", evaluation), Step("temperature", calibration)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassDesign(FeatureDesign):
-    """And of classes.
+    """Settings about features and classes.
 
     Attributes:
         class_share: of two classes, the public share of class 1.
-        temperature_share: share of people who say how sure the finished classifier may be.
-        spread_differs: classes may differ in how far people are from the middle of a feature, so
-            that distances from it are told beside the features.
+        temperature_share: share of participants who calibrate the probabilities.
+        spread_differs: classes may differ in spread, so that distances of features from their
+            centers are used as well.
     """
 
     class_share: float | None = None
@@ -94,7 +94,7 @@ class ClassDesign(FeatureDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswersDesign(ClassDesign, name="answers"):
-    """Yes-or-no questions to two classes of people, chosen by what earlier answers said.
+    """Two classes by yes/no questions, each batch chosen by the answers to earlier ones.
 
     Examples:
         >>> AnswersDesign().settled(CurveEncoder("cosine", n_basis=3)).ordered
@@ -104,7 +104,7 @@ class AnswersDesign(ClassDesign, name="answers"):
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features and the label, and about the finished classifier.
 
-        Each of them protects curve and label, whatever the plan promises.
+        All of them protect curve and label, even if the plan promises less.
         """
         if plan.n_classes != 2:
             raise InvalidParameter("classes", "two for a study of answers", plan.n_classes)
@@ -125,54 +125,55 @@ class AnswersDesign(ClassDesign, name="answers"):
 
 @dataclass(frozen=True, kw_only=True)
 class VectorDesign(ClassDesign, name="vectors"):
-    """Vectors of features and label, of two or more classes."""
+    """Two or more classes by vectors of features and label."""
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features, vectors of features, and the finished classifier.
 
-        Each of them protects curve and label, whatever the plan promises.
+        All of them protect curve and label, even if the plan promises less.
         """
         if self.class_share is not None and plan.n_classes != 2:
             rule = f"left out with {plan.n_classes} classes"
             raise InvalidParameter("class_share", rule, self.class_share)
         d = self.settled(plan.encoder).dimension(plan.encoder)
         folds = d if self.spread_differs else 0
-        told = d + folds
+        columns = d + folds
         labelled = ("residual",) if plan.n_classes == 2 else ("residual", "classes")
+        statistics = ("spread", *labelled)
         return {
-            **_about_columns(plan, d, told=told, folds=folds, statistics=("spread", *labelled)),
-            "evaluation": {"dimension": told, "f": folds, "clipped": True, "m": plan.n_scores},
-            **asks_confidence(self, plan, dimension=told, folds=folds),
+            **_about_columns(plan, d, columns=columns, folds=folds, statistics=statistics),
+            "evaluation": {"dimension": columns, "f": folds, "clipped": True, "m": plan.n_scores},
+            **asks_confidence(self, plan, dimension=columns, folds=folds),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberDesign(FeatureDesign, name="vector_numbers"):
-    """Vectors of features and a number that is predicted instead of a label.
+    """A number instead of a label, by vectors of features and this number.
 
-    The number is the first column of what people hold, so that all questions about features can be
-    asked about it too, and every vector may be made of both.
+    The number is the first column of a participant's data, so all questions about features can be
+    asked about it too, and every vector may contain both.
     """
 
     predicts_numbers: ClassVar[bool] = True
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """Questions about single columns, vectors, and how far the finished model is off.
+        """Questions about single columns, vectors, and the error of the finished model.
 
-        Each of them protects curve and target, whatever the plan promises.
+        All of them protect curve and target, even if the plan promises less.
         """
         d = 1 + self.settled(plan.encoder).dimension(plan.encoder)
         return {
-            **_about_columns(plan, d, told=d, folds=0, statistics=("spread", "cross")),
+            **_about_columns(plan, d, d, folds=0, statistics=("spread", "cross")),
             "evaluation": {"dimension": d, "clipped": True, "m": 3},
         }
 
 
 def _about_columns(
-    plan: StudyPlan, d: int, *, told: int, folds: int, statistics: tuple[str, ...]
+    plan: StudyPlan, d: int, columns: int, *, folds: int, statistics: tuple[str, ...]
 ) -> dict[str, Terms]:
     """Questions about single columns, and vectors of them."""
-    own = {"d": (d, told), "f": (0, folds)} if folds else {"d": d}
+    dimensions = {"d": (d, columns), "f": (0, folds)} if folds else {"d": d}
     return {
         "stump": {
             "k": best_questions(plan.epsilon, most=d),
@@ -181,15 +182,15 @@ def _about_columns(
             "uses_label": False,
         },
         "summary": {
-            **own,
+            **dimensions,
             "classes": max(plan.n_classes, 1),
-            "q": range(1, told + 1),
+            "q": range(1, columns + 1),
             "statistic": ("products", *statistics),
             "clip": CLIP,
             "c": (1, max(plan.n_classes, 1)),
-            "w": range(1, told + 2),
+            "w": range(1, columns + 2),
             "s": (1, max(plan.n_scores, 1)),
-            "t": range(1, told + 2),
+            "t": range(1, columns + 2),
             "reach": _LENGTHS,
             "limit": _LENGTHS,
         },

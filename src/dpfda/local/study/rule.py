@@ -1,9 +1,9 @@
-"""The classifier that follows: of all linear rules, the best one for people as they are believed.
+"""The classifier: the linear rule that is best for the population as the posterior describes it.
 
-People are drawn as they are believed to be, feature by feature, and a logistic regression is fitted
-to them; where classes may differ in spread, to distances from the middles as well. So the rule
-leans on a feature as far as it is known, the larger class wins where nothing is, and probabilities
-allow for what is not known.
+A population is simulated from the posterior predictive distribution, feature by feature, and a
+logistic regression is fitted to it; if the classes may differ in spread, distances from the centers
+are features too. So a coefficient is shrunk according to its posterior uncertainty, the larger
+class is predicted where nothing is known, and probabilities include what is not known.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.local.study.answers import above, away
-from dpfda.local.study.posterior import Cloud, Posterior
+from dpfda.local.study.answers import above, farther
+from dpfda.local.study.posterior import Particles, Posterior
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
@@ -25,28 +25,28 @@ from dpfda.protocol.study import Result
 from dpfda.protocol.task import folded
 
 _TITLE = "how far apart are the classes? (half, in standard deviations)"
-_NORMAL = 1.96  # half such an interval of a normal law, in deviations
-_HALF = 0.6745  # so many deviations from the middle is half of a normal law
-_DRAWN = 2048  # draws, of four people each
-_WORLDS, _NODES = 512, 16  # draws in which the rule is judged, and points of a normal law there
+_SPREADS = "; of distances, which class is wider? (half the log ratio)"
+_NORMAL = 1.96  # half the length of a 95 % interval of a normal law, in standard deviations
+_MEDIAN = 0.6745  # median distance of a normal variable from its center, in standard deviations
+_DRAWS = 2048  # posterior draws; each gives four people
+_JUDGED, _NODES = 512, 16  # draws in which the rule is compared with guessing; quadrature nodes
 _NEWTON = 8  # steps; the loss is nearly quadratic after the first
-_RIDGE = 1.0  # people's worth of doubt in each coefficient
-_TINY = 1e-300  # instead of no weight at all
-_REACH = 4.0  # standard deviations from where on a feature says nothing more
+_RIDGE = 1.0  # penalty, in people
+_TINY = 1e-300  # instead of a weight of 0
+_REACH = 4.0  # standard deviations beyond which a feature is clipped
 
 
-def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
-    """Classifier and findings after so many people answered."""
-    drawn, labels, weights = _people(posterior)
+def result(posterior: Posterior, plan: StudyPlan, *, people: int) -> Result:
+    """Classifier and findings after the answers of so many participants."""
+    rows, labels, weights = _population(posterior)
     folds = np.zeros(0)
     if posterior.prior.spread_differs:
-        cloud = posterior.cloud
-        folds = np.clip(cloud.mean(cloud.points[..., 0]), -1, 1)
-        drawn = folded(drawn, folds)
-    centers = weights @ drawn / weights.sum()
-    scales = _REACH * np.sqrt(weights @ (drawn - centers) ** 2 / weights.sum())
-    inside = np.clip((drawn - centers) / scales, -1, 1)
-    rule = _logistic(inside, labels, weights)
+        particles = posterior.particles
+        folds = np.clip(particles.mean(particles.points[..., 0]), -1, 1)
+        rows = folded(rows, folds)
+    centers = weights @ rows / weights.sum()
+    scales = _REACH * np.sqrt(weights @ (rows - centers) ** 2 / weights.sum())
+    rule = _logistic(np.clip((rows - centers) / scales, -1, 1), labels, weights)
     model = CurveModel(
         intercept=rule[:1],
         coefficients=rule[None, 1:],
@@ -54,140 +54,143 @@ def result(posterior: Posterior, plan: StudyPlan, *, heard: int) -> Result:
         scales=scales[None],
         clipped=True,
         folds=folds,
-        variances=np.zeros((1, len(rule))),  # probabilities allow for them already
+        variances=np.zeros((1, len(rule))),  # the population includes the uncertainty
         **plan.stamp,
     )
-    findings = _findings(posterior, plan, scales, heard=heard, rule=rule)
-    if heard:
-        findings = replace(findings, better=_beats_guessing(posterior, model))
+    findings = _findings(posterior, plan, scales, people=people)
+    if people:
+        share, doubt = posterior.share
+        findings = replace(
+            findings,
+            guessing=Estimate(min(share, 1 - share), doubt**0.5, people),
+            evidence=posterior.evidence,
+            better=_better_than_guessing(posterior, model),
+            constant=bool(abs(rule[0]) >= np.abs(rule[1:]).sum()),
+            liars=_liars(posterior, share),
+        )
     return Result(model, findings)
 
 
 def _findings(
-    posterior: Posterior, plan: StudyPlan, scales: FloatArray, *, heard: int, rule: FloatArray
+    posterior: Posterior, plan: StudyPlan, scales: FloatArray, *, people: int
 ) -> Findings:
-    """Differences and middles with what is not known of them; how frequent labels are."""
-    cloud = posterior.cloud
-    middle, log_width, d, r = np.moveaxis(cloud.points, 2, 0)
-    slopes = 2 * d / np.exp(log_width)
-    share, doubt = posterior.share
-    learnt, lie, title = [d], [middle], _TITLE
+    """Posterior differences and centers of the features, with their uncertainty."""
+    particles = posterior.particles
+    center, log_width, d, r = np.moveaxis(particles.points, 2, 0)
+    differences, places, title = [d], [center], _TITLE
     if posterior.prior.spread_differs:
-        learnt, lie = [d, r], [middle, _HALF * np.exp(log_width)]
-        title += "; of distances, which class is wider? (half the log ratio)"
+        differences, places = [d, r], [center, _MEDIAN * np.exp(log_width)]
+        title += _SPREADS
+
+    def estimates(values: FloatArray) -> list[Estimate]:
+        means, variances = particles.mean(values), particles.variance(values)
+        pairs = zip(means.tolist(), variances.tolist(), strict=True)
+        return [Estimate(mean, variance**0.5, people) for mean, variance in pairs]
+
+    half = _half_interval(particles, 2 * d / np.exp(log_width))
     return Findings(
         classes=plan.classes,
         learnt="difference",
         title=title,
-        features=[[one for values in learnt for one in _estimates(cloud, values, heard)]],
-        centers=[one for values in lie for one in _estimates(cloud, values, heard)],
-        folded=len(d) if len(learnt) > 1 else 0,
-        guessing=Estimate(min(share, 1 - share), doubt**0.5, heard) if heard else None,
-        covariances=[np.diag((_half(cloud, slopes) * scales[: len(d)] / _NORMAL) ** 2)],
-        evidence=posterior.evidence if heard else None,
-        constant=bool(heard and abs(rule[0]) >= np.abs(rule[1:]).sum()),
-        liars=_liars(posterior, share) if heard else None,
+        features=[[one for values in differences for one in estimates(values)]],
+        centers=[one for values in places for one in estimates(values)],
+        folded=len(d) if posterior.prior.spread_differs else 0,
+        covariances=[np.diag((half * scales[: len(d)] / _NORMAL) ** 2)],
     )
+
+
+def _half_interval(particles: Particles, values: FloatArray) -> FloatArray:
+    """Half the length of central 95 % posterior intervals, by feature.
+
+    If a width is hardly known, slopes have heavy tails, and a standard deviation means nothing.
+    """
+    order, last = np.argsort(values, axis=1), values.shape[1] - 1
+    rising = np.cumsum(np.take_along_axis(particles.weights, order, axis=1), axis=1)
+
+    def quantile(level: float) -> FloatArray:
+        place = np.minimum((rising < level).sum(axis=1), last)[:, None]
+        return np.take_along_axis(values, np.take_along_axis(order, place, axis=1), axis=1)[:, 0]
+
+    return np.asarray((quantile(0.975) - quantile(0.025)) / 2)
 
 
 def _liars(posterior: Posterior, share: float) -> float:
-    """The smallest share of people who, lying in agreement, could make features look as they do.
+    """The smallest share of coordinated liars that could make features differ as they seem to.
 
-    Where a feature says nothing, answers about it with the label have the mean (2 π - 1) P of those
-    without. A liar's answer is always the one that moves it towards what was seen; honest answers
-    are true with probability α only. The feature that takes most liars decides.
+    If a feature does not differ, its labelled answers have the mean (2 π - 1) P, where P is the
+    mean of its plain answers. A liar always gives the answer that moves the mean towards the one
+    that was observed; honest answers are true with probability α only. The feature that requires
+    most liars decides.
     """
-    cloud, answers = posterior.cloud, posterior.answers
-    middle, log_width, d, r = (
-        cloud.mean(values)[:, None] for values in np.moveaxis(cloud.points, 2, 0)
+    particles, answers = posterior.particles, posterior.answers
+    center, log_width, d, r = (
+        particles.mean(values)[:, None] for values in np.moveaxis(particles.points, 2, 0)
     )
-    law = middle, np.exp(log_width), d, r
-    asked = [above(middle, *law)]
+    law = center, np.exp(log_width), d, r
+    events = [above(center, *law)]
     if posterior.prior.spread_differs:
-        asked.append(away(_HALF * np.exp(log_width), middle, *law))
+        events.append(farther(_MEDIAN * np.exp(log_width), center, *law))
     weights = answers.weights[:, 2]
     total = np.bincount(answers.feature, weights * answers.alpha, len(d))
-    truth = total / np.maximum(np.bincount(answers.feature, weights, len(d)), _TINY)
+    alpha = total / np.maximum(np.bincount(answers.feature, weights, len(d)), _TINY)
     needed = [0.0]
-    for ones, others in asked:
-        seen = truth * (share * ones - (1 - share) * others)[:, 0]
-        without = truth * (2 * share - 1) * (share * ones + (1 - share) * others)[:, 0]
-        moved = seen - without
-        needed.append(float((np.abs(moved) / (1 - np.sign(moved) * without)).max()))
+    for ones, others in events:
+        observed = alpha * (share * ones - (1 - share) * others)[:, 0]
+        honest = alpha * (2 * share - 1) * (share * ones + (1 - share) * others)[:, 0]
+        moved = observed - honest
+        needed.append(float((np.abs(moved) / (1 - np.sign(moved) * honest)).max()))
     return max(needed)
 
 
-def _half(cloud: Cloud, values: FloatArray) -> FloatArray:
-    """Half the length of intervals that hold 95 % of the weight, by feature.
-
-    Widths that are hardly known make slopes of heavy tails: their deviation would say nothing.
-    """
-    order = np.argsort(values, axis=1)
-    rising = np.cumsum(np.take_along_axis(cloud.weights, order, axis=1), axis=1)
-    last = values.shape[1] - 1
-    ends = [np.minimum((rising < level).sum(axis=1), last)[:, None] for level in (0.025, 0.975)]
-    low, high = (
-        np.take_along_axis(values, np.take_along_axis(order, end, axis=1), axis=1) for end in ends
-    )
-    return np.asarray((high - low)[:, 0] / 2)
-
-
-def _estimates(cloud: Cloud, values: FloatArray, heard: int) -> list[Estimate]:
-    return [
-        Estimate(float(mean), float(variance**0.5), heard)
-        for mean, variance in zip(cloud.mean(values), cloud.variance(values), strict=True)
-    ]
-
-
 @lru_cache(maxsize=4)
-def _public(features: int) -> tuple[FloatArray, FloatArray]:
-    """The same random numbers for every study: nothing about anybody."""
+def _public_numbers(features: int) -> tuple[FloatArray, FloatArray]:
+    """Uniform and normal numbers, the same in every study."""
     generator = np.random.default_rng(0)
-    return generator.random((_DRAWN, features + 1)), generator.normal(size=(_DRAWN, features))
+    return generator.random((_DRAWS, features + 1)), generator.normal(size=(_DRAWS, features))
 
 
-def _people(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Features, labels ±1 and weights of people as the posterior has them.
-
-    Each draw stands for four: with both labels, as likely as they are, and with both signs of what
-    is normal, so that drawing itself says nothing of the labels.
-    """
-    share, middle, log_width, d, r = _worlds(posterior)
-    _, normals = _public(d.shape[1])
-    drawn, labels, weights = [], [], []
-    for label, chance in ((1.0, share), (-1.0, 1 - share)):
-        for sign in (1.0, -1.0):
-            away = label * d + sign * np.exp(label * r) * normals
-            drawn.append(middle + np.exp(log_width) * away)
-            labels.append(np.full(_DRAWN, label))
-            weights.append(chance / 2)
-    return np.concatenate(drawn), np.concatenate(labels), np.concatenate(weights)
-
-
-def _worlds(posterior: Posterior) -> tuple[FloatArray, ...]:
-    """Draws of π, and of (m, log s, d, r) of every feature."""
-    cloud = posterior.cloud
-    chances, _ = _public(len(cloud.points))
+def _draws(posterior: Posterior) -> tuple[FloatArray, ...]:
+    """Posterior draws of π, and of (m, log s, d, r) of every feature."""
+    particles = posterior.particles
+    chances, _ = _public_numbers(len(particles.points))
     share = posterior.shares[_chosen(posterior.share_weights, chances[:, 0])]
     places = [
         points[_chosen(weights, chances[:, 1 + feature])]
-        for feature, (points, weights) in enumerate(zip(*cloud, strict=True))
+        for feature, (points, weights) in enumerate(zip(*particles, strict=True))
     ]
     return share, *np.moveaxis(np.stack(places, axis=1), 2, 0)
 
 
-def _beats_guessing(posterior: Posterior, model: CurveModel) -> float:
-    """How likely the classifier is better than the larger class, if any feature says something.
+def _population(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Features, labels ±1 and weights of simulated people.
 
-    In every draw of what is believed, scores are normal to all purposes: sums over features.
+    Each posterior draw gives four: both labels, weighted by their probability, and both signs of
+    the normal variables, so that simulation error does not favor a label.
     """
-    share, middle, log_width, d, r = (values[:_WORLDS] for values in _worlds(posterior))
+    share, center, log_width, d, r = _draws(posterior)
+    _, normals = _public_numbers(d.shape[1])
+    rows, labels, weights = [], [], []
+    for label, chance in ((1.0, share), (-1.0, 1 - share)):
+        for sign in (1.0, -1.0):
+            off = label * d + sign * np.exp(label * r) * normals
+            rows.append(center + np.exp(log_width) * off)
+            labels.append(np.full(_DRAWS, label))
+            weights.append(chance / 2)
+    return np.concatenate(rows), np.concatenate(labels), np.concatenate(weights)
+
+
+def _better_than_guessing(posterior: Posterior, model: CurveModel) -> float:
+    """Posterior probability that the classifier beats the larger class, if any feature differs.
+
+    In every draw, scores are nearly normal: they are sums over features.
+    """
+    share, center, log_width, d, r = (values[:_JUDGED] for values in _draws(posterior))
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights, features = weights[:, None, None] / weights.sum(), d.shape[1]
     wrong = []
     for label in (1.0, -1.0):
-        away = label * d + np.exp(label * r) * nodes[:, None, None]
-        rows = (middle + np.exp(log_width) * away).reshape(-1, features)
+        off = label * d + np.exp(label * r) * nodes[:, None, None]
+        rows = (center + np.exp(log_width) * off).reshape(-1, features)
         if len(model.folds):
             rows = folded(rows, model.folds)
         inside = np.clip((rows - model.centers[0]) / model.scales[0], -1, 1)
@@ -198,21 +201,21 @@ def _beats_guessing(posterior: Posterior, model: CurveModel) -> float:
         score = model.intercept[0] + means.sum(axis=1)
         wrong.append(ndtr(-label * score / np.sqrt(spread + _TINY)))
     error = share * wrong[0] + (1 - share) * wrong[1]
-    some = (np.abs(d) + np.abs(r)).sum(axis=1) > 0
+    differs = (np.abs(d) + np.abs(r)).sum(axis=1) > 0
     better = error < np.minimum(share, 1 - share) - posterior.prior.beliefs.better
-    return float(better[some].mean()) if some.any() else 0.0
+    return float(better[differs].mean()) if differs.any() else 0.0
 
 
 def _chosen(weights: FloatArray, chances: FloatArray) -> IntArray:
-    """Places of a weighted list, from uniform numbers."""
+    """Positions in a weighted list, from uniform numbers."""
     rising = np.cumsum(weights)
     places = np.searchsorted(rising, chances * rising[-1])
     return np.asarray(np.minimum(places, len(weights) - 1))
 
 
-def _logistic(inside: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatArray:
+def _logistic(rows: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatArray:
     """Intercept and coefficients of a logistic regression, by Newton's method."""
-    rows = np.column_stack([np.ones(len(inside)), inside])
+    rows = np.column_stack([np.ones(len(rows)), rows])
     ridge = _RIDGE * np.var(rows, axis=0)
     rule, ones = np.zeros(rows.shape[1]), (labels + 1) / 2
     for _ in range(_NEWTON):

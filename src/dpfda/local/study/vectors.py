@@ -62,8 +62,8 @@ much of what the number varies at least."""
 def vectors(design: VectorDesign, plan: StudyPlan) -> Study:
     """Two or more classes."""
     known = Known(design, plan)
-    found = yield from _learnt(known, plan, design.kept(plan))
-    judges, sure = design.kept(plan)
+    found = yield from _learnt(known, plan, design.last_steps(plan))
+    judges, sure = design.last_steps(plan)
     found = yield from tempered(found, plan, sure.people, known.phase, [judges])
     return (yield from evaluated(found, plan, judges.people))
 
@@ -72,7 +72,7 @@ def vectors(design: VectorDesign, plan: StudyPlan) -> Study:
 def numbers(design: NumberDesign, plan: StudyPlan) -> Study:
     """A number, in the first column of what people hold."""
     known = Known(design, plan)
-    judges, _ = design.kept(plan)
+    judges, _ = design.last_steps(plan)
     found = yield from _learnt(known, plan, [judges])
     return (yield from _near(known, found, judges.people))
 
