@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda.local.study.beliefs import Beliefs, Prior
+from dpfda.local.study.beliefs import Beliefs
 from dpfda_bench.benchmarks import beliefs, more_people
 
 
@@ -35,8 +35,8 @@ def test_a_problem_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_beliefs_are_changed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def studies(seed: int, *, signal: bool) -> list[dict[str, float]]:
-        seen.append(Prior(turns=(0,), levels=(True,)).beliefs)
+    def studies(seed: int, *, beliefs: Beliefs) -> list[dict[str, float]]:
+        seen.append(beliefs)
         return [{"regret": 0.5}]
 
     monkeypatch.setattr(beliefs, "studies", studies)

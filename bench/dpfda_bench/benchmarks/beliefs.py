@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.local.study.beliefs import Beliefs, believing
+from dpfda.local.study.beliefs import Beliefs
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks.random_studies import studies
@@ -76,8 +76,7 @@ def changed(name: str, factor: float) -> Beliefs:
 
 def regret(beliefs: Beliefs, seed: int) -> float:
     """Mean regret of one problem over all cells."""
-    with believing(beliefs):
-        return float(np.mean([one["regret"] for one in studies(seed, signal=True)]))
+    return float(np.mean([one["regret"] for one in studies(seed, beliefs=beliefs)]))
 
 
 def _error(change: FloatArray) -> float:

@@ -1,14 +1,16 @@
-"""Studies of random curves, tables, classes and numbers: what is lost of what could be learnt.
+"""Studies of random curves, tables, classes and numbers: regret, coverage and verdicts.
 
-Regret of a study: (error - limit)/(guessing - limit), where the limit is the error of a logistic
+The regret of a study is (error - limit)/(guessing - limit). The limit is the error of a logistic
 regression without privacy on the same features of 20 000 people, and guessing names the larger
-class; of numbers the same with mean squared errors, a linear regression and the mean. All figures
-but `regret_tables`, `regret_classes` and `regret_numbers` are of two classes of curves. Problems 0
-to 999 are for choosing, 1000 to 1999 are looked at once.
+class. For numbers, errors are mean squared errors, and the references are a linear regression and
+the mean. All figures but `regret_tables`, `regret_classes` and `regret_numbers` are of two classes
+of curves. Problems 0 to 999 are for choosing, problems 1000 to 1999 for confirming once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,9 +20,13 @@ import numpy as np
 
 import dpfda.local.study
 from dpfda._validate import FloatArray
-from dpfda.local.recipe import plan_study
+from dpfda.local.recipe import JUDGES, plan_study
+from dpfda.local.study.beliefs import Beliefs, believing, current
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep
+from dpfda.protocol.person import Crowd
+from dpfda.protocol.query import Answer, Query
+from dpfda.protocol.tasks.questions import StumpTask
 from dpfda.report.contents import Outcome
 from dpfda.simulate import people_from, simulate
 from dpfda_bench.benchmarks._random_vectors import regrets as vector_regrets
@@ -52,6 +58,11 @@ GOALS: dict[str, Goal] = {
     "calibration": at_most(0.05),
     "false_better": at_most(0.05),
     "false_no_better": at_most(0.05),
+    "interval_coverage_evaluated": at_least(0.9),
+    "false_better_evaluated": at_most(0.05),
+    "false_no_better_evaluated": at_most(0.05),
+    "liars_points": at_most(2.0),
+    "range_price": at_most(0.02),
     "regret_tables": at_most(0.47),
     "regret_classes": at_most(0.4),
     "regret_numbers": at_most(0.54),
@@ -59,8 +70,13 @@ GOALS: dict[str, Goal] = {
 }
 
 
+_LIARS, _LYING_CELL = 0.05, (3000, 1.0)
+_RIGHT_RANGE = Beliefs(slacks=Beliefs().slacks[:1], slack_odds=(1.0,))
+"""Of a study that knows that its public range just fits."""
+
+
 def run(quick: bool = False, *, sweep: Sweep = ALONE, seeds: str = "choose") -> Outcome:
-    """Every problem in every cell.
+    """Every problem in every cell, without and with evaluation at the end.
 
     Args:
         quick: four problems.
@@ -68,76 +84,151 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE, seeds: str = "choose") -> 
         seeds: ``choose``, or ``confirm`` for problems that nothing was chosen on.
     """
     first, number = _FIRST[seeds], _FEW if quick else _PROBLEMS
-    found = sweep.run(partial(studies, signal=True), product(range(first, first + number)))
-    nothing = sweep.run(partial(studies, signal=False), product(range(first, first + number // 4)))
-    regrets = np.array([[one["regret"] for one in rows] for rows in found])
-    balanced = np.array([rows[0]["share"] == 0.5 for rows in found])
-    rows = [_row(CELLS[k], [rows[k] for rows in found]) for k in range(len(CELLS))]
+    problems = list(product(range(first, first + number)))
+
+    def several(**how: Any) -> list[list[dict[str, Any]]]:
+        return sweep.run(partial(studies, **how), problems)
+
+    plain, evaluated = several(), several(evaluation_share=JUDGES)
+    nothing = sweep.run(partial(studies, signal=False), problems[: max(number // 4, 1)])
+    regrets = np.array([[one["regret"] for one in rows] for rows in plain])
+    balanced = np.array([rows[0]["share"] == 0.5 for rows in plain])
+    table = [
+        _row(cell, [rows[k] for rows in found]) | {"evaluation": share}
+        for share, found in ((0.0, plain), (JUDGES, evaluated))
+        for k, cell in enumerate(CELLS)
+    ]
     figures = {"regret_all": float(regrets.mean())}
     figures |= {f"regret_{n}_{e:g}": float(regrets[:, k].mean()) for k, (n, e) in enumerate(CELLS)}
     for name, which in (("balanced", balanced), ("unbalanced", ~balanced)):
         if which.any():
             figures[f"regret_{name}"] = float(regrets[which].mean())
-    every = [one for rows in found for one in rows]
+    excess = np.array([[one["error"] - one["guessing"] for one in rows] for rows in nothing])
+    figures["no_signal_excess"] = 100 * float(excess.mean(axis=0).max())
+    figures |= _calibrated([one for rows in plain for one in rows])
+    with_evaluation = _calibrated([one for rows in evaluated for one in rows])
+    figures |= {f"{name}_evaluated": value for name, value in with_evaluation.items()}
+    cell = [_LYING_CELL]
+    lied = several(cells=cell, liars=_LIARS)
+    figures["liars_points"] = 100 * _difference(lied, plain, "error")
+    known = several(cells=cell, right_range=True, beliefs=_RIGHT_RANGE)
+    figures["range_price"] = _difference(several(cells=cell, right_range=True), known, "regret")
+    for kind in ("tables", "classes", "numbers"):
+        more = rows_of(kind, sweep.run(partial(vector_regrets, kind), problems))
+        table += more
+        figures[f"regret_{kind}"] = float(np.mean([row["regret"] for row in more]))
+    figures["lines"] = float(_lines())
+    spread = float(regrets.mean(axis=1).std() / np.sqrt(len(regrets)))
+    notes = [
+        f"Problems {first} to {first + number - 1}; regret_all ± {spread:.3f}.",
+        "Intervals are of half the distance of the classes in standard deviations, by feature.",
+        f"liars_points: rise of the error at {_LYING_CELL} if {_LIARS:.0%} always give the "
+        "opposite of the true answer.",
+        "range_price: regret where ranges fit, less that of studies that know it.",
+    ]
+    return Outcome(rows=table, figures=figures, notes=notes)
+
+
+def _calibrated(every: list[dict[str, Any]]) -> dict[str, float]:
+    """Coverage of intervals, calibration of probabilities, and false verdicts."""
     worse = [one for one in every if one["error"] > one["guessing"] - 0.005]
     better = [one for one in every if one["error"] < one["guessing"] - 0.05]
-    excess = np.array([[one["error"] - one["guessing"] for one in rows] for rows in nothing])
     coverage = float(np.mean([one["covered"] for one in every]))
-    figures |= {
-        "no_signal_excess": 100 * float(excess.mean(axis=0).max()),
+    return {
         "interval_coverage": coverage,
         "interval_coverage_most": coverage,
         "calibration": float(np.mean([one["calibration"] for one in every])),
         "false_better": _share(worse, "signal"),
         "false_no_better": _share(better, "guessing"),
         "cannot_tell": _share(every, "unclear"),
-        "lines": float(_lines()),
     }
-    for kind in ("tables", "classes", "numbers"):
-        seen = sweep.run(partial(vector_regrets, kind), product(range(first, first + number)))
-        more = rows_of(kind, seen)
-        rows += more
-        figures[f"regret_{kind}"] = float(np.mean([row["regret"] for row in more]))
-    spread = float(regrets.mean(axis=1).std() / np.sqrt(len(regrets)))
-    notes = [
-        f"Problems {first} to {first + number - 1}; regret_all ± {spread:.3f}.",
-        "Intervals hold half the distance of the classes in widths, feature by feature.",
-    ]
-    return Outcome(rows=rows, figures=figures, notes=notes)
 
 
-def studies(seed: int, *, signal: bool) -> list[dict[str, Any]]:
-    """One problem in every cell; without a signal, its labels are drawn anew."""
+def _difference(
+    some: list[list[dict[str, Any]]], others: list[list[dict[str, Any]]], name: str
+) -> float:
+    """Mean difference in the cell of liars."""
+
+    def values(found: list[list[dict[str, Any]]]) -> FloatArray:
+        every = [one for rows in found for one in rows]
+        return np.array([one[name] for one in every if one["cell"] == _LYING_CELL])
+
+    return float((values(some) - values(others)).mean())
+
+
+class _Contrary(Crowd):
+    """A crowd of whom some always give the opposite of the true answer."""
+
+    share: float = _LIARS
+
+    def _answers(self, query: Query, records: Any, number: int) -> Answer:
+        answer = super()._answers(query, records, number)
+        if isinstance(query, StumpTask):
+            lie = np.random.default_rng([self.plan.seed, number]).random(query.people) < self.share
+            answer.values[lie] = -query.exact(records, self.source)[lie]
+        return answer
+
+
+def studies(
+    seed: int,
+    *,
+    signal: bool = True,
+    cells: Sequence[tuple[int, float]] = CELLS,
+    evaluation_share: float = 0.0,
+    right_range: bool = False,
+    liars: float = 0.0,
+    beliefs: Beliefs | None = None,
+) -> list[dict[str, Any]]:
+    """One problem in every cell.
+
+    Args:
+        seed: of the problem.
+        signal: whether labels belong to the curves; otherwise they are shuffled.
+        cells: numbers of people and ε.
+        evaluation_share: of the participants.
+        right_range: whether the public range just fits.
+        liars: share of participants who give the opposite of each true answer.
+        beliefs: of the studies; by default those of this context.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     problem, rng = curve_classes(seed), np.random.default_rng(seed + 2 * 10**6)
+    if right_range:
+        problem = replace(problem, slack=1.1)
+    facts: dict[str, Any] = {
+        "classes": (0, 1),
+        "value_range": problem.value_range,
+        "seed": seed,
+        "evaluation_share": evaluation_share,
+    }
 
-    def drawn(n: int) -> tuple[FloatArray, Any]:
+    def drawn(n: int, rng: np.random.Generator) -> tuple[FloatArray, Any]:
         curves, labels = problem.draw(n, rng)
         return curves, labels if signal else rng.permutation(labels)
 
-    (others, truth), (public, known) = drawn(_OTHERS), drawn(_PUBLIC)
+    (others, truth), (public, known) = drawn(_OTHERS, rng), drawn(_PUBLIC, rng)
     guessing = float(min(truth.mean(), 1 - truth.mean()))
-    found = []
-    limit: float | None = None
-    for n, epsilon in CELLS:
-        curves, labels = drawn(n)
-        plan = plan_study(n, epsilon, classes=(0, 1), value_range=problem.value_range, seed=seed)
-        study = simulate(plan, people_from(plan, curves, labels), source=SimulationSource(seed))
-        encoder = plan.encoder
-        features = encoder.encode(public)
-        if limit is None:
-            best = make_pipeline(StandardScaler(), LogisticRegression(C=1e3, max_iter=500))
-            best.fit(features, known)
-            limit = float(np.mean(best.predict(encoder.encode(others)) != truth))
-        chances = study.model.chances(encoder.encode(others))[:, 1]
+    encoder = plan_study(_PUBLIC, 1.0, **facts).encoder
+    features, unseen = encoder.encode(public), encoder.encode(others)
+    best = make_pipeline(StandardScaler(), LogisticRegression(C=1e3, max_iter=500))
+    limit = float(np.mean(best.fit(features, known).predict(unseen) != truth))
+    rows = []
+    for n, epsilon in cells:
+        curves, labels = drawn(n, np.random.default_rng([seed, n, int(10 * epsilon)]))
+        with believing(beliefs or current()):
+            plan = plan_study(n, epsilon, **facts)
+            source, people = SimulationSource(seed), people_from(plan, curves, labels)
+            crowd = _Contrary(plan, people, source=source) if liars else people
+            study = simulate(plan, crowd, source=source)
+        chances = study.model.chances(unseen)[:, 1]
         error = float(np.mean((chances >= 0.5) != truth))
         regret = (error - limit) / max(guessing - limit, 0.01)
         findings = study.findings
-        found.append(
+        rows.append(
             {
+                "cell": (n, epsilon),
                 "share": problem.share,
                 "error": error,
                 "guessing": guessing,
@@ -148,7 +239,7 @@ def studies(seed: int, *, signal: bool) -> list[dict[str, Any]]:
                 "verdict": findings.verdict.kind,
             }
         )
-    return found
+    return rows
 
 
 def _covered(estimates: Any, features: FloatArray, labels: Any) -> float:
@@ -182,9 +273,10 @@ def _row(cell: tuple[int, float], some: list[dict[str, Any]]) -> dict[str, Any]:
     people, epsilon = cell
     means = {
         name: float(np.mean([one[name] for one in some]))
-        for name in ("regret", "error", "guessing", "limit")
+        for name in ("regret", "error", "guessing", "limit", "covered", "calibration")
     }
-    return {"people": people, "epsilon": epsilon, **means, "cannot_tell": _share(some, "unclear")}
+    verdicts = {f"says_{kind}": _share(some, kind) for kind in ("signal", "guessing", "unclear")}
+    return {"people": people, "epsilon": epsilon} | means | verdicts
 
 
 def _lines() -> int:
