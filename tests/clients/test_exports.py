@@ -114,6 +114,14 @@ def test_all_ways_to_write_a_time_are_the_same_time(moment: datetime) -> None:
         assert read_time(text, order, utc) == (expected, True), text  # type: ignore[arg-type]
 
 
+def test_a_date_without_its_time_of_day_is_refused() -> None:
+    with pytest.raises(InvalidData, match="row 2, column 'Date Time' must be times like"):
+        read_export(b"Date,Time,Pulse\n2026-11-16,07:30,60\n2026-11-16,,61\n2026-11-16,08:30,62\n")
+    lengths = b"Date,Duration,Steps\n2026-11-16,00:45,600\n2026-11-17,00:30,1\n"
+    (steps,) = read_export(lengths).series
+    assert steps.times.tolist() == [20_773 * 86_400_000, 20_774 * 86_400_000], "not times of day"
+
+
 def test_submit_reads_a_day_of_an_export(capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_study(
         400, 1.0, value_range=(40, 200), domain_range=(0, 24), classes=("well", "ill"),

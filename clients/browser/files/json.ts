@@ -29,17 +29,32 @@ function walk(node: unknown, path: string[], found: Collected, zone: Zone, day: 
 function measured(row: unknown, path: string[], found: Collected, zone: Zone, day: string): boolean {
   if (row === null || typeof row !== "object" || Array.isArray(row)) return false;
   const leaves = leavesOf(row);
-  const time = leaves.filter(([key]) => TIME.test(key.split(" ").at(-1)!)).map(([, value]) => wallOf(value, zone, day)).find((one) => one !== null);
-  if (time === undefined) return false;
+  const time = rowTime(leaves.filter(([key]) => TIME.test(key.split(" ").at(-1)!)).map(([, value]) => value), zone, day);
+  if (time === null) return false;
   const type = (row as Record<string, unknown>).dataTypeName;
   let numbers = 0;
   for (const [key, value] of leaves) {
     const number = typeof value === "string" && /^[+-]?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
     if (typeof number !== "number" || OTHER_TIME.test(key) || IDENTITY.test(key)) continue;
     numbers += 1;
-    found.add(inWords(typeof type === "string" ? type : [...path, key].join(" ")), "", time!, number);
+    found.add(inWords(typeof type === "string" ? type : [...path, key].join(" ")), "", time, number);
   }
   return numbers > 0;
+}
+
+/** The time of a row: the first one with a date, joined with its time of day in another field. */
+function rowTime(values: unknown[], zone: Zone, day: string): number | null {
+  const read = values.flatMap((value) => {
+    const wall = wallOf(value, zone, day);
+    const clock = typeof value === "string" && value.includes(":");
+    const dated = typeof value !== "string" || readTime(value, "month", zone)?.dated === true;
+    return wall === null ? [] : [{ value, wall, whole: dated && (clock || typeof value === "number"), date: dated && typeof value === "string" && !clock, clock: clock && !dated }];
+  });
+  const whole = read.find((one) => one.whole);
+  const date = read.find((one) => one.date);
+  const clock = read.find((one) => one.clock);
+  if (!whole && date && clock) return date.wall + readTime(clock.value as string, "month", zone)!.wall;
+  return (whole ?? read[0])?.wall ?? null;
 }
 
 function wallOf(value: unknown, zone: Zone, day: string): number | null {

@@ -2,7 +2,7 @@
 
 import { readJson } from "./json.ts";
 import { inOrder, type Series } from "./series.ts";
-import { readTable, unfolded, type Table } from "./table.ts";
+import { joined, readTable, unfolded, type Table } from "./table.ts";
 import { Zone } from "./times.ts";
 import { english, Unreadable, type Said } from "./unreadable.ts";
 import { apple, Collected, Scanner, track } from "./xml.ts";
@@ -38,7 +38,7 @@ async function read(stream: ReadableStream<Uint8Array>, archive: Blob | null, zo
   if (text.startsWith("<")) return readXml(start, pieces, decoder, zone);
   const whole = await rest(start, pieces, decoder, first.byteLength);
   if (text.startsWith("{") || (text.startsWith("[") && !/^\[[\d.,\s]*\][;,]/.test(text))) return readDocument(whole, zone);
-  const table = unfolded(readTable(whole));
+  const table = joined(unfolded(readTable(whole)));
   return { format: "CSV", table, series: [], zone, how: table.how, said: table.said };
 }
 

@@ -120,6 +120,7 @@ function offsetsOf(table: Table, place: number): number[] | null {
 
 const TIMELY = /(^t$|time|date|stamp|unix|epoch|start|zeit|datum|uhr|when|heure|fecha|hora)/i;
 const LATER = /(end|until|to$|ende|creat|updat|modif|offset|zone|durat)/i;
+const LENGTH = /durat|dauer|elapsed|total|gesamt|length|pace/i;
 const IDENTITY = /(^|[_\s.])(id|uuid|uid|guid|key|pkg_name|deviceuuid|custom|source|version|ver|nr)$|^id/i;
 
 function isUnix(table: Table, place: number): boolean {
@@ -172,6 +173,42 @@ export function unfolded(table: Table): Table {
     });
   });
   return { ...table, names: ["start", "value"], rows };
+}
+
+/**
+ * The table with a date and a time of day in two columns as one column of times. A column of times
+ * of day takes the nearest column of dates before it, or else the first one; a column of durations,
+ * by its name, is not a time of day.
+ */
+export function joined(table: Table): Table {
+  const head = table.rows.slice(0, FIRST);
+  const kinds = table.names.map((_, k) => kindOfTime(head.map((row) => row[k]!)));
+  const dates = kinds.flatMap((kind, k) => (kind === "date" ? [k] : []));
+  const pairs = new Map<number, number>();
+  kinds.forEach((kind, k) => {
+    const date = dates.filter((one) => one < k).at(-1) ?? dates[0];
+    if (kind === "clock" && date !== undefined && !LENGTH.test(table.names[k]!)) pairs.set(k, date);
+  });
+  if (pairs.size === 0) return table;
+  const used = new Set(pairs.values());
+  const places = table.names.map((_, k) => k).filter((k) => !used.has(k));
+  const names = places.map((k) => (pairs.has(k) ? `${table.names[pairs.get(k)!]} ${table.names[k]}` : table.names[k]!));
+  const rows = table.rows.map((row) => places.map((k) => {
+    if (!pairs.has(k)) return row[k]!;
+    const date = row[pairs.get(k)!]!;
+    return date && row[k] ? `${date} ${row[k]}` : "";
+  }));
+  return { ...table, names, rows };
+}
+
+/** "date" or "clock" where all cells that are not empty are one, else null. */
+function kindOfTime(cells: string[]): "date" | "clock" | null {
+  const order = orderOf(cells);
+  const read = cells.filter((cell) => !MISSING.test(cell)).map((cell) => readTime(cell, order, UTC));
+  if (read.length === 0 || read.some((one) => one === null)) return null;
+  const withClock = cells.some((cell) => cell.includes(":"));
+  if (read.every((one) => one!.dated)) return withClock ? null : "date";
+  return withClock && read.every((one) => !one!.dated) ? "clock" : null;
 }
 
 /** A written time so many seconds later; its zone stays what it is. */

@@ -254,3 +254,22 @@ test("numbers, plurals, days and lists are written as in the language", () => {
   assert.equal(fill(de, "de", "read.day", { day: { day: "2026-11-16" } }), "Verwendet: Montag, 16. November 2026.");
   assert.equal(fill(en, "en", "read.category", { cell: "x", known: { listed: ["a", "b", "c"], by: "or" } }), '"x" is none of a, b, or c.');
 });
+
+test("a date and a time of day in two columns are one time", async () => {
+  const pulse = { ...CURVES, title: "Pulse over a day" };
+  for (const [file, clock, hours] of [
+    ["two-columns.csv", "Datum Uhrzeit", [0.5, 6.25, 7.5 + 5 / 3600, 12]],
+    ["two-columns-us.csv", "Start date Start time", [0.5, 6.25, 19.5 + 5 / 3600]],
+  ] as const) {
+    const found = await readFile(sample(file), { zone });
+    const chosen = usually(pulse, found, { t: "h", x: "" });
+    assert.equal(found.table!.names[chosen.t!], clock);
+    const read = readRecording(pulse, found, chosen, { t: "h", x: "" });
+    read.points.forEach((point, k) => assert(Math.abs(point - hours[k]!) < 1e-6, `${point} ${hours[k]}`));
+    assert.equal(read.days.length, 2);
+  }
+  const gaps = await readFile(new Blob(["Date,Time,Pulse\n2026-11-16,07:30,60\n2026-11-16,,61\n2026-11-16,08:30,62\n"]));
+  assert.throws(() => seriesOf(gaps), says(/times in "Date Time" cannot be read \(line 2/));
+  const plain = await readFile(new Blob(["Date,Duration,Steps\n2026-11-16,00:45,600\n2026-11-17,00:30,610\n"]));
+  assert.deepEqual(plain.table!.names, ["Date", "Duration", "Steps"], "a duration is not a time of day");
+});

@@ -265,8 +265,7 @@ def _measured(row: Any, path: tuple[str, ...], found: _Collected, wall: Wall) ->
     if not isinstance(row, dict):
         return False
     leaves = list(_leaves(row, ()))
-    walls = (wall(x) for key, x in leaves if _TIME.fullmatch(key.split(" ")[-1]))
-    time = next((one for one in walls if one is not None), None)
+    time = _row_time([x for key, x in leaves if _TIME.fullmatch(key.split(" ")[-1])], wall)
     if time is None:
         return False
     kind, count = row.get("dataTypeName"), 0
@@ -279,6 +278,22 @@ def _measured(row: Any, path: tuple[str, ...], found: _Collected, wall: Wall) ->
             name = kind if isinstance(kind, str) else " ".join((*path, key))
             found.add(in_words(name), time, float(value))
     return count > 0
+
+
+def _row_time(values: list[Any], wall: Wall) -> int | None:
+    """The time of a row: the first with a date, joined with a time of day in another field."""
+    read = [(x, at) for x in values if (at := wall(x)) is not None]
+    dates = [at for x, at in read if isinstance(x, str) and ":" not in x]
+    whole = [at for x, at in read if not isinstance(x, str) or _dated_clock(x)]
+    clocks = [x for x, _ in read if isinstance(x, str) and ":" in x and not _dated_clock(x)]
+    if dates and clocks and not whole:
+        return dates[0] + read_time(clocks[0], "month", int)[0]  # type: ignore[index]
+    return next(iter(whole or [at for _, at in read]), None)
+
+
+def _dated_clock(text: str) -> bool:
+    read = read_time(text, "month", int)
+    return ":" in text and read is not None and read[1]
 
 
 def _leaves(node: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

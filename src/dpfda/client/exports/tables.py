@@ -28,6 +28,7 @@ _IDENTITY = re.compile(
     r"(^|[_\s.])(id|uuid|uid|guid|key|pkg_name|deviceuuid|custom|source|version|ver|nr)$|^id",
     re.IGNORECASE,
 )
+_LENGTH = re.compile(r"durat|dauer|elapsed|total|gesamt|length|pace", re.IGNORECASE)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -50,7 +51,7 @@ class Cells:
 
 def table_series(text: str, zone: Zone) -> list[Series]:
     """Columns of measurements beside the likeliest column of times; nothing without one."""
-    table = _unfolded(_cells(text))
+    table = joined(_unfolded(_cells(text)))
     clocks = _time_columns(table, zone)
     if not clocks:
         return []
@@ -209,6 +210,47 @@ def _unfolded(table: Cells) -> Cells:
             rows.append([_shifted(row[start], after), one.strip()])
             after += lengths[k] if k < len(lengths) else 0.0
     return Cells(["start", "value"], rows, table.commas)
+
+
+def joined(table: Cells) -> Cells:
+    """The table with a date and a time of day in two columns as one column of times.
+
+    A column of times of day takes the nearest column of dates before it, or else the first one. A
+    column of durations, by its name, is not a time of day.
+
+    Examples:
+        >>> joined(Cells(["Date", "Time", "Pulse"], [["16.11.2026", "07:30", "61"]], True)).rows
+        [['16.11.2026 07:30', '61']]
+    """
+    kinds = [_kind_of_time(cells) for cells in zip(*table.head.rows, strict=True)]
+    dates = [k for k, kind in enumerate(kinds) if kind == "date"]
+    pairs = {
+        k: max((date for date in dates if date < k), default=dates[0])
+        for k, kind in enumerate(kinds)
+        if kind == "clock" and dates and not _LENGTH.search(table.names[k])
+    }
+    places = [k for k in range(len(table.names)) if k not in pairs.values()]
+    name = {k: f"{table.names[date]} {table.names[k]}" for k, date in pairs.items()}
+
+    def cell(row: list[str], k: int) -> str:
+        if k not in pairs:
+            return row[k]
+        return f"{row[pairs[k]]} {row[k]}" if row[pairs[k]] and row[k] else ""
+
+    names = [name.get(k, table.names[k]) for k in places]
+    return replace(table, names=names, rows=[[cell(row, k) for k in places] for row in table.rows])
+
+
+def _kind_of_time(cells: Sequence[str]) -> str:
+    """The kind that all cells have which are not empty: "date", "clock", or "" for others."""
+    order = order_of(cells)
+    read = [read_time(cell, order, int) for cell in cells if not _MISSING.fullmatch(cell)]
+    if not read or None in read:
+        return ""
+    dated = {one[1] for one in read if one is not None}
+    if any(":" in cell for cell in cells):
+        return "clock" if dated == {False} else ""
+    return "date" if dated == {True} else ""
 
 
 def _shifted(time: str, seconds: float) -> str:
