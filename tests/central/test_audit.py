@@ -52,7 +52,7 @@ def test_shares_are_those_of_the_schedules(delta: float) -> None:
     )
     search = [0.15] if not delta else [0.025] * 6
     check, *rest = shares(covariance, n)
-    left = [0.25, *search, 0.15, 0.45]
+    left = [0.25, *search, 0.25, 0.35]
     assert rest == pytest.approx([(1 - check) * share for share in left])
     if delta:
         check, *rest = shares(replace(covariance, n=2000), 2000)

@@ -181,7 +181,7 @@ def test_schedules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "shares"), [(900, [0.25, 0.15, 0.15, 0.45]), (1000, [0.2, 0.15, 0.65])]
+    ("n", "shares"), [(900, [0.25, 0.15, 0.25, 0.35]), (1000, [0.2, 0.15, 0.65])]
 )
 def test_a_covariance_shares_its_budget(n: int, shares: list[float]) -> None:
     basis = spline_basis(GRID, size=12)

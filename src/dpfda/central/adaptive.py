@@ -77,7 +77,7 @@ class MeanPlan:
 
     def rest(self, n: int) -> bool:
         """Whether the norm of all other coefficients is asked for: if its noise is small enough."""
-        return bool(self.first) or _noise(self.cost, n, self.size + 1) < _TOLD**2
+        return bool(self.first) or noise_in_ball(self.cost, n, self.size + 1) < _TOLD**2
 
     @classmethod
     def of(cls, costs: tuple[Cost, ...], *, n: int, most: int, single: bool = True) -> MeanPlan:
@@ -128,9 +128,9 @@ def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[MeanPlan]:
     prior, plans = _prior(most), []
     for size in _sizes(most):
         if rows > 1:  # covariates and a constant: a person moves √2 times as much
-            noise = 2 * _noise(cost, n, rows * size)
+            noise = 2 * noise_in_ball(cost, n, rows * size)
         else:
-            noise = _noise(cost, n, size + (size < most))
+            noise = noise_in_ball(cost, n, size + (size < most))
         error = _error(prior[:, :size], noise) + prior[:, size:].sum(axis=1)
         plans.append(MeanPlan(cost=cost, size=size, error=float(error.mean())))
     return plans
@@ -140,15 +140,15 @@ def _two_queries(cost: Cost, n: int, most: int) -> list[MeanPlan]:
     prior, index = _prior(most), np.arange(1, most + 1)
     plans = []
     for first, search, coarse in product(_FIRST, _SEARCH, _sizes(most)):
-        before = _noise(cost.part(first), n, coarse)
+        before = noise_in_ball(cost.part(first), n, coarse)
         after = prior.copy()
         after[:, :coarse] = 1 / (1 / prior[:, :coarse] + 1 / before)
-        lost = _lost(cost.part(search), n)
+        lost = lost_search(cost.part(search), n)
         last = cost.part(1 - first - search)
         for size in (size for size in _sizes(most) if size >= coarse):
             radius2 = (_SCATTER * _FILLED) ** 2 + (after * index)[:, :size].sum(1, keepdims=True)
             dimensions = size + (size // FOLDED + 1) * (size < most)
-            noise = radius2 * _noise(last, n, dimensions) / index[:size]
+            noise = radius2 * noise_in_ball(last, n, dimensions) / index[:size]
             error = _error(after[:, :size], noise) + prior[:, size:].sum(axis=1)
             error = (1 - lost) * error + lost * after.sum(axis=1)
             plan = MeanPlan(
@@ -176,14 +176,14 @@ def _sizes(most: int) -> list[int]:
     return sorted({1, most, *(size for size in powers if size < most)})
 
 
-def _noise(cost: Cost, n: int, size: int) -> float:
+def noise_in_ball(cost: Cost, n: int, size: int) -> float:
     """Variance of the noise on each of so many coefficients, of vectors in a ball of radius 1."""
     if cost.pure:
         return (size + 1) * (2 / (n * cost.epsilon_spent)) ** 2
     return (2 / (n * cost.mu)) ** 2
 
 
-def _lost(search: Cost, n: int) -> float:
+def lost_search(search: Cost, n: int) -> float:
     """Probability that a search for a radius is misled, so that the first query is all there is."""
     if search.pure:
         return math.exp(-n * search.epsilon_spent / 15)

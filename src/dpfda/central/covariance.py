@@ -9,18 +9,24 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.adaptive import lost_search, noise_in_ball
 from dpfda.central.ball_search import BallSearch
 from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.functions import FunctionBasis, as_grid, norm_bound, spline_basis
 from dpfda.central.queries import BallMean, BallProducts
+from dpfda.central.records import clip_rows
 from dpfda.central.release import Release
-from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.shrinkage import Posterior, posterior, surface_posterior
 from dpfda.curves.matrices import floored
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Answer, Records
 
-_USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
 _FEW = 1000  # nε below which the first center is so rough that its error must be released too
+_FIRST, _SEARCH, _REST = 0.25, 0.15, 0.25
+"""Shares of the center, of the search for a radius and, for few curves, of the error of the center:
+its square is in the products, which it should not blur more than their own noise does."""
+_OFFSETS = 64  # draws of that error
 _ROUGH = 0.02
 """Of the squared radius: a center that is less exact than that is mended, too. The square of its
 error is in the products, and the variance of curves is a tenth of the squared radius or so."""
@@ -37,11 +43,33 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
 
     Attributes:
         basis: functions that the coefficients belong to.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "covariance"
 
     basis: FunctionBasis
+    either: bool = False
+
+    @property
+    def whole(self) -> Cost:
+        """The budget: Gaussian, or pure ε where less noise and a better search come with it."""
+        given = super().whole
+        if given.pure or not self.either:
+            return given
+        return min((Cost(epsilon=self.epsilon), given), key=self._noise)
+
+    def _noise(self, whole: Cost) -> float:
+        """Expected variance of the noise on an entry, over that of a search which never fails."""
+        products = whole.part(1 - _FIRST - _SEARCH - _REST)
+        entries = len(self.axes) * (len(self.axes) + 1) // 2
+        found = 1 - lost_search(whole.part(_SEARCH), self.n)
+        return noise_in_ball(products, self.n, entries) / max(found, 1e-300)
+
+    def among_sites(self) -> Self:
+        """With Gaussian noise where a δ is given."""
+        return replace(self, either=False)
 
     @property
     def finds_bound(self) -> bool:
@@ -60,36 +88,39 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         few = self.strength < _FEW
         scouting = BallSearch(
             axes=axes,
-            first=0.25 if few else 0.2,
-            search=0.15,
+            first=_FIRST if few else 0.2,
+            search=_SEARCH,
             coarse=axes.size,
         )
         found = yield from scouting.questions(self)
         place, radius = found.place, found.radius
-        shift, left, vague = np.zeros(axes.size), found.left, found.vague
-        if few or float((vague / axes**2).sum()) > _ROUGH * radius**2:
-            rest = found.budget.part(0.15)
+        left, off = found.left, Posterior(np.zeros(axes.size), found.vague)
+        if few or float((off.variance / axes**2).sum()) > _ROUGH * radius**2:
+            rest = found.budget.part(_REST)
             left = left.rest(rest)
             step = yield BallMean(cost=rest, **place, radius=radius)
-            vague = step.noise.variance
-            shift = monotone_shrinkage(step.values, vague) * step.values
+            off = Posterior(step.values, step.noise.variance)
         products = BallProducts(cost=left, **place, radius=radius)
-        release = self._release(products, (yield products), shift, found.warnings)
-        known = {**release.parameters, "mean_noise": tuple(np.sqrt(vague).tolist())}
-        return replace(release, parameters=known)
+        return self._release(products, (yield products), off, found.warnings)
 
     def _release(
-        self, query: BallProducts, answer: Answer, shift: FloatArray, warnings: tuple[str, ...]
+        self, query: BallProducts, answer: Answer, off: Posterior, warnings: tuple[str, ...]
     ) -> Release:
-        triangle, law = query.triangle, answer.noise
-        # The products are about the released center: take off the rest of the mean.
-        noisy = answer.values - triangle.vector(np.outer(shift, shift))
-        shrunk = monotone_shrinkage(noisy, law.variance) * noisy
-        cleaned = triangle.vector(floored(triangle.matrix(shrunk)))
-        noise = float(law.variance.sum())
-        if self.strength < _USEFUL:
-            # James & Stein: without it a radius that came out too large would be taken at its word.
-            cleaned *= max(0.0, 1 - noise / max(float(cleaned @ cleaned), noise))
+        triangle, law, error = query.triangle, answer.noise, np.sqrt(off.variance)
+        draws = np.random.default_rng(0).standard_normal((_OFFSETS // 2, error.size))
+        offsets = off.mean + error * np.vstack([draws, -draws])
+        # Of a radius that holds nobody the mean is at the edge.
+        offsets = clip_rows(offsets, query.radius, axes=query.axes)
+        believed = surface_posterior(
+            answer.values,
+            law.variance,
+            min(self.bound, query.radius),
+            triangle=triangle,
+            offsets=offsets,
+        )
+        cleaned = triangle.vector(floored(triangle.matrix(believed.mean)))
+        noisy = answer.values - triangle.vector(offsets.T @ offsets / _OFFSETS)
+        shift = posterior(off.mean, off.variance, query.radius).mean
         surface = FunctionBasis(
             self.basis.grid * 2,
             triangle.products(self.basis.functions[: triangle.size]),
@@ -105,8 +136,10 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             warnings=warnings,
             components=triangle.size,
             radius=query.radius / unit,
-            noise=math.sqrt(noise) / unit**2,
+            noise=math.sqrt(float(law.variance.sum())) / unit**2,
             mean=tuple((query.center + shift).tolist()),
+            mean_noise=tuple(error.tolist()),
+            doubt=believed.doubt,
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

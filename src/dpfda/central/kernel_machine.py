@@ -16,12 +16,14 @@ from dpfda.central.functions import FunctionBasis, Kernel, Matern, eigenpairs
 from dpfda.central.losses import Loss
 from dpfda.central.queries import units
 from dpfda.central.release import Release
+from dpfda.central.shrinkage import Posterior, posterior
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.ellipsoid_laplace import l2_noise
+from dpfda.noise.law import TARGET_LEVEL_ODDS
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number, part
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import Answer, Records
 
 CELLS = {1: 200, 2: 24}
 _SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
@@ -207,6 +209,30 @@ class Space:
         ]
         return float(candidates[int(np.argmin(risks))])
 
+    def posterior(self, answer: Answer, query: KernelMachine) -> Posterior:
+        """What is believed of the minimizer, given a noisy one.
+
+        With uniform inputs a minimizer is about the mean of targets, times a gain for each function
+        that the penalty makes smaller. The beliefs about mean curves hold for that mean, whose
+        bound is the target's, up to the level, which for targets is near the center more often.
+        """
+        loss, bound = Loss.named(query.loss)(), query.target_bound
+        volume = float(self.basis.weights.sum())
+        steepest = abs(float(loss.slope(bound, np.zeros(1))[0]))
+        density = self.weights**2 / volume
+        gains = steepest * density / (loss.smoothness * density + 2 * query.psi)
+        scaled = answer.values / gains, answer.noise.variance / gains**2
+        found = posterior(*scaled, math.sqrt(volume), level_odds=TARGET_LEVEL_ODDS)
+        return Posterior(gains * found.mean, gains**2 * found.variance)
+
+    def doubt(self, believed: Posterior) -> float:
+        """Expected squared error, over that of a constant."""
+        functions, weights = self.basis.functions, self.basis.weights
+        values = believed.mean @ functions
+        error = float(believed.variance @ (functions**2 @ weights))
+        signal = float((values - values @ weights / weights.sum()) ** 2 @ weights)
+        return error / max(error + signal, 1e-300)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelMachineRelease(BoxConversation, name="kernel_machine"):
@@ -236,9 +262,20 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         return KernelMachine(**self.asked, **own, along=along, psi=psi)
 
     def questions(self) -> Questions[Release]:
-        """The minimizer with noise."""
+        """The minimizer with noise, and what is believed of it."""
         query, space = self.query, self.query.space
-        return self.one_query(query, space.basis, psi=query.psi, kappa=space.kappa)
+        answer = yield query
+        believed = space.posterior(answer, query)
+        return self.conclude(
+            space.basis,
+            answer.values,
+            answer.noise,
+            shrunk=believed.mean,
+            sensitivity=query.sensitivity,
+            psi=query.psi,
+            kappa=space.kappa,
+            doubt=space.doubt(believed),
+        )
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """A function that is on average what targets at one end of their range alone give."""

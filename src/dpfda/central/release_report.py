@@ -103,8 +103,6 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     error = max(risk, left)
     if release.density:
         error += _beyond(noisy**2 * norms, each[0] * norms)
-    # A covariance holds the square of what its center is off the mean.
-    error += float(np.sum(np.square(release.parameters.get("mean_noise", 0.0)))) ** 2
     return Strength(signal, error, noise, square(kept))
 
 
@@ -133,10 +131,10 @@ def verdict_of(release: Release) -> Verdict:
     if release.summary.startswith("function-on-scalar"):
         return _effects(release)
     if release.summary == "covariance":
-        return _shape(release, "a covariance of 0", even=False)
+        return _by_doubt(release, "a covariance of 0", "noise")
     if release.summary == "density":
         return _shape(release, "an even density")
-    return _shape(release, "a constant", kind="guessing")
+    return _by_doubt(release, "a constant", "guessing")
 
 
 def _sentence(what: str, instead: str, *, hidden: bool) -> str:
@@ -210,14 +208,33 @@ def _effects(release: Release) -> Verdict:
     return Verdict(sentences=(text,) * bool(names))
 
 
-def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "noise") -> Verdict:
+def _by_doubt(release: Release, instead: str, kind: Kind) -> Verdict:
+    """Whether the shape is known, of a release that knows its expected error.
+
+    Args:
+        release: the release.
+        instead: what was public before, or shows no shape.
+        kind: of the verdict where that may be as close.
+    """
+    doubt = float(release.parameters["doubt"])
+    if doubt <= DOUBTED:
+        return Verdict()
+    hidden = doubt > MOSTLY
+    text = f"{release.summary}: {_sentence('its shape', instead, hidden=hidden)}."
+    return Verdict(
+        kind=kind if hidden else "noise", sentences=(f"{text} {remedy(release.warnings)}",)
+    )
+
+
+def _shape(release: Release, instead: str) -> Verdict:
     """Whether the shape differs from a constant beyond noise."""
-    found = strength(release, even=even)
+    found = strength(release, even=True)
     if found.clear:
         return Verdict()
     text = _sentence("its shape", instead, hidden=found.hidden)
-    kind = kind if found.hidden else "noise"
-    return Verdict(kind=kind, sentences=(f"{release.summary}: {text}. {remedy(release.warnings)}",))
+    return Verdict(
+        kind="noise", sentences=(f"{release.summary}: {text}. {remedy(release.warnings)}",)
+    )
 
 
 _ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface

@@ -7,6 +7,7 @@ sums say how much the *mean* has beyond; the norm says how much single curves ha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from scipy.special import logsumexp
 
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
-from dpfda.curves.matrices import row_product
+from dpfda.curves.matrices import Triangle, row_product
 from dpfda.noise.law import LEVEL_ODDS, LEVELS, mixed
 
 _TINY = 1e-300
@@ -41,7 +42,9 @@ class Posterior(NamedTuple):
         return error / (error + float(self.mean @ self.mean))
 
 
-def posterior(noisy: FloatArray, variance: FloatArray, reach: float) -> Posterior:
+def posterior(
+    noisy: FloatArray, variance: FloatArray, reach: float, *, level_odds: FloatArray = LEVEL_ODDS
+) -> Posterior:
     """Mean and variance of coefficients of a mean curve, given noisy ones.
 
     One belief for all curves: the level is anywhere within the public bound; waves have a scale
@@ -53,13 +56,14 @@ def posterior(noisy: FloatArray, variance: FloatArray, reach: float) -> Posterio
         noisy: coefficients about the public center, smooth ones first.
         variance: of their noise.
         reach: the public bound.
+        level_odds: prior probabilities of the deviations `LEVELS` of the first coefficient.
 
     Examples:
         >>> found = posterior(np.array([0.4, 0.01]), np.array([1e-4, 1e-4]), 1.0)
         >>> found.mean.round(2)
         array([0.4, 0. ])
     """
-    level, odds = (reach * LEVELS) ** 2, np.log(LEVEL_ODDS)
+    level, odds = (reach * LEVELS) ** 2, np.log(level_odds)
     first, *_ = mixed(noisy[:1, None], variance[:1, None], level, odds)
     if noisy.size == 1:
         return Posterior(*first)
@@ -67,11 +71,70 @@ def posterior(noisy: FloatArray, variance: FloatArray, reach: float) -> Posterio
     scales = reach * _SCALES[:, None, None] * waves ** -_DECAYS[:, None]
     prior = (scales.reshape(-1, waves.size, 1) * _PARTS) ** 2  # (hypotheses, waves, parts)
     (mean, spread), evidence = mixed(noisy[1:, None], variance[1:, None], prior, np.log(_PART_ODDS))
-    total = evidence.sum(axis=1)
-    weights = np.exp(total - logsumexp(total))
+    found = _averaged(mean, spread, evidence.sum(axis=1))
+    return Posterior(np.append(first[0], found.mean), np.append(first[1], found.variance))
+
+
+def _averaged(mean: FloatArray, spread: FloatArray, evidence: FloatArray) -> Posterior:
+    """Over hypotheses (first axis), each as likely as its evidence, a logarithm, says."""
+    weights = np.exp(evidence - logsumexp(evidence))
     found = weights @ mean
-    spread = weights @ (spread + mean**2) - found**2
-    return Posterior(np.append(first[0], found), np.append(first[1], spread))
+    return Posterior(found, weights @ (spread + mean**2) - found**2)
+
+
+_ALIGNED = np.array([0.05, 0.5, 1.0])
+"""Products of two coefficients, over those of their deviations: coefficients of most curves vary by
+themselves, those of curves that all have one shape together."""
+_ALIGNED_ODDS = np.full(3, 1 / 3)
+
+
+def surface_posterior(
+    noisy: FloatArray,
+    variance: FloatArray,
+    reach: float,
+    *,
+    triangle: Triangle,
+    offsets: FloatArray,
+) -> Posterior:
+    """Mean and variance of a covariance, given noisy mean products of residuals.
+
+    As for means (`posterior`): curves deviate by anything from half of a public bound down to next
+    to nothing, and the deviations of their coefficients fall like a power. An entry is normal, with
+    a part of the product of two deviations. The residuals are about a center that is not their
+    mean, and the square of how far it is off is in the products; how far is known up to noise.
+    Hypotheses about both are weighed by how probable they make the noisy numbers, so that where
+    there is nothing but noise 0 is left, however large the noise.
+
+    Args:
+        noisy: mean products, as a vector.
+        variance: of their noise.
+        reach: public bound on deviations.
+        triangle: the order of the vector.
+        offsets: draws of how far the mean may be from the center, (draws, coefficients).
+
+    Examples:
+        >>> one = Triangle(np.ones(1))
+        >>> products, noise = np.array([0.25]), np.array([1e-4])
+        >>> centered, off = np.zeros((1, 1)), np.full((1, 1), 0.4)
+        >>> surface_posterior(products, noise, 1.0, triangle=one, offsets=centered).mean.round(2)
+        array([0.25])
+        >>> surface_posterior(products, noise, 1.0, triangle=one, offsets=off).mean.round(2)
+        array([0.09])
+    """
+    index = (triangle.rows + 1.0) * (triangle.columns + 1.0)
+    diagonal = (triangle.rows == triangle.columns)[:, None]
+    scales = (reach * _SCALES[:, None, None]) ** 2 * index ** -_DECAYS[:, None]
+    parts = np.where(diagonal, _PARTS, math.sqrt(2) * _ALIGNED)  # of a vector whose norm is ‖·‖_F
+    prior = (scales.reshape(-1, index.size, 1) * parts) ** 2
+    odds = np.log(np.where(diagonal, _PART_ODDS, _ALIGNED_ODDS))
+    found, evidence = [], []
+    for offset in offsets:  # one by one: all together may need gigabytes
+        centered = noisy - triangle.vector(np.outer(offset, offset))
+        given, logs = mixed(centered[:, None], variance[:, None], prior, odds)
+        found.append(_averaged(*given, logs.sum(axis=1)))
+        evidence.append(logsumexp(logs.sum(axis=1)))
+    mean, spread = (np.array(part) for part in zip(*found, strict=True))
+    return _averaged(mean, spread, np.array(evidence))
 
 
 def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:

@@ -57,7 +57,7 @@ class PrivateCovariance(CuratedCurveEstimator):
     def _conversation(self, read: HeldRecords, n: int) -> CovarianceRelease:
         basis = spline_basis(read.grid, size=read.grid[0].size)
         bound = self._norm_bound(read.bounds[0], read.grid, n=n)
-        return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis)
+        return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis, either=True)
 
     def _records(self, asked: CovarianceRelease, read: HeldRecords) -> Records:
         return (asked.basis.project(read.rows[0]),)

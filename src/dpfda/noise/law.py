@@ -119,7 +119,7 @@ LEVELS = np.array([0.02, 0.1, 0.45])
 """Prior standard deviations of a level about the public center, as shares of the public bound."""
 LEVEL_ODDS = np.array([0.1, 0.2, 0.7])
 """Their prior probabilities for curves."""
-_TARGET_ODDS = np.full(3, 1 / 3)
+TARGET_LEVEL_ODDS = np.full(3, 1 / 3)
 """For targets, whose range fits more often, so that their mean is near the center."""
 
 
@@ -155,7 +155,7 @@ def level(noisy: float, variance: float) -> tuple[float, float]:
         True
     """
     numbers = np.array([[noisy]]), np.array([[variance]])
-    (mean, remaining), _ = mixed(*numbers, LEVELS**2, np.log(_TARGET_ODDS))
+    (mean, remaining), _ = mixed(*numbers, LEVELS**2, np.log(TARGET_LEVEL_ODDS))
     return float(mean[0]), float(remaining[0])
 
 
