@@ -54,7 +54,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
     @cached_property
     def block_scales(self) -> FloatArray:
         """Block scales S/(ε e_b), enlarged for rounding."""
-        costs = np.array([_cost(self.axes, *block) for block in self.blocks])
+        costs = _block_costs(self.axes)
         shares = np.sqrt(costs / costs.sum())
         # Rounding moves block b by at most r √|b| lattice steps, so Σ_b r √|b|/2^20 is subtracted
         # from ε.
@@ -103,15 +103,30 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
         ]
 
 
-def _cost(axes: tuple[float, ...], start: int, stop: int) -> float:
-    """√((|b| + 1) Σ_b a_j²): the total variance is (Σ_b cost_b)² (S/ε)²."""
-    return math.sqrt((stop - start + 1) * sum(a * a for a in axes[start:stop]))
-
-
 def total_cost(axes: FloatArray) -> float:
     """√(total variance) of the noise along these axes, for S = ε."""
-    shape = tuple(axes.tolist())
-    return sum(_cost(shape, *block) for block in best_blocks(shape))
+    return float(sum(_block_costs(tuple(axes.tolist())).tolist()))
+
+
+def _block_costs(axes: tuple[float, ...]) -> FloatArray:
+    """The cost of each of the best blocks."""
+    costs = _all_costs(axes)
+    chosen = [costs[stop - 1, start - stop] for start, stop in best_blocks(axes)]
+    return np.array(chosen, dtype=np.float64)
+
+
+def _all_costs(axes: tuple[float, ...]) -> FloatArray:
+    """√((|b| + 1) Σ_b a_j²) of every block b, in row `last` and column -|b|; infinite if too long.
+
+    The total variance is (Σ_b cost_b)² (S/ε)².
+    """
+    squares = np.square(axes)
+    costs = np.full((len(squares), _MOST_IN_BLOCK), np.inf)
+    sums = np.zeros(len(squares))
+    for size in range(1, min(_MOST_IN_BLOCK, len(squares)) + 1):
+        sums = sums[: len(squares) - size + 1] + squares[size - 1 :]  # of the blocks by their start
+        costs[size - 1 :, -size] = np.sqrt((size + 1) * sums)
+    return costs
 
 
 @lru_cache(maxsize=256)
@@ -122,15 +137,19 @@ def best_blocks(axes: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
         >>> best_blocks((1.0, 1.0, 1e-9))
         ((0, 2), (2, 3))
     """
-    best: list[tuple[float, int]] = [(0.0, 0)]  # cost of the first j coordinates, last cut
-    for stop in range(1, len(axes) + 1):
-        cuts = range(max(0, stop - _MOST_IN_BLOCK), stop)
-        best.append(min((best[cut][0] + _cost(axes, cut, stop), cut) for cut in cuts))
+    best = [math.inf] * (_MOST_IN_BLOCK - 1) + [0.0]  # least cost of the first j coordinates
+    sizes = []
+    for row in _all_costs(axes).tolist():
+        least, size = math.inf, 1
+        for place, cost in enumerate(row):
+            if best[place - _MOST_IN_BLOCK] + cost < least:
+                least, size = best[place - _MOST_IN_BLOCK] + cost, _MOST_IN_BLOCK - place
+        best.append(least)
+        sizes.append(size)
     blocks, stop = [], len(axes)
     while stop:
-        start = best[stop][1]
-        blocks.append((start, stop))
-        stop = start
+        blocks.append((stop - sizes[stop - 1], stop))
+        stop -= sizes[stop - 1]
     return tuple(reversed(blocks))
 
 
