@@ -3,9 +3,10 @@
     python tools/printed.py PAGE ...     for example docs/guides/*.md
 
 Each page is run three times, each time in a new process. Output that is the same every time is
-written below its block, in a block ``text title="prints"``. Output that depends on real noise is
-not shown. If three runs may agree by chance, write ``<!-- output varies -->`` below the block.
-The test `test_code_blocks_run` compares the blocks with what the code prints.
+written below its block, in a block ``text title="prints"``, and the test `test_code_blocks_run`
+compares it with what the code prints. Output that depends on real noise or on the time is written
+once, in a block ``text title="prints, for example"``. If three runs may agree by chance, write
+``<!-- output varies -->`` below the block, and nothing is shown.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from pathlib import Path
 
 _FENCE = r"^```(?:python|pycon)[^\n]*\n(?P<code>.*?)^```\n"
 _SHOWN = r'\n```text title="prints"\n(?P<output>.*?)^```\n'
+_EXAMPLE = r'\n```text title="prints, for example"\n(?P<example>.*?)^```\n'
 _VARIES = r"\n(?P<varies><!-- output varies -->)\n"
-BLOCK = re.compile(f"{_FENCE}(?:{_SHOWN}|{_VARIES})?", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(f"{_FENCE}(?:{_SHOWN}|{_EXAMPLE}|{_VARIES})?", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?")
-TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")  # output that contains one is not shown
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")  # output that contains one varies
 RUNS = 3
 MOST_LINES = 25  # longer output is not shown
 
@@ -107,21 +109,22 @@ def main() -> None:
     for page in map(Path, sys.argv[1:]):
         path = page.resolve()
         runs = list(zip(*(outputs(path) for _ in range(RUNS)), strict=True))
-        stable = iter([own[0] if len(set(own)) == 1 else "" for own in runs])
-        text = path.read_text(encoding="utf-8")
-        text = BLOCK.sub(lambda found, left=stable: _with_output(found, next(left)), text)
+        text, rest = path.read_text(encoding="utf-8"), iter(runs)
+        text = BLOCK.sub(lambda found, rest=rest: _with_output(found, next(rest)), text)
         path.write_text(text, encoding="utf-8")
         print(f"{page}: {sum(bool(own[0]) for own in runs)} blocks print", flush=True)
 
 
-def _with_output(found: re.Match[str], output: str) -> str:
+def _with_output(found: re.Match[str], outputs: tuple[str, ...]) -> str:
     """A block of code, with its output if it is to be shown."""
-    code = found.string[found.start() : found.end("code")] + "```\n"
-    if found["varies"]:
+    code, output = found.string[found.start() : found.end("code")] + "```\n", outputs[0]
+    varies = len(set(outputs)) > 1 or TIME.search(output) is not None
+    if found["varies"] or (varies and found["example"]):
         return found[0]
-    if not output.strip() or output.count("\n") > MOST_LINES or TIME.search(output):
+    if not output.strip() or output.count("\n") > MOST_LINES:
         return code
-    return f'{code}\n```text title="prints"\n{output.rstrip()}\n```\n'
+    title = "prints, for example" if varies else "prints"
+    return f'{code}\n```text title="{title}"\n{output.rstrip()}\n```\n'
 
 
 if __name__ == "__main__":
