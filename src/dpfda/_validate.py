@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpfda.errors import InvalidData, InvalidParameter
 
+ArrayLike = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 AnyArray = npt.NDArray[Any]  # of labels, whatever they are
@@ -83,7 +84,7 @@ def interval(name: str, value: Any) -> tuple[float, float]:
 
 def batch(
     name: str,
-    values: Any,
+    values: ArrayLike,
     *,
     columns: int | None = None,
     bound: float | None = None,
@@ -104,12 +105,12 @@ def batch(
     return _inside(name, array, bound, clip)
 
 
-def vector(name: str, values: Any) -> FloatArray:
+def vector(name: str, values: ArrayLike) -> FloatArray:
     """A private batch of single numbers as a finite float array of shape (n,), n ≥ 1."""
     return _numeric(name, values, dimensions=1)
 
 
-def signs(name: str, values: Any) -> FloatArray:
+def signs(name: str, values: ArrayLike) -> FloatArray:
     """A private array with every entry exactly -1 or +1, at least one row."""
     array = _numeric(name, values)
     if not np.all(np.abs(array) == 1.0):
@@ -117,7 +118,7 @@ def signs(name: str, values: Any) -> FloatArray:
     return array
 
 
-def _numeric(name: str, values: Any, *, dimensions: int | None = None) -> FloatArray:
+def _numeric(name: str, values: ArrayLike, *, dimensions: int | None = None) -> FloatArray:
     """Finite numbers, at least one row of them."""
     try:
         array = np.asarray(values)

@@ -115,7 +115,7 @@ class QueryAttack:
         own = [] if isinstance(self.mechanism, Additive) else self.mechanism.worst_cases()[:1]
         return [(self.exact[0], self.exact[1]), *own]
 
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """This many answers about the same records."""
         if not self.draws_inside:
             return self.mechanism.randomize(values, source, clip=True)
@@ -132,7 +132,7 @@ class QueryAttack:
         """Log-likelihood by the mechanism; None if the query itself draws."""
         return None if self.draws_inside else self._log_likelihood
 
-    def _log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def _log_likelihood(self, reports: FloatArray, values: FloatArray) -> FloatArray:
         return self.mechanism.log_likelihood(reports, np.repeat(values, len(reports), axis=0))
 
 
@@ -172,7 +172,7 @@ class TranscriptAttack:
         """Which of the two data sets."""
         return [(_FIRST, _SECOND)]
 
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """This many transcripts."""
         side = int(values[0, 0])
         return np.array([self._transcript(side, source) for _ in range(len(values))])
@@ -187,7 +187,7 @@ class TranscriptAttack:
         numbers = np.concatenate([np.ravel(exchange.answer.values) for exchange in transcript])
         return np.concatenate([sums, numbers[:5]])
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: FloatArray) -> FloatArray:
         """Up to what both sides share."""
         sign = 0.5 if not np.ravel(values)[0] else -0.5
         return np.asarray(sign * reports[:, 0])

@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Twin(Registered, family="twin"):
         return Guarantee(epsilon=1.0, model="local")
 
     @abstractmethod
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """Reports that leak more than claimed."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class FloatLaplace(Twin, name="float_laplace"):
 
     flaw = "textbook floating-point noise: the low-order bits tell the inputs apart"
 
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """x + b ln(U₁/U₂) with double-precision uniforms."""
         rows = np.asarray(values, dtype=np.float64)
         uniforms = (source.words(2 * rows.size) >> np.uint64(11)).astype(np.float64) + 0.5
@@ -79,7 +79,7 @@ class UnroundedSum(Twin, name="unrounded_sum"):
 
     flaw = "the sum was not rounded: its fractional part passes through lattice noise (C20)"
 
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """Exact noise on multiples of 1/1024, value left as it is."""
         rows = np.asarray(values, dtype=np.float64)
         noise = discrete_laplace(rows.size, scale=2048, source=source).reshape(rows.shape)
@@ -96,7 +96,7 @@ class WrongKeepProbability(Twin, name="wrong_keep_probability"):
 
     flaw = "keep probability 1 - e^{-ε}/2 instead of e^ε/(1 + e^ε)"
 
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """Keep too often."""
         bits = np.asarray(values, dtype=np.float64)
         parts = 1 << 30
@@ -111,7 +111,7 @@ class WrongKeepProbability(Twin, name="wrong_keep_probability"):
 class _Shared(Twin):
     """Laplace noise of the right size on four numbers of [-1, 1], some of it shared."""
 
-    def randomize(self, values: Any, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """Exact noise for ε = 1, in parts that are the same."""
         rows = np.rint(np.asarray(values, dtype=np.float64) * 1024)
         noise = discrete_laplace(rows.size, scale=8 * 1024, source=source)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.base import BoxMechanism, Mechanism
 from dpfda.noise import Source, discrete_gaussian, discrete_laplace
@@ -94,7 +94,7 @@ class Additive(Mechanism):
         """Vectors as integer numbers of steps."""
         return whole_steps(values, self.lattice_step, clip=clip)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy vectors, shape (n, J); each row is a release of its own."""
         rows = _validate.batch("values", values, columns=len(self.axes))
         noise = self._integers(len(rows), source)
@@ -105,7 +105,7 @@ class Additive(Mechanism):
         """J for a density ∝ e^{-‖x‖}; J/2 for Gaussian noise."""
         return len(self.axes) / (2 if self.kind == "gaussian" else 1)
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Variance of the continuous law; the lattice changes it by at most a relative 2^-40."""
         return np.broadcast_to(self.law.variance, np.shape(values)).copy()
 
@@ -121,7 +121,7 @@ class Additive(Mechanism):
     def _worst_direction(self) -> FloatArray:
         return np.asarray(self.axes)
 
-    def _distance(self, reports: FloatArray, values: Any) -> FloatArray:
+    def _distance(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Reports minus values, in scales."""
         reported, true = (
             np.rint(np.asarray(x) / self.lattice_step).astype(np.int64) for x in (reports, values)
@@ -183,7 +183,7 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
         size = len(self.axes)
         return discrete_laplace(rows * size, scale=self.steps, source=source).reshape(rows, size)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each noisy vector."""
         constant = math.log(math.tanh(1 / (2 * self.steps)))
         return np.asarray((constant - np.abs(self._distance(reports, values))).sum(axis=1))
@@ -269,7 +269,7 @@ class Gaussian(Additive, name="gaussian"):
         size = len(self.axes)
         return discrete_gaussian(rows * size, sigma=self.steps, source=source).reshape(rows, size)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each noisy vector."""
         constant = -math.log(self.steps * math.sqrt(2 * math.pi))
         return np.asarray((constant - self._distance(reports, values) ** 2 / 2).sum(axis=1))
@@ -328,14 +328,14 @@ class Laplace(BoxMechanism, name="laplace"):
             return LaplaceEvent(ratio=self.epsilon)
         return PureEvent(epsilon=self.epsilon)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy vectors, shape (n, d)."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
         noise = discrete_laplace(rows.size, scale=self._steps, source=source)
         noisy = whole_steps(rows, self.step) + noise.reshape(rows.shape)
         return np.asarray(noisy * self.step, dtype=np.float64)
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Variance of the discrete Laplace distribution, the same for every value."""
         # 2q/(1-q)² with q = e^{-1/s} equals 1/(2 sinh²(1/(2s))), which does not cancel.
         steps = 1 / (2 * math.sinh(1 / (2 * self._steps)) ** 2)
@@ -346,7 +346,7 @@ class Laplace(BoxMechanism, name="laplace"):
         """d."""
         return float(self.dimension)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each noisy vector."""
         sent, true = (whole_steps(np.asarray(x), self.step, clip=True) for x in (reports, values))
         constant = math.log(math.tanh(1 / (2 * self._steps)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 from dpfda.privacy.events import Event, PureEvent
@@ -60,7 +60,7 @@ class Mechanism(Registered, family="mechanism"):
         return PureEvent(epsilon=self.epsilon)
 
     @abstractmethod
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Randomize each row of `values`.
 
         Args:
@@ -70,11 +70,11 @@ class Mechanism(Registered, family="mechanism"):
         """
 
     @abstractmethod
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Exact variance of ``debias(randomize(values))``, entry by entry."""
 
     @abstractmethod
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each report given each row of `values`, exact."""
 
     @property
@@ -82,7 +82,7 @@ class Mechanism(Registered, family="mechanism"):
         """Shape of the Gamma law of `depths`; None if the mechanism does not add noise."""
         return None
 
-    def depths(self, reports: FloatArray, values: Any) -> FloatArray:
+    def depths(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-density at its maximum minus at each report, and `depth_shape`; two columns.
 
         For noise with density ∝ e^{-‖x‖} or e^{-‖x‖²/2} this difference is Gamma distributed with
@@ -101,7 +101,7 @@ class Mechanism(Registered, family="mechanism"):
     def examples(cls) -> list[Self]:
         """Instances that cover the range of the parameters, for checks and audits."""
 
-    def target(self, values: Any) -> FloatArray:
+    def target(self, values: ArrayLike) -> FloatArray:
         """The estimand of ``debias``: the values, unless overridden."""
         return np.asarray(values, dtype=np.float64)
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.mechanisms.base import Mechanism
 from dpfda.mechanisms.codebook import (
     CODEBOOKS,
@@ -149,7 +149,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         size = codebook_size(dimension, capped(epsilon))
         return cls(epsilon=epsilon, dimension=dimension, codewords=size)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and codewords, shape (n, 2)."""
         rows = in_ball(values, self.dimension, clip=clip)
         directions, lengths = polar(rows)
@@ -170,14 +170,14 @@ class CapIndex(CodewordReport, name="cap_index"):
             found += self.debias(reports[start : start + PEOPLE]).sum(axis=0)
         return found
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """(a + (τ - a) u²)/m² - v²; τ is the mean square of a codeword along u, a across it."""
         rows = in_ball(values, self.dimension, clip=False)
         directions, _ = polar(rows)
         gain, along, across = self.moments
         return np.asarray((across + (along - across) * directions**2) / gain**2 - rows**2)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Mixture over the reversal: is the codeword in the cap of u, or in that of -u?"""
         rows = in_ball(values, self.dimension, clip=False)
         directions, lengths = polar(np.broadcast_to(rows, (len(reports), self.dimension)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.cap_index import CodewordReport
 from dpfda.mechanisms.codebook import PEOPLE, codebook_size, in_ball, limit_gain, mixed, polar
@@ -77,7 +77,7 @@ class ClassIndex(CodewordReport, name="class_index"):
             epsilon=epsilon, dimension=dimension, classes=classes, buckets=buckets, codewords=size
         )
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and words, shape (n, 2); word = bucket times B + codeword."""
         own, rows = self._parted(values, clip=clip)
         directions, lengths = polar(rows)
@@ -91,7 +91,7 @@ class ClassIndex(CodewordReport, name="class_index"):
         words += (buckets + rank // size) % self.buckets * size
         return np.column_stack([books.astype(np.float64), words.astype(np.float64)])
 
-    def target(self, values: Any) -> FloatArray:
+    def target(self, values: ArrayLike) -> FloatArray:
         """v in the row of the person's class, 0 in the others; shape (n, K, D)."""
         own, rows = self._parted(values, clip=False)
         return np.asarray(self._mine(own)[:, :, None] * rows[:, None, :])
@@ -109,7 +109,7 @@ class ClassIndex(CodewordReport, name="class_index"):
             found += signs.T @ sent
         return found
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Variance of each entry of `debias`.
 
         For the person's class as in `CapIndex`. Another class shares the bucket with probability ρ
@@ -126,7 +126,7 @@ class ClassIndex(CodewordReport, name="class_index"):
         squares = np.where(mine, here[:, None, :], other[:, None, :])
         return np.asarray(squares / gain**2 - mine * rows[:, None, :] ** 2)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """From the bucket, and whether the codeword is in the cap of ±u or of the opposite."""
         own, rows = self._parted(values, clip=False)
         people = len(reports)
@@ -158,7 +158,7 @@ class ClassIndex(CodewordReport, name="class_index"):
             cls(epsilon=4.0, dimension=1, classes=4, buckets=4, codewords=4),
         ]
 
-    def _parted(self, values: Any, *, clip: bool) -> tuple[IntArray, FloatArray]:
+    def _parted(self, values: ArrayLike, *, clip: bool) -> tuple[IntArray, FloatArray]:
         """Classes and vectors."""
         table = _validate.batch("values", values, columns=self.dimension + 1)
         own = table[:, 0]

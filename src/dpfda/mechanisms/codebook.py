@@ -11,14 +11,14 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, betaln
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.source import Words
 
@@ -451,7 +451,7 @@ def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
     return powers[min(bisect_left(powers, True, key=will_do), len(powers) - 1)]
 
 
-def in_ball(values: Any, dimension: int, *, clip: bool) -> FloatArray:
+def in_ball(values: ArrayLike, dimension: int, *, clip: bool) -> FloatArray:
     """Check that private rows lie in the unit ball, or clip them to it."""
     rows = _validate.batch("values", values, columns=dimension)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive import Laplace
 from dpfda.mechanisms.base import Mechanism
@@ -64,18 +64,18 @@ class Joined(Mechanism, name="joined"):
         """The composition of all parts."""
         return ComposedEvent(events=tuple(part.event for part in self.parts))
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy rows, part by part."""
         rows = _validate.batch("values", values, columns=sum(self.widths))
         return self._joined(
             part.randomize(block, source, clip=clip) for part, block in self._blocks(rows)
         )
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Variances of the parts."""
         return self._joined(part.variance(block) for part, block in self._blocks(values))
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """The sum over parts."""
         pairs = zip(self._blocks(reports), self._blocks(values), strict=True)
         return np.asarray(sum(part.log_likelihood(sent, true) for (part, sent), (_, true) in pairs))
@@ -84,7 +84,7 @@ class Joined(Mechanism, name="joined"):
         """Part by part."""
         return self._joined(part.debias(block) for part, block in self._blocks(reports))
 
-    def target(self, values: Any) -> FloatArray:
+    def target(self, values: ArrayLike) -> FloatArray:
         """Part by part."""
         return self._joined(part.target(block) for part, block in self._blocks(values))
 
@@ -155,13 +155,13 @@ class Repeated(Mechanism, name="repeated"):
         """All N reports."""
         return ComposedEvent(events=(self.part.event,), repeated=self.times)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy rows of all people in one batch."""
         width = int(np.size(self.part.worst_cases()[0][0]))
         rows = _validate.batch("values", values, columns=self.times * width)
         return self._joined(self.part.randomize(self._single(rows), source, clip=clip))
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Row by row."""
         return self._joined(self.part.variance(self._single(values)))
 
@@ -171,7 +171,7 @@ class Repeated(Mechanism, name="repeated"):
         single = self.part.depth_shape
         return None if single is None else self.times * single
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """The sum over rows."""
         true = np.broadcast_to(np.asarray(values), (len(reports), np.shape(values)[1]))
         single = self.part.log_likelihood(self._single(reports), self._single(true))
@@ -181,7 +181,7 @@ class Repeated(Mechanism, name="repeated"):
         """Row by row."""
         return self._joined(self.part.debias(self._single(reports)))
 
-    def target(self, values: Any) -> FloatArray:
+    def target(self, values: ArrayLike) -> FloatArray:
         """Row by row."""
         return self._joined(self.part.target(self._single(values)))
 

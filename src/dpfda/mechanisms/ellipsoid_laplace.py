@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive, AdditiveLaplace, Gaussian
 from dpfda.noise import Source
 from dpfda.noise.discrete import spherical_laplace
@@ -81,7 +81,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
         ]
         return np.concatenate(noise, axis=1)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each noisy vector, up to one constant for all."""
         away = self._distance(reports, values)
         lengths = [np.sqrt((away[:, start:stop] ** 2).sum(axis=1)) for start, stop in self.blocks]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
@@ -55,7 +55,7 @@ class Exponential(Mechanism, name="exponential"):
     def _rate(self) -> Decimal:
         return Decimal(self.epsilon) / 2  # a binary fraction: exact in decimal
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Chosen candidates, shape (n,), one for each row of scores."""
         scores = self._scores(values)
         if (scores == scores[:1]).all():
@@ -80,13 +80,13 @@ class Exponential(Mechanism, name="exponential"):
 
         return Thresholds(cumulative).count_below(size, source)
 
-    def _scores(self, values: Any) -> IntArray:
+    def _scores(self, values: ArrayLike) -> IntArray:
         rows = _validate.batch("values", values, columns=len(self.prior), bound=2.0**53)
         if not np.all(rows == np.rint(rows)):
             raise InvalidData("values", "integer scores")
         return rows.astype(np.int64)
 
-    def log_probabilities(self, values: Any) -> FloatArray:
+    def log_probabilities(self, values: ArrayLike) -> FloatArray:
         """Logarithm of the probability of every candidate, shape (n, K)."""
         scores = self._scores(values)
         logs = np.log(np.array(self.prior, dtype=np.float64)) - self.epsilon / 2 * (
@@ -95,7 +95,7 @@ class Exponential(Mechanism, name="exponential"):
         top = logs.max(axis=1, keepdims=True)
         return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))
 
-    def target(self, values: Any) -> FloatArray:
+    def target(self, values: ArrayLike) -> FloatArray:
         """Probability of every candidate, shape (n, K)."""
         return np.asarray(np.exp(self.log_probabilities(values)))
 
@@ -104,12 +104,12 @@ class Exponential(Mechanism, name="exponential"):
         chosen = np.asarray(reports)[:, None] == np.arange(len(self.prior))
         return np.asarray(chosen, dtype=np.float64)
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Variance of each indicator, shape (n, K)."""
         p = self.target(values)
         return p * (1 - p)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each choice."""
         logs = np.broadcast_to(self.log_probabilities(values), (np.size(reports), len(self.prior)))
         chosen = np.asarray(reports).astype(np.int64).reshape(-1, 1)

@@ -12,13 +12,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source
 from dpfda.noise.uniform import below, coin_signs, faded, odds, subsets, weights
@@ -61,7 +61,7 @@ class SampledCoordinates(BoxMechanism):
     def _factor(self) -> float:
         return self.dimension / self.sampled
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Unbiased reports, shape (n, d), with k entries of each row other than 0."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
         positions = _round(rows)
@@ -73,12 +73,12 @@ class SampledCoordinates(BoxMechanism):
         np.put_along_axis(reports, chosen, self._factor * drawn.reshape(chosen.shape), axis=1)
         return reports
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """(d/k)(Var(x) + x²) - x² with the scalar variance at ε/k."""
         x = np.asarray(values, dtype=np.float64)
         return self._factor * (self._scalar.variance(x) + x * x) - x * x
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each report; its zeros show which coordinates were chosen."""
         positions = np.broadcast_to(_round(np.asarray(values)), reports.shape)
         reported = reports != 0
@@ -126,7 +126,7 @@ class Duchi(BoxMechanism, name="duchi"):
         surplus = math.comb(self.dimension - 1, self.dimension // 2)  # Σ t_1 v_1 where t·v > 0
         return float(Fraction(self._total, (self._high - _LOW) * surplus))
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Corners of the cube of half-width B, shape (n, d)."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
         corners = _random_corners(rows, source)
@@ -140,12 +140,12 @@ class Duchi(BoxMechanism, name="duchi"):
             missing = missing[~accepted]
         return self.bound * reports
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """B² - x²: every report is ±B."""
         x = np.asarray(values, dtype=np.float64)
         return np.asarray(self.bound**2 - x * x)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Mixture over the hidden corner v, by the number of agreeing coordinates."""
         signs = np.sign(reports)
         agree = (1 + signs * np.asarray(values)) / 2  # P(v_j = t_j), shape (n, d)

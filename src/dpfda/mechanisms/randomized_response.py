@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.errors import InvalidData
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
@@ -49,7 +49,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         """Priced exactly."""
         return RandomizedResponseEvent(epsilon=self.epsilon)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy bits of the same shape; every entry belongs to another person."""
         bits = _validate.signs("values", values)
         coins = below(self._keep + _DENOMINATOR, bits.size, source).reshape(bits.shape)
@@ -59,11 +59,11 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         """Divide by 2q - 1."""
         return np.asarray(reports / (2 * self.keep_probability - 1))
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """1/(2q-1)² - 1 for either bit."""
         return np.full(np.shape(values), (2 * self.keep_probability - 1) ** -2 - 1)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each bit."""
         q = self.keep_probability
         return np.where(reports == np.asarray(values), math.log(q), math.log1p(-q))
@@ -123,7 +123,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
         """Priced exactly."""
         return RandomizedResponseEvent(epsilon=self.epsilon, categories=self.categories)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy categories, shape (n,)."""
         truth = _validate.vector("values", values)
         if not np.all((truth == np.rint(truth)) & (truth >= 0) & (truth < self.categories)):
@@ -134,7 +134,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
         offset = np.where(lied, (coins - np.uint64(self._keep)) // np.uint64(_DENOMINATOR) + 1, 0)
         return np.asarray((truth + offset) % self.categories)
 
-    def target(self, values: Any) -> FloatArray:
+    def target(self, values: ArrayLike) -> FloatArray:
         """Indicators of the K categories, shape (n, K)."""
         return np.asarray(
             np.asarray(values)[:, None] == np.arange(self.categories), dtype=np.float64
@@ -146,13 +146,13 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
         p, other = self.keep_probability, self.other_probability
         return np.asarray((indicators - other) / (p - other))
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """Variance of each debiased indicator, shape (n, K)."""
         p, other = self.keep_probability, self.other_probability
         own = np.asarray(values)[:, None] == np.arange(self.categories)
         return np.where(own, p * (1 - p), other * (1 - other)) / (p - other) ** 2
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each category."""
         kept = reports == np.asarray(values)
         return np.where(kept, math.log(self.keep_probability), math.log(self.other_probability))
@@ -220,7 +220,7 @@ class QuestionResponse(Mechanism, name="question_response"):
         """A randomized response among 2^k patterns."""
         return RandomizedResponseEvent(epsilon=self.epsilon, categories=2**self.questions)
 
-    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy answers, shape (n, k)."""
         answers = _validate.signs("values", values)
         if answers.ndim != 2 or answers.shape[1] != self.questions:
@@ -234,11 +234,11 @@ class QuestionResponse(Mechanism, name="question_response"):
         """Divide by α."""
         return np.asarray(reports / self.truth_probability)
 
-    def variance(self, values: Any) -> FloatArray:
+    def variance(self, values: ArrayLike) -> FloatArray:
         """1/α² - 1 for every answer."""
         return np.full(np.shape(values), self.truth_probability**-2 - 1)
 
-    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+    def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
         """Log-probability of each pattern: the true one or another."""
         low, extra = self._weights
         true = (reports == np.asarray(values)).all(axis=1)

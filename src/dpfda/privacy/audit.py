@@ -68,7 +68,7 @@ class Auditable(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...  # noqa: D102
 
-    def randomize(self, values: Any, source: Source) -> FloatArray: ...  # noqa: D102
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray: ...  # noqa: D102
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]: ...  # noqa: D102
 

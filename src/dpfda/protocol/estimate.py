@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from dpfda import _validate
 from dpfda._registry import Portable
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
     return Estimate(float(value), float(error), people)
 
 
-def accuracies_behind(totals: Any, people: Any, *, epsilon: float) -> tuple[FloatArray, FloatArray]:
+def accuracies_behind(
+    totals: ArrayLike, people: ArrayLike, *, epsilon: float
+) -> tuple[FloatArray, FloatArray]:
     """Accuracies behind sums of randomized ±1 verdicts ("right on me": +1), and standard errors.
 
     r̃ = (r̂ + q - 1)/(2q - 1), Eq. (8) of 001; Var r̃ = p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r): the
@@ -168,7 +170,7 @@ def non_private_classifier(X: Any, y: Any, *, squares: bool = False) -> Pipeline
     return rule.fit(X, labels)
 
 
-def _with_squares(features: Any) -> Any:
+def _with_squares(features: FloatArray) -> FloatArray:
     return np.hstack([features, np.square(features)])
 
 
@@ -187,7 +189,7 @@ def non_private_regression(X: Any, y: Any) -> Pipeline:
     return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 7))).fit(X, y)
 
 
-def majority_error(labels: Any) -> float:
+def majority_error(labels: ArrayLike) -> float:
     """The error of always naming the most frequent label.
 
     Examples:

@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 
 NUMBERS = ("intercept", "coefficients", "centers", "scales")
 """What a linear rule is made of."""
 
 
 def linear_scores(
-    features: Any, *, intercept: Any, coefficients: Any, centers: Any, scales: Any, clipped: bool
+    features: ArrayLike,
+    *,
+    intercept: ArrayLike,
+    coefficients: ArrayLike,
+    centers: ArrayLike,
+    scales: ArrayLike,
+    clipped: bool,
 ) -> FloatArray:
     """intercept + coefficients · squash((z* - centers)/scales), shape (n, m).
 
@@ -31,15 +37,22 @@ def linear_scores(
     return np.asarray(intercept + np.einsum("...d,...d->...", slopes, scaled))
 
 
-def squashed(features: Any, *, centers: Any, scales: Any, clipped: bool) -> FloatArray:
+def squashed(
+    features: ArrayLike, *, centers: ArrayLike, scales: ArrayLike, clipped: bool
+) -> FloatArray:
     """squash((z* - centers)/scales), shape (n, m, d)."""
     width = np.shape(centers)[-1]
-    scaled = (np.asarray(features)[:, None, :width] - centers) / scales
+    scaled = (np.asarray(features)[:, None, :width] - centers) / np.asarray(scales)
     return np.asarray(np.clip(scaled, -1, 1) if clipped else scaled)
 
 
 def class_chances(
-    features: Any, *, variances: FloatArray | None, damping: float, clipped: bool, **numbers: Any
+    features: ArrayLike,
+    *,
+    variances: FloatArray | None,
+    damping: float,
+    clipped: bool,
+    **numbers: Any,
 ) -> FloatArray:
     """Probabilities (n, K) of the classes by a linear rule, of `NUMBERS`.
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy.cost import limit
@@ -22,6 +22,8 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Answer, Query, Records
 from dpfda.protocol.task import Task, check_reply
 
+Entries = AnyArray | Sequence[object]
+"""Labels, or targets, of any type."""
 People = Callable[[int, int], Records]
 """Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
 
@@ -178,7 +180,7 @@ def encode_people(
     return np.column_stack([targets, features]), np.zeros(len(targets), dtype=np.int64)
 
 
-def target_places(targets: Any, target_range: tuple[float, float]) -> FloatArray:
+def target_places(targets: Entries, target_range: tuple[float, float]) -> FloatArray:
     """Targets scaled to [-1, 1] by their public range; missing ones are 0.
 
     Examples:
@@ -205,13 +207,13 @@ def _number(target: Any) -> float:
         return math.nan
 
 
-def label_numbers(labels: Any, classes: Any) -> IntArray:
+def label_numbers(labels: Entries, classes: Entries) -> IntArray:
     """The index of each label among the public classes; 0 for any other label."""
     same = equal(one_by_one(labels)[:, None], one_by_one(classes)[None, :])
     return np.asarray(same.argmax(axis=1), dtype=np.int64)
 
 
-def equal(labels: Any, others: Any) -> npt.NDArray[np.bool_]:
+def equal(labels: AnyArray, others: AnyArray) -> npt.NDArray[np.bool_]:
     """Which labels are equal; a label that cannot be compared is unequal."""
     try:
         return np.asarray(labels == others, dtype=bool)
@@ -219,14 +221,14 @@ def equal(labels: Any, others: Any) -> npt.NDArray[np.bool_]:
         return np.asarray(np.frompyfunc(_same, 2, 1)(labels, others), dtype=bool)
 
 
-def _same(label: Any, other: Any) -> bool:
+def _same(label: object, other: object) -> bool:
     try:
         return bool(label == other)
     except Exception:  # whatever it was: it depends on the person's label
         return False
 
 
-def one_by_one(labels: Any) -> npt.NDArray[Any]:
+def one_by_one(labels: Entries) -> npt.NDArray[Any]:
     """Labels as they are: none changes how another one is read, as a common dtype would."""
     if isinstance(labels, np.ndarray) or hasattr(labels, "to_numpy"):
         values = np.asarray(labels)

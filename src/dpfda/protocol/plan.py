@@ -65,7 +65,7 @@ class Design(
         """
 
 
-def check_shares(design: Any) -> None:
+def check_shares(design: object) -> None:
     """Refuse invalid shares of participants for evaluation and recalibration."""
     total = 0.0
     for name in ("evaluation_share", "temperature_share"):
@@ -92,7 +92,7 @@ def check_terms(task: Task, terms: Terms) -> None:
             raise ProtocolError(f"a {task.name} task of {name} = {size} is not asked here")
 
 
-def _agrees(given: Any, wanted: Any) -> bool:
+def _agrees(given: object, wanted: object) -> bool:
     if isinstance(wanted, tuple):
         return any(_agrees(given, one) for one in wanted)
     if isinstance(wanted, range):
@@ -110,7 +110,7 @@ _POINT_FROM = -6  # zeros after it
 _PARTS = re.compile(r"(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """The canonical JSON of plain values.
 
     Examples:

@@ -8,11 +8,10 @@ reviewer can check that nobody chose the questions by hand.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 
 _WORDS_A_STEP = 4  # Philox gives four words for each value of its counter
@@ -44,7 +43,7 @@ def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) ->
     return np.argsort(clocks, axis=1)[:, :choose]
 
 
-def one_row_each(groups: Any, *, seed: int, rows: int) -> IntArray:
+def one_row_each(groups: ArrayLike, *, seed: int, rows: int) -> IntArray:
     """One row for each person, chosen by public randomness.
 
     By the person's name: how many rows somebody has never decides which row of another is taken.

@@ -233,7 +233,7 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _moved(value: Any, at: str) -> Any:
+def _moved(value: object, at: str) -> Any:
     if isinstance(value, dict):
         found = {name: _moved(one, at) for name, one in value.items()}
         if isinstance(value.get("$ref"), str):

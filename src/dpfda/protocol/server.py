@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray, IntArray
 from dpfda._version import __version__
 from dpfda.errors import ChangedStudy, ProtocolError
 from dpfda.mechanisms.composed import Joined
@@ -172,7 +172,7 @@ class Server:
             raise ProtocolError("this ticket was not issued in the present phase")
         return self._tasks(ticket, 1)
 
-    def receive(self, reply: Any, *, start: int, missing: Any = None) -> None:
+    def receive(self, reply: ArrayLike, *, start: int, missing: ArrayLike | None = None) -> None:
         """Take the replies to tickets start, start + 1, ...
 
         Args:
@@ -308,7 +308,7 @@ class Server:
         return server
 
 
-def _as_rows(reply: Any) -> Any:
+def _as_rows(reply: ArrayLike) -> AnyArray:
     try:
         rows = np.asarray(reply)
     except ValueError:

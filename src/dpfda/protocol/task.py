@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source
@@ -146,7 +146,7 @@ class Task(Query):
         """Replies in the shape in which the mechanism sends them."""
         return answer.values[:, 0] if self.blank.ndim == 1 else answer.values
 
-    def rows(self, index: Any) -> Self:
+    def rows(self, index: ArrayLike) -> Self:
         """The same request to some of the people."""
         chosen = np.asarray(index)
         if chosen.dtype == bool:
@@ -169,7 +169,7 @@ def _finite(numbers: Any) -> Any:
     return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers)
 
 
-def check_reply(task: Task, reply: Any) -> FloatArray:
+def check_reply(task: Task, reply: ArrayLike) -> FloatArray:
     """A reply as a matrix of possible outputs of `task`, or a `ProtocolError`."""
     try:
         given = np.asarray(reply)
