@@ -171,9 +171,6 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
         ]
 
 
-_LARGEST = 30
-
-
 _MOST_QUESTIONS = 30
 
 
@@ -197,7 +194,7 @@ class QuestionResponse(Mechanism, name="question_response"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.whole("questions", self.questions, most=_LARGEST)
+        _validate.whole("questions", self.questions, most=_MOST_QUESTIONS)
 
     @cached_property
     def _weights(self) -> tuple[int, int]:

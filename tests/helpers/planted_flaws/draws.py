@@ -100,7 +100,7 @@ for _name in ("cap_index", "class_index"):
 plant(
     "question_response_too_sharp",
     "the true pattern weighs 1.2 times as much as it may",
-    lambda: _too_sharp("question_response"),
+    lambda: _too_sharp("randomized_response"),
     _attacked("question_response"),
 )
 
