@@ -157,7 +157,7 @@ class ClassByClass(Twin, name="class_by_class"):
 
     flaw = "another label changes the residuals of two classes, and each was reported with all of ε"
 
-    def randomize(self, values: ArrayLike, source: Source) -> FloatArray:
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
         """One codeword a class."""
         residuals = np.eye(3)[np.asarray(values, dtype=np.int64).ravel()] - 1 / 3
         report = CapIndex(epsilon=1.0, dimension=1, codewords=2)
