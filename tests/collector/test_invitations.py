@@ -217,7 +217,9 @@ def test_the_command_line_creates_and_invites(
     assert "open to anybody: True" in done.stdout
     page = f"{collector.url}/take-part/{plan.hash}"
     assert done.stdout.endswith(f"people's page: {page}\n")
-    assert done.stderr.startswith("warning: anybody may take part and no deadline ends a phase")
+    first, second = re.findall(r"Anybody may take part.*?(?=Anybody|$)", done.stderr, re.DOTALL)
+    assert "One address can be 4 of 4 people" in first
+    assert "no deadline ends a phase" in second
     again = studies("create", str(tmp_path / "plan.json"), "--deadline", "9")
     assert "exists" in again.stderr
     (tmp_path / "plan.json").write_text(json.dumps(make_plan(4, seed=21).to_dict()))
