@@ -140,6 +140,21 @@ def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> N
     device.problems.clear()  # the browser itself tells of the request that was lost
 
 
+def test_a_wait_is_explained(collector: CollectorProcess, device: Device) -> None:
+    """The study may answer late, or want nobody for a while: the page showed a gray button only."""
+    page = device.tab(study(collector, "One after the other"))
+    choose(page, GOOD)
+    network = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 2500, "downloadThroughput": -1, "uploadThroughput": -1}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", slow)
+    page.click("#yes")
+    page.wait_for_selector("#creating:has-text('Creating your noisy answer')")
+    page.wait_for_selector("#creating:has-text('The study asks people in turn')")
+    page.wait_for_selector("#leaves:not([hidden])")
+    assert page.text_content("#creating") == ""
+
+
 def test_back_and_forward_again(collector: CollectorProcess, device: Device) -> None:
     plan = study(collector, "There and back")
     page = device.tab(plan)

@@ -167,6 +167,10 @@ def test_creating_a_study_shows_what_people_would_be_asked(
     assert page.inner_text("h1") == "From the form"
     facts = {"value_range": (-1, 25), "evaluation_share": 0.15, "title": "From the form"}
     assert plan_study(50, 8, classes=("no", "yes"), **facts).hash in page.inner_text("main")
+    page.click("text=End this phase now …")
+    page.wait_for_url("**/close")
+    assert "0 of " in page.inner_text("main")
+    assert "This cannot be undone." in page.inner_text("main")
     page.click("text=End this phase now")
     collector.wait_until(page.url.rpartition("/")[2], phase=1)
     assert page.problems == []

@@ -16,6 +16,7 @@ const file = location.pathname.split("/").at(-1)!;
 const hash = HASH.test(file) ? file : (told.get("study") ?? ""); // what can be seen in the path counts
 const invitation = told.get("invitation") ?? undefined;
 const MANY_DAYS = 400; // in a list
+const LONG = 2_000; // milliseconds of waiting, after which the page says why
 
 let recording: Recording | null = null;
 let read: Read | null = null;
@@ -234,6 +235,15 @@ function farAway(plan: Plan): string[] {
 
 async function answered(store: Store, person: Client, plan: Plan): Promise<void> {
   const mine = { read: read!, label: label(plan) };
+  say("creating", tell("page.creating"));
+  const long = setTimeout(() => say("creating", tell("page.turn")), LONG);
+  await created(store, person, plan, mine).finally(() => {
+    clearTimeout(long);
+    say("creating", "");
+  });
+}
+
+async function created(store: Store, person: Client, plan: Plan, mine: Own): Promise<void> {
   await setLimit(store, limit());
   const accepts = find<HTMLInputElement>("accepted").checked ? assumptions(plan) : [];
   await person.join(hash, { mostEpsilon: plan.epsilon, accepts, ...(invitation ? { invitation } : {}) });

@@ -130,7 +130,8 @@ export const de: Words = {
   "page.needs-granted": "dass Sie wissen, was öffentlich ist",
   "page.needs-consent": "Ihre Einwilligung",
   "page.number-far": "Ihre Zahl liegt außerhalb von {low}…{high}: Es zählt das nähere Ende.",
-  "page.joining": "Ein Platz in der Studie wird angefragt …",
+  "page.creating": "Ihre verrauschte Antwort wird erzeugt …",
+  "page.turn": "Die Studie fragt nach und nach. Ihre Frage wird abgewartet; das kann eine Minute dauern. Es wurde nichts gesendet.",
 
   "problem.framed": "Diese Seite darf nicht innerhalb einer anderen gezeigt werden. Öffnen Sie den Link selbst.",
   "problem.link": "Dieser Link nennt keine Studie. Öffnen Sie den vollständigen Link, den Sie bekommen haben.",

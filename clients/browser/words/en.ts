@@ -103,7 +103,8 @@ export const en = {
   "page.needs-granted": "that you know what is public",
   "page.needs-consent": "your consent",
   "page.number-far": "Your number lies outside {low}…{high}: the nearer end counts.",
-  "page.joining": "A place in the study is being asked for …",
+  "page.creating": "Creating your noisy answer …",
+  "page.turn": "The study asks people in turn. Waiting for your question; this can take a minute. Nothing was sent.",
 
   "problem.framed": "This page must not be shown inside another one. Open the link itself.",
   "problem.link": "This link names no study. Open the link that you were given, whole.",

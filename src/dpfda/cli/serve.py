@@ -101,6 +101,9 @@ def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
 @_setting("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
     help="Origin of a page elsewhere on which people may take part in studies of this collector, "
     "such as https://studies.example (see page). May be repeated.")  # fmt: skip
+@_setting("--public-url", metavar="URL",
+    help="Where participants reach this collector, such as https://studies.example: links and QR "
+    "codes begin with it.  [default: the address with which the dashboard is opened]")  # fmt: skip
 @_setting("--secure-cookies/--no-secure-cookies", default=None,
     help="Whether browsers keep the dashboard's cookie to https.  "
     "[default: with a certificate or a proxy]")  # fmt: skip
@@ -128,6 +131,7 @@ def command(
     tls_key: str | None,
     proxies: tuple[str, ...],
     origins: tuple[str, ...],
+    public_url: str | None,
     secure_cookies: bool | None,
     **options: Any,
 ) -> None:
@@ -165,6 +169,9 @@ def command(
         mistakes.append(str(wrong))
     trusted = [check(partial(_network, one), "") for one in proxies]
     elsewhere = [check(partial(checked_origin, one), "") for one in origins]
+    if public_url is not None:
+        checked = partial(checked_origin, public_url.rstrip("/"), name="--public-url")
+        public_url = check(checked, None)
     place = None if admin_listen is None else check(partial(_place, admin_listen), None)
     check(partial(_check_key, admin_key_file), None)
     if known == set(mistakes):  # with the right database only
@@ -191,6 +198,7 @@ def command(
             secure_cookies=behind_tls if secure_cookies is None else secure_cookies,
             proxies=tuple(trusted),
             origins=tuple(elsewhere),
+            public_url=public_url,
             processes=workers or 1,
             **options,
         )

@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> Observed:
             metrics=metrics,
             purge_after=settings.purge_after,
         )
-        app.state.update(collector=collector, limit=limit, keyhole=keyhole)
+        app.state.update(collector=collector, limit=limit, keyhole=keyhole, settings=settings)
         tracing.start()
         await collector.start()
         yield

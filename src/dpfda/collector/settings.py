@@ -106,6 +106,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         secure_cookies: set where the site is served over TLS.
         proxies: addresses and networks of proxies whose word is taken for where a request is from.
         origins: of pages elsewhere on which people may take part here.
+        public_url: where participants reach this collector, for links; None: the address with
+            which the dashboard is opened.
         admin_port: of the listener that alone serves dashboard, metrics and what needs the key;
             None if there is one listener for all.
     """
@@ -123,6 +125,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secure_cookies: bool = False
     proxies: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    public_url: str | None = None
     admin_port: int | None = None
 
     def __post_init__(self) -> None:

@@ -208,8 +208,9 @@ def _download(content: str, kind: str, name: str) -> Page:
 
 
 def _here(request: Asked) -> str:
-    """Where this collector is reached, as the browser of whoever asks says."""
-    return str(request.base_url).rstrip("/")
+    """Where participants reach this collector: the setting, or else the address of this request."""
+    configured: Settings = request.app.state.settings
+    return configured.public_url or str(request.base_url).rstrip("/")
 
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
@@ -219,8 +220,10 @@ async def close_phase(
     collector: NamedDependency[Collector],
     csrf: NamedDependency[str],
 ) -> Page:
-    """End a phase with the replies it has."""
+    """End a phase with the replies it has, once the organizer has seen what is lost by it."""
     form = await own_form(request, csrf)
+    if form.get("sure") != "yes":
+        return views.close_page(*await _everything(collector, study), csrf=csrf)
     phase = form.get("phase", "")
     await collector.close_phase(study, int(phase) if phase.isdecimal() and len(phase) < 9 else -1)
     return go(f"/study/{study}")

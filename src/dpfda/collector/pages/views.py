@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
 from litestar.response import Template
 from markupsafe import Markup
 
+from dpfda.client.http import is_loopback
 from dpfda.collector.pages import charts, planning
 from dpfda.collector.pages.form import check_numbers, facts_of, in_the_forms_words
 from dpfda.collector.pages.study_view import link, settings, study, study_report
@@ -107,12 +109,14 @@ def study_page(
         here: where people reach this collector.
     """
     joining = link(record, here)
+    local = is_loopback(urlsplit(here).hostname or "")
     return page(
         "study",
         **study(record, answered, history, here=here),
         warnings=settings(record).warnings(json.loads(record.plan)["n_people"]),
         most_invited=MOST_INVITED,
         qr=Markup(qr_svg(joining)) if here else "",
+        only_here=here if local else "",
         csrf=csrf,
     )
 
@@ -132,6 +136,18 @@ def report_page(record: StudyRecord, answered: int, history: list[ModelRecord]) 
 def invitations_page(record: StudyRecord, links: list[str], *, csrf: str) -> Template:
     """New invitations, for the only time."""
     return page("invitations", record=record, links=links, csrf=csrf)
+
+
+def close_page(
+    record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str
+) -> Template:
+    """Asks whether the present phase shall end, and says what is lost by it."""
+    steps = json.loads(history[-1].summary)["phases"] if history else []
+    wanted = steps[record.phase]["people"] if record.phase < len(steps) else record.quota
+    return page(
+        "close", record=record, now=phase_name(record.kind), answered=answered, wanted=wanted,
+        waiting=max(record.issued - answered, 0), csrf=csrf,
+    )  # fmt: skip
 
 
 def unreadable_page(record: StudyRecord, *, csrf: str) -> Template:

@@ -1,0 +1,38 @@
+"""Links of participants: the address in them is the setting, and the page warns of a local one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from organizer import Organizer
+
+from dpfda.client.http import Connection
+from dpfda.collector.collector_process import CollectorProcess
+
+WARNING = "which only this machine can open"
+
+
+def study_page(collector: CollectorProcess, plan: Any, host: str) -> str:
+    study = collector.create(plan, open=True)["id"]
+    headers = {"Cookie": Organizer(collector).cookie, "Host": host}
+    with Connection(collector.url) as connection:
+        return connection.ask("GET", f"/study/{study}", headers=headers).body.decode()
+
+
+def test_links_begin_with_the_public_address(tmp_path: Path, make_plan: Any) -> None:
+    options = ["--public-url", "https://studies.example/"]
+    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=options) as collector:
+        page = study_page(collector, make_plan(20), "evil.example")
+    assert "evil.example" not in page
+    assert re.search(r'"https://studies\.example/take-part/[0-9a-f]{64}"', page)
+    assert WARNING not in page
+
+
+def test_a_local_address_is_warned_of(tmp_path: Path, make_plan: Any) -> None:
+    with CollectorProcess(f"sqlite:///{tmp_path}/x.db") as collector:
+        local = study_page(collector, make_plan(20), "127.0.0.1:8000")
+        known = study_page(collector, make_plan(20, seed=1), "studies.example")
+    assert WARNING in local
+    assert WARNING not in known
