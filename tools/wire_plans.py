@@ -69,6 +69,11 @@ def plans() -> dict[str, StudyPlan]:
             epsilon=1.0, n_people=90, encoder=table, design={"name": "exchange",
             "intercepts": [0.0, 0.1], "coefficients": [[1, 0, 0], [0, 1, -1]],
             "evaluation_share": 0.2}, title="ü" * 200, **two),
+        "with information": StudyPlan(
+            epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"},
+            information={"version": "2, 2026-11-16", "institution": "Institut für Schlaf",
+            "contact": "schlaf@example.org", "purpose": "Sleep “and” coffee",
+            "officer": "privacy@example.org"}, **two),
     }  # fmt: skip
 
 
@@ -125,6 +130,7 @@ def _odd_plans() -> Odd:
         "unit": ["", None, "x" * 101, "a\tb"],
         "title": [None, "x" * 201, "a\u2028b"],
         "seed": [-1, 0.5, None],
+        "information": [{}, None, "words", {"version": "1"}],
         "target_range": [[0, 1], [1, 0]],
         "design": [{}, {"name": "samme"}, {"name": "none"}, {"name": 1}, [], None],
         "encoder": [{}, None, []],
@@ -133,6 +139,9 @@ def _odd_plans() -> Odd:
         for value in values:
             yield f"{name} {json.dumps(value)[:30]}", "answers", (name,), value
     yield "a number, and labels", "vectors of numbers", ("classes",), ["a", "b"]
+    for name, words in (("purpose", ...), ("purpose", ""), ("contact", "a\nb"), ("more", "words"),
+        ("officer", 1), ("officer", "x" * 2001)):  # fmt: skip
+        yield f"information of {name}", "with information", ("information", name), words
     yield "neither a number nor labels", "vectors of numbers", ("target_range",), None
     yield "a range backwards", "vectors of numbers", ("target_range",), [5, 5]
     yield "labels in clear", "labels", ("protects",), "both"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,17 +146,56 @@ def test_every_word_is_in_a_message_file(browser: Any, collector: CollectorProce
     person.context.close()
 
 
+INFORMATION = {
+    "version": "2 of 16 November",
+    "institution": "Institute of Sleep <b>",
+    "contact": "sleep@example.org",
+    "purpose": "Whether coffee changes sleep.",
+    "approval": "Board 7, 2026/11",
+    "retention": "Replies are deleted after ten years.",
+}
+
+
 def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) -> None:
-    plan = study(collector, "Kept", **PULSE | {"people": 403})
+    """It is part of the plan, and so of the hash; its version stands in the receipt."""
+    none = study(collector, "Kept", **PULSE | {"people": 403})
+    plan = replace(none, information=INFORMATION, title="Kept and told")
+    collector.create(plan, open=True, deadline=3600)
     person = Device(browser, collector.url)
+    page = person.tab(none)
+    assert "has not said who they are" in page.inner_text("#consent-version")
+    assert not page.is_visible("#contact")
     page = person.tab(plan)
+    assert page.inner_text("#who").startswith("Institute of Sleep <b>. Your reply goes to ")
+    assert page.inner_text("#purpose") == "Whether coffee changes sleep."
+    assert page.inner_text("#contact") == "sleep@example.org"
+    assert page.is_visible("#approval")
+    assert not page.is_visible("#officer")
+    assert page.inner_text("#retention") == "Replies are deleted after ten years."
+    assert "version 2 of 16 November" in page.inner_text("#consent-version")
     page.wait_for_selector("#consent-keep[download]")
     with page.expect_download() as saved:
         page.click("#consent-keep")
     text = Path(saved.value.path()).read_text(encoding="utf-8")
-    for words in ("Kept", "What you will be asked:", "Changing your mind:", plan.hash):
+    for words in (
+        *INFORMATION.values(),
+        "Kept",
+        "What you will be asked:",
+        "Changing your mind:",
+        plan.hash,
+    ):
         assert words in text
     assert "cannot be taken back" in text
     assert json.dumps(text).count("undefined") == 0
+    assert "Data protection officer" not in text
+    choose(page, GOOD)
+    page.wait_for_selector("#yes:enabled")
+    say_yes(page)
+    send(page)
+    with page.expect_download() as saved:
+        page.click("#keep")
+    receipt = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
+    assert (receipt["study"], receipt["information"]) == (plan.hash, INFORMATION["version"])
+    assert set(receipt) == {"study", "information", "collector", "receipt"}
     assert person.problems == []
     person.context.close()

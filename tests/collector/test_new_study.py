@@ -41,12 +41,12 @@ def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str
     [
         ({"n_people-0": "2.5"}, "People must be a whole number, got 2.5"),
         ({"n_people-0": ""}, "People must be a number, got 'nothing'"),
-        ({"epsilon-0": "much"}, "ε of one person must be a number, got 'much'"),
+        ({"epsilon-0": "much"}, "Privacy cost per person (ε) must be a number, got 'much'"),
         ({"class_share-0": "many"}, "Share of the last label must be a number, got 'many'"),
         ({"class_share-0": "1.5"}, "Share of the last label must be"),
         ({"title-0": "  "}, "Title must be given: people see it before they take part"),
         ({"classes-0": "ill"}, "Labels must be at least two different labels"),
-        ({"value_range-1": "-2"}, "Range of a curve must be"),
+        ({"value_range-1": "-2"}, "Lowest and highest possible value must be"),
         ({"deadline": "-1"}, "Deadline must be above 0, and at most 30 years"),
         ({"deadline": "soon"}, "Deadline must be a number of minutes, hours or days, or empty"),
         ({"deadline": "3", "deadline_unit": "eons"}, "Deadline must be a number of minutes"),
@@ -63,6 +63,7 @@ def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str
             "Share of the last label must be left out with target_range",
         ),
         ({"domain_unit": "h" * 41}, "Unit of t must be at most 40 characters"),
+        ({"information-purpose": "Sleep"}, "Who asks must be given"),
         ({"n_people-0": "3"}, "This study cannot work"),
     ],
 )
@@ -88,6 +89,22 @@ def test_a_study_that_cannot_work_must_be_meant(
     study = collector.request("GET", f"/api/studies/{address.rpartition('/')[2]}")
     assert (study["domain_unit"], study["value_unit"]) == ("s", "<b>m</b>")
     collector.request("DELETE", f"/api/studies/{study['id']}")
+
+
+def test_what_participants_are_told_is_in_the_plan(
+    organizer: Organizer, collector: CollectorProcess
+) -> None:
+    typed = {
+        "information-institution": "Institute of Sleep",
+        "information-contact": "sleep@example.org",
+        "information-purpose": "Sleep\r\nand coffee",
+    }
+    _, address = created(organizer, **typed, anyway="yes")
+    study = address.rpartition("/")[2]
+    plan = collector.request("GET", f"/api/studies/{study}")["plan"]
+    wanted = {"version": "1", "institution": "Institute of Sleep", "contact": "sleep@example.org"}
+    assert plan["information"] == wanted | {"purpose": "Sleep and coffee"}
+    collector.request("DELETE", f"/api/studies/{study}")
 
 
 def test_the_settings_of_a_form() -> None:

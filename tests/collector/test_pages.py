@@ -111,7 +111,7 @@ def test_a_finished_study(visit: Any, finished: StudyPlan) -> None:
     page = visit()
     page.goto(f"/study/{finished.hash[:16]}")
     text = page.inner_text("main")
-    for words in ("How far it is", "What it cost people", "ε = 6", "by each of 300 people"):
+    for words in ("Progress", "Privacy spent", "ε = 6", "by each of 300 people"):
         assert words in text
     for words in (
         "What was found",

@@ -35,12 +35,9 @@ async function begin(): Promise<void> {
   say("problem", "");
   describe(plan);
   await describeBudget(store, plan);
-  say("risks", tell("page.risks-usual"));
-  say("retention", tell("page.retention-unsaid"));
-  say("results", tell("page.results-unsaid"));
   keepConsent();
   const letter = await store.change((state) => state.letters[hash]);
-  if (letter?.receipt) return finished(person, letter.receipt, letter.body!, false);
+  if (letter?.receipt) return finished(person, plan, letter.receipt, letter.body!, false);
   if (letter?.used) return guarded(async () => void (await person.send(hash))); // which says so
   if (letter?.body) return drawn(person, plan, letter.task, letter.body, true);
   if (await store.change((state) => Object.hasOwn(state.spent, hash))) {
@@ -74,7 +71,7 @@ function describe(plan: Plan): void {
   const title = plan.title || tell("page.untitled");
   document.title = tell("page.title", { title });
   say("title", title);
-  say("who", tell("page.who-runs", { host: new URL(home).host, people: plan.n_people }));
+  describeInformation(plan);
   say("what", what(plan));
   say("needed", needed(plan));
   say("questions", questions(plan));
@@ -99,9 +96,26 @@ function describe(plan: Plan): void {
   say("accept-words", granted(plan));
 }
 
+/** What the organizer says of the study, in their own words: a part of the plan, whose hash was checked. */
+function describeInformation(plan: Plan): void {
+  const about = plan.information;
+  const goes = { host: new URL(home).host, people: plan.n_people };
+  say("who", about ? tell("page.who-asks", { ...goes, institution: about.institution }) : tell("page.who-runs", goes));
+  say("purpose", about?.purpose ?? "");
+  for (const name of ["contact", "officer", "approval"] as const) {
+    const entry = find(name);
+    entry.textContent = about?.[name] ?? "";
+    for (const one of [entry, entry.previousElementSibling!]) one.toggleAttribute("hidden", !about?.[name]);
+  }
+  say("risks", [about?.risks, tell("page.risks-usual")].filter(Boolean).join(" "));
+  say("retention", about?.retention ?? tell("page.retention-unsaid"));
+  say("results", about?.results ?? tell("page.results-unsaid"));
+  say("consent-version", about ? tell("page.consent-version", { version: about.version }) : tell("page.consent-none"));
+}
+
 /** What was read before "yes", as a text to keep. */
 function keepConsent(): void {
-  const lines = [...find("about").querySelectorAll("h2, dt, dd, #promise, figcaption, #verdict, #consent-version")].map((one) =>
+  const lines = [...find("about").querySelectorAll("h2, dt:not([hidden]), dd:not([hidden]), #promise, figcaption, #verdict, #consent-version")].map((one) =>
     one.tagName === "H2" ? `\n${one.textContent}\n` : one.tagName === "DT" ? `\n${one.textContent}:` : one.textContent!.trim());
   const text = [find("title").textContent, ...lines, "", home, hash].join("\n");
   const link = find<HTMLAnchorElement>("consent-keep");
@@ -259,18 +273,19 @@ function drawn(person: Client, plan: Plan, task: unknown, body: string, again: b
   say("again", again ? tell("page.again") : "");
   const send = () => guarded(async () => {
     say("waiting", tell("page.sending"));
-    finished(person, await person.send(hash), body, true);
+    finished(person, plan, await person.send(hash), body, true);
   });
   find("send").addEventListener("click", () => void send());
   addEventListener("online", () => unsent && void send());
 }
 
-function finished(person: Client, receipt: string, body: string, now: boolean): void {
+function finished(person: Client, plan: Plan, receipt: string, body: string, now: boolean): void {
   step("done", now);
   say("waiting", "");
   say("receipt", receipt);
   say("sent", body);
-  const kept = { study: hash, collector: home, receipt }; // to be shown: nothing of what was sent
+  const information = plan.information ? { information: plan.information.version } : {};
+  const kept = { study: hash, ...information, collector: home, receipt }; // to be shown: nothing of what was sent
   const link = find<HTMLAnchorElement>("keep");
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(kept, null, 1)}\n`], { type: "application/json" }));
   link.download = `receipt-${hash.slice(0, 8)}.json`;

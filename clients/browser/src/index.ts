@@ -3,7 +3,7 @@
 export { canonical, hashOf, type Json } from "./canonical.ts";
 export { asks, readTask } from "./designs.ts";
 export { drawn, encode, outside, type Curve, type Encoder } from "./encoder.ts";
-export { channelsOf, domainOf, readPlan, type Plan } from "./plan.ts";
+export { channelsOf, domainOf, readPlan, type Information, type Plan } from "./plan.ts";
 export { Refused } from "./refusal.ts";
 export { answer, truth, type Task } from "./tasks.ts";
 export { secure, type Source } from "./words.ts";

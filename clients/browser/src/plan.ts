@@ -15,7 +15,12 @@ export type Plan = {
   seed: number;
   title: string;
   target_range: [number, number] | null;
+  information?: Information;
 };
+
+/** What the organizer tells participants before they consent; it is part of the plan and of its hash. */
+export type Information = Record<"version" | "institution" | "contact" | "purpose", string>
+  & Partial<Record<"officer" | "approval" | "risks" | "retention" | "results", string>>;
 
 type Rule = (given: any) => boolean;
 type Rules = Record<string, Rule>;
@@ -58,6 +63,11 @@ const PLAN: Rules = {
   title: text(0, 200),
   target_range: maybe(interval),
 };
+
+const paragraph = text(1, 2_000);
+const INFORMATION: Rule = (x) => made(x,
+  { version: paragraph, institution: paragraph, contact: paragraph, purpose: paragraph },
+  { officer: paragraph, approval: paragraph, risks: paragraph, retention: paragraph, results: paragraph });
 
 const waves = (most = MOST_FEATURES): Rules => ({ n_basis: whole(1, most), domain_range: interval });
 const BASES: Record<string, Rules> = {
@@ -147,7 +157,7 @@ function candidates({ intercepts, coefficients }: Record<string, any>, d: number
 
 /** A plan that this client can take part in; its hash was checked before. */
 export function readPlan(found: any): Plan {
-  if (!made(found, PLAN)) throw new Refused("plan", "this client cannot take part in such a study");
+  if (!made(found, PLAN, { information: INFORMATION })) throw new Refused("plan", "this client cannot take part in such a study");
   const plan = found as Plan;
   // As in Python: true is 1, and text is never a number.
   const different = new Set(plan.classes.map((one) => (typeof one === "boolean" ? Number(one) : one))).size;

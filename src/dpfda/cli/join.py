@@ -66,6 +66,9 @@ def command(
         click.echo(to_json(plan.to_dict()))
         return
     click.echo(f"joined: {plan.title or plan_hash[:16]}")
+    for name in ("institution", "contact", "purpose"):
+        if plan.information:
+            click.echo(f"{name}: {plan.information[name]}")
     click.echo(f"promise: {plan.guarantee.drawn_from(client.source)}")
     click.echo(f"{plan.what_is_learnt}; people: {plan.n_people}")
     click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -20,6 +21,7 @@ from dpfda.cli._output import read_secret
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, MissingExtra, printable
+from dpfda.protocol.information import check_information
 from dpfda.report.terminal import to_json
 
 _COLUMNS = {
@@ -125,6 +127,10 @@ def show(study: str, as_json: bool, **collector: Any) -> None:
     help="End a phase so long after its first task, without the missing.")  # fmt: skip
 @click.option("--lapse", type=float, metavar="SECONDS",
     help="Give a task to somebody else so long after it was shown; 3600 by default.")  # fmt: skip
+@click.option("--information", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML file with what participants read before they consent: version, institution, "
+    "contact, purpose; and officer, approval, risks, retention, results. It becomes part of the "
+    "plan and changes its hash.")  # fmt: skip
 @click.option("--open", "anybody", is_flag=True,
     help="Let anybody take part, not only whom you invite.")  # fmt: skip
 @click.option("--address-share", type=float, metavar="SHARE",
@@ -135,6 +141,7 @@ def create(
     plan: Path,
     deadline: float | None,
     lapse: float | None,
+    information: Path | None,
     anybody: bool,
     address_share: float | None,
     as_json: bool,
@@ -145,6 +152,8 @@ def create(
         contract = json.loads(plan.read_bytes())
     except (ValueError, RecursionError):
         raise InvalidParameter("PLAN", "a file that dpfda plan wrote", plan.name) from None
+    if information is not None:
+        contract["information"] = _information(information)
     chosen: dict[str, Any] = {"deadline": deadline, "lapse": lapse, "open": anybody or None}
     chosen["address_share"] = address_share
     settings = {name: value for name, value in chosen.items() if value is not None}
@@ -155,6 +164,13 @@ def create(
     _print(found, as_json)
     if not as_json:
         click.echo(f"people's page: {_page(collector['url'], found['hash'])}")
+
+
+def _information(file: Path) -> dict[str, str]:
+    try:
+        return check_information(tomllib.loads(file.read_text(encoding="utf-8")))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise InvalidParameter("--information", "a TOML file", file.name) from None
 
 
 def _page(url: str, plan_hash: Any) -> str:

@@ -32,6 +32,7 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
 from dpfda.protocol.fields import Array, Part, declared
+from dpfda.protocol.information import check_information
 from dpfda.protocol.task import Task
 
 Terms = Mapping[str, Any]
@@ -198,6 +199,8 @@ class StudyPlan(Portable):
         classes: the label values, in order; label number c means ``classes[c]``. None of them
             where a number is predicted.
         target_range: instead, the public (low, high) of that number; values outside are clipped.
+        information: what participants read before they consent: version, institution, contact and
+            purpose, and further entries (`protocol.information`). Empty: nothing.
         design: what the server does with the replies: a registered name and its parameters.
         protects: ``both``; or ``features``, ``labels`` if the other one is public anyway.
         unit: whose data one report covers.
@@ -225,6 +228,7 @@ class StudyPlan(Portable):
     seed: int = 0
     title: str = ""
     target_range: tuple[float, float] | None = None
+    information: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.positive("epsilon", self.epsilon))
@@ -239,6 +243,7 @@ class StudyPlan(Portable):
                 raise InvalidParameter(name, f"{least} to {most} printable characters", word)
         if not isinstance(self.design, Mapping):
             raise InvalidParameter("design", "a mapping", self.design)
+        object.__setattr__(self, "information", check_information(self.information))
         self._check_classes()
         self._revive("encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
@@ -269,6 +274,13 @@ class StudyPlan(Portable):
                 raise InvalidParameter("classes", "left out with target_range", self.classes)
         elif len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
             raise InvalidParameter("classes", "at least two different labels", self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public fields, ready for JSON; information is left out where there is none."""
+        found = super().to_dict()
+        if not self.information:
+            del found["information"]
+        return found
 
     @property
     def n_classes(self) -> int:

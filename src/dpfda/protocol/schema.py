@@ -24,6 +24,7 @@ from dpfda.curves.ranges import Column, PublicColumns
 from dpfda.curves.rescale import Rescaler
 from dpfda.errors import printable
 from dpfda.protocol import fields as declared_fields
+from dpfda.protocol import information
 from dpfda.protocol.plan import MOST_WHOLE, Design, StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
@@ -71,6 +72,7 @@ registered name and its parameters.'}
     for kind in (StudyPlan, Column, PublicColumns):
         found[kind.__name__] = _portable(kind)
     found |= _encoders()
+    found["StudyPlan"]["properties"]["information"] |= _information()
     found["StudyPlan"]["properties"]["encoder"] |= _ref("Encoder")
     found["StudyPlan"]["properties"]["design"] = _ref("Design") | {
         "description": found["StudyPlan"]["properties"]["design"]["description"]
@@ -87,6 +89,17 @@ registered name and its parameters.'}
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
     moved: Schema = _moved(whole, at)
     return moved
+
+
+def _information() -> Schema:
+    text = {"type": "string", "minLength": 1, "maxLength": information.MOST_CHARACTERS}
+    names = information.NEEDED + information.OPTIONAL
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, text),
+        "required": list(information.NEEDED),
+        "additionalProperties": False,
+    }
 
 
 def _encoders() -> dict[str, Schema]:

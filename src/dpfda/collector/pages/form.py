@@ -11,9 +11,12 @@ import msgspec
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.local.recipe import JUDGES
+from dpfda.protocol.information import NEEDED, OPTIONAL, check_information
 
 PRESETS = {
     "title-0": "",
+    **{f"information-{name}": "" for name in NEEDED + OPTIONAL},
+    "information-version": "1",
     "n_people-0": "2000",
     "epsilon-0": "1.0",
     "classes-0": "no, yes",
@@ -40,20 +43,29 @@ PRESETS = {
 
 NAMES = {
     "title": "Title",
+    "version": "Version",
+    "institution": "Who asks",
+    "contact": "Contact",
+    "purpose": "Purpose",
+    "officer": "Data protection officer",
+    "approval": "Ethics approval",
+    "risks": "Risks",
+    "retention": "How long replies are kept",
+    "results": "Results",
     "n_people": "People",
-    "epsilon": "ε of one person",
+    "epsilon": "Privacy cost per person (ε)",
     "classes": "Labels",
     "target_range": "Range of the number",
-    "value_range": "Range of a curve",
-    "domain_range": "Range of t",
-    "evaluation_share": "Share of judges",
+    "value_range": "Lowest and highest possible value",
+    "domain_range": "Time span",
+    "evaluation_share": "Share of participants who evaluate",
     "seed": "Seed",
     "class_share": "Share of the last label",
     "deadline": "Deadline",
     "value_unit": "Unit of a curve",
     "domain_unit": "Unit of t",
     "target_unit": "Unit of the number",
-    "non_private_error": "Error without privacy",
+    "non_private_error": "Error with full access to the data",
     "error": "Error to reach",
 }
 """What each input is called where something is wrong with it."""
@@ -108,6 +120,16 @@ def check_title(facts: Mapping[str, Any]) -> None:
     """Refuse a study without a title: people could not tell it from others."""
     if not facts["title"]:
         raise InvalidParameter("title", "given: people see it before they take part", None)
+
+
+def information_of(form: Mapping[str, str]) -> dict[str, str]:
+    """What the organizer tells participants; {} where nothing but the version was filled in.
+
+    Line breaks of a form become spaces.
+    """
+    typed = {name: form.get(f"information-{name}", "") for name in NEEDED + OPTIONAL}
+    given = {name: " ".join(words.split()) for name, words in typed.items() if words.strip()}
+    return check_information(given if set(given) > {"version"} else {})
 
 
 def settings_of(form: Mapping[str, str]) -> StudySettings:

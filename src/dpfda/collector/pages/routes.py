@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ from dpfda.collector.pages.form import (
     check_title,
     facts_of,
     in_the_forms_words,
+    information_of,
     settings_of,
 )
 from dpfda.collector.pages.participant import take_part
-from dpfda.collector.pages.session import SMALL, Asked, Page, form_in, go, own_form, posted
+from dpfda.collector.pages.session import LARGE, SMALL, Asked, Page, form_in, go, own_form, posted
 from dpfda.collector.pages.study_view import link
 from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused, note_known
@@ -64,7 +66,7 @@ async def show_outlook(request: Asked, csrf: NamedDependency[str]) -> Page:
     return views.outlook_part(found)
 
 
-@post("/new", include_in_schema=False, request_max_body_size=SMALL)
+@post("/new", include_in_schema=False, request_max_body_size=LARGE)
 async def create_study(
     request: Asked, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
@@ -74,7 +76,8 @@ async def create_study(
     try:
         check_numbers(facts)
         check_title(facts)
-        how, plan = settings_of(form), plan_from_facts(facts)
+        how = settings_of(form)
+        plan = replace(plan_from_facts(facts), information=information_of(form))
         if form.get("anyway") != "yes":
             found = await planning.outlook(facts, form | {"error": ""}, quick=True)
             if found.prospect == "cannot work":
@@ -86,7 +89,7 @@ async def create_study(
     return go(f"/study/{record.id}")
 
 
-@post("/forecast", include_in_schema=False, request_max_body_size=SMALL + 4 * planning.MOST_BYTES)
+@post("/forecast", include_in_schema=False, request_max_body_size=LARGE + 4 * planning.MOST_BYTES)
 async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The form again, with what the study in it would be worth."""
     form, file = posted(await request.body(), request.headers.get("content-type", ""))

@@ -96,7 +96,7 @@ def _cookie(settings: Settings, value: str, seconds: int) -> Cookie:
     )
 
 
-_FIELDS = 50
+_FIELDS = 80
 _LONGEST_FILE_NAME = 100  # characters of a file's name
 
 
@@ -147,6 +147,8 @@ Asked = Request[Any, Any, State]
 Page = Response[Any]
 SMALL = 16 * 1024
 """Bytes that a form may have."""
+LARGE = 8 * SMALL
+"""Bytes of the form for a study, which holds paragraphs."""
 
 
 def go(address: str) -> Page:

@@ -17,6 +17,7 @@ if (live) {
 const form = document.querySelector("form[data-planned]");
 if (form) {
   const outlook = document.querySelector("#outlook");
+  const aside = (name) => ["csrf", "sample"].includes(name) || name.startsWith("information-"); // of no forecast
   // One request at a time, and after it another if something was typed meanwhile.
   const keepUp = (address, place, pause) => {
     let waiting, busy = false, again = false, turn = 0;
@@ -26,7 +27,7 @@ if (form) {
       again = false;
       const mine = turn;
       const values = new URLSearchParams(new FormData(form));
-      ["csrf", "sample"].forEach((name) => values.delete(name));
+      [...values.keys()].filter(aside).forEach((name) => values.delete(name));
       try {
         const answer = await fetch(address + "?" + values, same);
         const text = await answer.text();
@@ -50,7 +51,7 @@ if (form) {
   const planned = keepUp(form.dataset.planned, document.querySelector("#planned"), 250);
   const worth = keepUp(form.dataset.outlook, outlook, 500);
   form.addEventListener("input", (event) => {
-    if (event.target.type === "file" || event.target.name.startsWith("read-")) return;
+    if (event.target.type === "file" || event.target.name.startsWith("read-") || aside(event.target.name)) return;
     planned.soon();
     if (!form.elements.sample.files.length) worth.soon();
   });
