@@ -140,7 +140,7 @@ def histogram_rule(
     """The private histogram of Berrett & Butucea: Lap(2·handicap/ε) on every cell of everybody.
 
     One cell of a person's report is ±1 and the others are 0, so that two people differ by at most
-    2 in ℓ1 and Lap(2/ε) suffices; the published Lap(2^{d+1}/ε) is a handicap of 2^d (C22).
+    2 in ℓ1 and Lap(2/ε) suffices; the published Lap(2^{d+1}/ε) is a handicap of 2^d.
     The sum of n Laplace numbers is drawn at once, as the difference of two gamma numbers.
     """
     studies, n, d = people.reported.shape

@@ -151,9 +151,9 @@ class _DataSets(Twin):
 
 @dataclass(frozen=True)
 class UnitVarianceMean(_DataSets, name="unit_variance_mean"):
-    """A curator's mean with noise of variance one instead of scale one (C10)."""
+    """A curator's mean with noise of variance one instead of scale one (C10, C25)."""
 
-    flaw = "Theorem 4's σ: noise √2 too small for the mean's sensitivity (C10)"
+    flaw = "Theorem 4's σ: noise √2 too small for the mean's sensitivity (C10, C25)"
 
     def noise(self, look: ShrunkMean) -> Additive:
         """For a sensitivity divided by √2."""
@@ -173,6 +173,34 @@ class BoundFromData(_DataSets, name="bound_from_data"):
     def look(self, row: FloatArray) -> ShrunkMean:
         """With a bound that depends on the data."""
         return _mean_of_four(float(np.abs(row).max()))
+
+
+@dataclass(frozen=True)
+class AbsoluteSumAssumed(Twin, name="absolute_sum_assumed"):
+    """A mean of coefficients with ‖c‖₂ ≤ 1, with noise for Σ|c_j| ≤ 1, as in 003's code (C24)."""
+
+    flaw = "noise for a bound on Σ|c_j|, while curves are bounded in norm (C24)"
+
+    _COEFFICIENTS: ClassVar[int] = 4
+
+    def randomize(self, values: Any, source: Source) -> FloatArray:
+        """Sums of noisy mean coefficients; a row is a data set of two curves."""
+        rows = np.asarray(values, dtype=np.float64)
+        ones = np.ones(self._COEFFICIENTS)
+        query = ShrunkMean(
+            cost=Cost(epsilon=1.0), n=2, bound=1.0, factors=ones, thresholds=0 * ones, axes=ones
+        )
+        noise = replace(query.noise, sensitivity=2 * query.bound / query.n)  # max s_j/a_j = 1
+        sets, places = np.unique(rows, axis=0, return_inverse=True)
+        exact = [query.exact((row.reshape(2, -1),), source) for row in sets]
+        noisy = noise.randomize(np.stack(exact)[places.reshape(-1)], source)
+        return np.asarray(noisy.sum(axis=1, keepdims=True))
+
+    def worst_cases(self) -> Pairs:
+        """One curve with equal coefficients, turned round."""
+        curve = np.full(self._COEFFICIENTS, self._COEFFICIENTS**-0.5)
+        rest = np.zeros(self._COEFFICIENTS)
+        return [(np.concatenate([curve, rest])[None], np.concatenate([-curve, rest])[None])]
 
 
 @dataclass(frozen=True)

@@ -130,23 +130,33 @@ def test_unknown_names_are_still_refused() -> None:
         catalog.reproduction("000-table-9")
 
 
-def test_sentences_about_figures_6_to_9_must_all_hold() -> None:
+def test_sentences_about_simulated_means_decide_one_by_one() -> None:
+    row = {
+        f"{k} {v}": 1.0 for k in ("FRL", "Bernstein", "ICLP-AR") for v in ("as run", "made sound")
+    }
+    rows = [row | {"figure": f, "ICLP-QR as run": 0.5, "ICLP-QR made sound": 0.6} for f in "26789"]
     held = {
-        "rank_correlation_6_with_2": 0.95, "alignment_gain_7": 1.1,
-        "largest_factor_kernel": 1.1, "share_qr_best": 1.0,
+        "2_median_pss_over_pcv": 1.0, "2_median_pss_over_pcv_S-4": 2.0,
+        "2_largest_pss_over_pcv": 1.5, "2_share_qr_best": 1.0, "6_share_qr_best": 1.0,
+        "6_rank_correlation_with_2": 0.95, "2_misalignment": 0.2, "7_misalignment": 0.1,
+        "8_median_factor_kernel": 1.05, "8_largest_factor_kernel": 1.5,
+        "9_median_factor_kernel": 1.05, "9_largest_factor_kernel": 1.5,
     }  # fmt: skip
-    assert word("003-figure-9", figures=held) == "agrees"
+    for number in "126789":
+        assert word(f"003-figure-{number}", figures=held, rows=rows) == "agrees"
     bad = {
-        "rank_correlation_6_with_2": 0.8, "alignment_gain_7": 0.9,
-        "largest_factor_kernel": 1.3, "share_qr_best": 0.8,
+        "1": {"2_median_pss_over_pcv": 1.3}, "2": {"2_share_qr_best": 0.8},
+        "6": {"6_rank_correlation_with_2": 0.8}, "7": {"7_misalignment": 0.3},
+        "8": {"8_median_factor_kernel": 1.2}, "9": {"9_median_factor_kernel": 1.2},
     }  # fmt: skip
-    for name, value in bad.items():
-        assert word("003-figure-6", figures=held | {name: value}) == "differs"
+    for number, values in bad.items():
+        assert word(f"003-figure-{number}", figures=held | values, rows=rows) == "differs"
 
 
 def test_which_of_two_is_nearer_decides_on_figure_10() -> None:
     for share, wanted in ((0.8, "agrees"), (0.7, "differs")):
-        assert word("003-figure-10", rows=[{}], figures={"share_same_nearer": share}) == wanted
+        figures = {"share_same_nearer": 0.5, "share_same_nearer_one_bandwidth": share}
+        assert word("003-figure-10", rows=[{}], figures=figures) == wanted
 
 
 def test_told_accuracies_decide_on_first_learners() -> None:
@@ -160,12 +170,10 @@ def test_told_accuracies_decide_on_first_learners() -> None:
         assert word("004-figure-3", figures=held | bad) == "differs"
 
 
-def test_either_reading_of_the_curves_may_explain_a_column() -> None:
-    names = ("FRL", "Bernstein", "ICLP-AR", "ICLP-QR")
-
-    def row(plain: float, other: float) -> dict[str, Any]:
-        cells = {"published": 1.0, "as published": plain, "standardized": other}
-        return {f"{kind} {name}": value for kind, value in cells.items() for name in names}
-
-    for plain, other, wanted in ((1.2, 9.0, "agrees"), (9.0, 0.9, "agrees"), (2.0, 0.5, "differs")):
-        assert word("003-table-2", rows=[row(plain, other)]) == wanted
+def test_every_printed_number_decides_on_table_2_of_003() -> None:
+    figures = {
+        "printed_numbers": 96.0, "within_1_percent": 85.0,
+        "scans_eps1_qr_made_sound": 0.05, "scans_eps1_qr_as_run": 0.06,
+    }  # fmt: skip
+    for close, wanted in ((96.0, "agrees"), (95.0, "differs")):
+        assert word("003-table-2", figures=figures | {"within_3_percent": close}) == wanted

@@ -47,7 +47,7 @@ class MultiServerMRMA(CurveClassifier):
 
     Privacy:
         ε-LDP for every person. With ``exchange="split"`` the same people judge twice, at
-        ε/2 + ε/2 (C22); with ``"separate"`` different people do, each once at ε.
+        ε/2 + ε/2; with ``"separate"`` different people do, each once at ε.
 
     Args:
         epsilon: ε of every person, all answers together.

@@ -88,7 +88,7 @@ plant(
 )
 plant(
     "rest_not_reduced",
-    "a label's share is not taken off the curve's: ε + ε/2 instead of ε (C22)",
+    "a label's share is not taken off the curve's: ε + ε/2 instead of ε",
     lambda: [patch.object(Cost, "rest", lambda cost, *parts: cost)],
     on_queries(queries.check_description, "vector"),
 )

@@ -77,7 +77,7 @@ def test_malformed_candidates_are_refused(parts, name: str) -> None:
 
 
 def test_split_stays_within_epsilon_and_not_a_bit_more() -> None:
-    """ε/2 for a server's own members, ε/2 for shared ones, then the ledger says no (C22)."""
+    """ε/2 for a server's own members, ε/2 for shared ones, then the ledger refuses."""
     own = StudyPlan(
         epsilon=1.0, n_people=200, encoder=ENCODER, classes=(0, 1),
         design=MRMADesign(learner="logistic", n_classifiers=3, verdict_share=0.5).to_dict(),

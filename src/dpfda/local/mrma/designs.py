@@ -184,7 +184,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
 
     The candidates are part of the plan: whoever takes part can see what they will be asked about.
     People who already judged this server's own members may take part if both studies together stay
-    within their budget: ε/2 + ε/2 (C22; 001 §6.2 read literally spends ε + ε/2).
+    within their budget: ε/2 + ε/2, as in 001 §6.2.
 
     Attributes:
         intercepts: α of every candidate.
