@@ -100,22 +100,30 @@ def run(name: str, *, jobs: str, quick: bool) -> bool:
         for key, goal in getattr(catalog.reproduction(name), "GOALS", {}).items()
     }
     report["picture"] = picture is not None
+    report["commit"] = commit()
     report["machine"] = {key: report["machine"][key] for key in ("python", "numpy")}
     keep(found() | {name: kept(report)})
     print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
     return True
 
 
+def commit() -> str:
+    """The commit that was run, with a mark where files had changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
 def kept(report: dict[str, Any]) -> dict[str, Any]:
     """The report with rows as a table and numbers of four digits.
 
     Examples:
-        >>> kept({"name": "a", "rows": [{"x": 0.123456}, {"x": 1.0, "y": "b"}]})
+        >>> kept({"name": "a", "seconds": 9, "rows": [{"x": 0.123456}, {"x": 1.0, "y": "b"}]})
         {'columns': ['x', 'y'], 'rows': [[0.1235, None], [1, 'b']]}
     """
     columns = list(dict.fromkeys(key for row in report["rows"] for key in row))
     rows = [[row.get(key) for key in columns] for row in report["rows"]]
-    left_out = ("name", "rows", "seconds", "took_seconds")
+    left_out = ("name", "rows", "seconds")
     rest = {key: value for key, value in report.items() if key not in left_out}
     entry: dict[str, Any] = _short({**rest, "columns": columns, "rows": rows})
     return entry

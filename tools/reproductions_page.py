@@ -8,7 +8,15 @@ from typing import Any
 
 from dpfda.report.contents import show
 from dpfda_bench.measured import PAPERS
+from dpfda_bench.reproductions._p001 import READINGS
 
+READINGS_TEXT = """\
+## Readings
+
+The text leaves three settings of learners open, and no one setting gives every statement. *slip*:
+the coefficients for standardized features are applied to raw ones. *line*: a roughness penalty so
+large that the slope function is a line; *ridge*: weight 0.01. All were chosen after the text was
+known."""
 BASELINES = {
     "majority class": "majority class",
     "majority": "majority class",
@@ -55,12 +63,23 @@ def pages(entries: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, st
     for paper, title in PAPERS.items():
         names = [name for name in titles if name.startswith(paper)]
         parts = [PAPER.format(paper=paper, title=title), _elsewhere(paper, entries)]
+        parts += [_readings()] * (paper == "001")
         parts += [_entry(name, titles[name], entries.get(name)) for name in names]
         if names or parts[1]:
             papers[f"{paper}.md"] = _joined(parts)
     listed = [f"* [{paper}]({paper}.md): {PAPERS[paper]}" for paper in map(_paper, papers)]
     overview += ["## Papers", "\n".join(listed), TAIL.format(settings=_settings(entries))]
     return {"index.md": _joined(overview), **papers}
+
+
+def _readings() -> str:
+    """What 001 leaves open, entry by entry."""
+    rows = [
+        [_link(name), one.svm, one.dwd, str(one.steps), text(one.agreement)]
+        for name, one in READINGS.items()
+    ]
+    head = ["entry", "SVM features", "DWD", "CG steps", "what comes out so"]
+    return f"{READINGS_TEXT}\n\n{table(head, rows)}"
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -111,8 +130,7 @@ def _count(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 def _verdict(entry: Mapping[str, Any] | None) -> str:
     if entry is None:
         return "not run"
-    verdict = str(entry["verdict"])
-    return verdict if entry["full"] else f"{verdict} (a quick look)"
+    return str(entry["verdict"])
 
 
 def _glance(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
@@ -139,6 +157,7 @@ def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
     if entry["covers"]:
         parts.append(f"Also covers: {', '.join(entry['covers'])}.")
     parts.append(f"**{_verdict(entry).capitalize()}.** {text(entry['why'])}")
+    parts.append(f"*Reading.* {text(entry['reading'])}")
     if entry["picture"]:
         picture = f"![{title.replace('[', '(').replace(']', ')')}]({name}.png)"
         parts.append(f"[{picture}]({name}.png)")
@@ -162,14 +181,18 @@ def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
 
 def _beside(entry: Mapping[str, Any]) -> list[list[str]]:
     """The true guarantee, and what everything is to be compared with."""
-    rows = []
+    rows = [["claimed guarantee", entry["claimed"]]]
     for version, guarantee in entry["guarantees"].items():
-        rows.append([f"guarantee, {version}", guarantee])
+        rows.append([f"true guarantee, {version}", guarantee])
     for name, values in _baselines(entry).items():
         low, high = show(min(values)), show(max(values))
         rows.append([name, low if low == high else f"{low} to {high}"])
     if entry["needs"]:
         rows.append(["data", ", ".join(entry["needs"])])
+    if "commit" in entry:  # older results do not say
+        times, seconds = entry["replications"], show(entry["took_seconds"])
+        run = "nothing is repeated" if times is None else f"up to {times} replications"
+        rows.append(["run", f"{run}, {seconds} seconds, commit {entry['commit']}"])
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpfda.planning.sweep import ALONE, Sweep
 
@@ -16,6 +16,7 @@ class Effort:
         quick: a look, not a result.
         sweep: where and by how many processes, and what is kept.
         device: ``cuda`` for an accelerator, where the study can use one.
+        counts: what `repeats` has answered so far.
 
     Examples:
         >>> Effort().repeats(100, quick=5), Effort(quick=True).repeats(100, quick=5)
@@ -26,12 +27,13 @@ class Effort:
     quick: bool = False
     sweep: Sweep = ALONE
     device: str = "cpu"
+    counts: list[int] = field(default_factory=list, compare=False)
 
     def repeats(self, full: int, *, quick: int) -> int:
         """How often: as asked for, or by default."""
-        if self.replications is not None:
-            return self.replications
-        return quick if self.quick else full
+        count = quick if self.quick else full
+        self.counts.append(count if self.replications is None else self.replications)
+        return self.counts[-1]
 
 
 FULL = Effort()

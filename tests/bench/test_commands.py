@@ -65,6 +65,8 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             NEEDS=("growth",),
             SECONDS=7,
             GUARANTEES={"one": "ε-LDP for one person"},
+            CLAIMED="ε/2",
+            READING="As printed.",
             run=reproduce,
             verdict=lambda outcome: agrees_if(outcome.figures["gap"] < 0.5, "A gap of 0.25."),
         )
@@ -160,8 +162,10 @@ def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -
         {"method": "two", "error": None},
     ]
     assert report["figures"] == {"gap": 0.25}
-    assert (report["verdict"], report["why"]) == ("agrees", "A gap of 0.25.")
+    assert (report["verdict"], report["why"]) == ("quick look, no verdict", "")
+    assert (report["claimed"], report["reading"]) == ("ε/2", "As printed.")
     assert report["guarantees"] == {"one": "ε-LDP for one person"}
+    assert report["replications"] is None
     assert (report["needs"], report["seconds"], report["full"]) == (["growth"], 7, False)
     assert json.loads((out / "009-x.json").read_text(encoding="utf-8")) == report
     assert planted.calls == [{"replications": 3, "quick": False}]
@@ -173,6 +177,16 @@ def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -
 def test_rows_of_a_file_need_not_have_the_same_columns() -> None:
     rows: list[dict[str, Any]] = [{"a": 1}, {"b": 2.5}]
     assert to_csv(Outcome(rows=rows)) == "a,b\n1,\n,2.5\n"
+
+
+@pytest.mark.parametrize("few", [("--quick",), ("--replications", "2")])
+@pytest.mark.usefixtures("planted")
+def test_few_replications_have_no_verdict(few: tuple[str, ...], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    output = invoke("reproduce", "009-x", *few, "--report", str(page)).stdout
+    assert "quick look, no verdict." in output
+    assert "A gap of 0.25." not in output
+    assert "A gap of 0.25." not in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("planted")
@@ -197,7 +211,10 @@ def test_reproduce_as_table(tmp_path: Path) -> None:
     assert "Table 9" in output
     assert "0.125" in output
     assert "a note" in output
-    assert "one: ε-LDP for one person" in output
+    assert "reading: As printed." in output
+    assert "claimed guarantee: ε/2" in output
+    assert "true guarantee, one: ε-LDP for one person" in output
+    assert "nothing is repeated, " in output
     assert "agrees: A gap of 0.25." in output
     assert f"wrote {tmp_path}/009-x.csv" in output
 
@@ -214,6 +231,8 @@ def test_reproduce_lists_what_an_entry_needs() -> None:
         assert f" {facts['seconds']} s " in line
         module = catalog.reproduction(name)
         assert module.GUARANTEES, name
+        assert len(module.READING) > 20, name
+        assert len(module.CLAIMED) > 3, name
         assert callable(module.verdict), name
 
 

@@ -91,7 +91,7 @@ def test_renyi_epsilon_uses_the_best_order():
 )
 def test_quick_runs_on_public_data(name, shared_data, monkeypatch):
     monkeypatch.setenv("DPFDA_DATA", str(shared_data))
-    monkeypatch.setattr(common, "_SLOW_STEPS", 5)
+    monkeypatch.setattr(common, "STEPS", 5)
     shares = []
     effort = Effort(replications=1, quick=True, sweep=Sweep(tell=shares.append))
     outcome = module(name).run(effort)

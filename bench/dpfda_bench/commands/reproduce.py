@@ -20,12 +20,14 @@ from dpfda_bench.files import write_files
 from dpfda_bench.goals import goals_table, missed
 from dpfda_bench.measured import reproduction_report
 
+NO_VERDICT = "quick look, no verdict"
+
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--list", "listing", is_flag=True, help="Show the tables and figures there are.")
 @click.option("--replications", type=click.IntRange(min=1), help="How often to repeat the study.")
-@click.option("--quick", is_flag=True, help="Few replications: a look, not a result.")
+@click.option("--quick", is_flag=True, help="Few replications, without a verdict.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write CSV, JSON and PNG here."
@@ -62,18 +64,23 @@ def command(
     with sweeping(f"reproduce {name}", options) as sweep:
         effort = Effort(replications=replications, quick=quick, sweep=sweep, device=device)
         outcome = module.run(effort)
-    verdict = module.verdict(outcome)
+    full = not quick and replications is None
+    # Few replications can turn a verdict round, and some quick runs take other data.
+    word, why = module.verdict(outcome) if full else (NO_VERDICT, "")
     found = {
         "name": name,
         **_facts(name),
-        "verdict": verdict.word,
-        "why": verdict.why,
+        "verdict": word,
+        "why": why,
+        "claimed": module.CLAIMED,
         "guarantees": module.GUARANTEES,
+        "reading": module.READING,
+        "replications": max(effort.counts, default=None),
         "rows": outcome.rows,
         "figures": outcome.figures,
         "goals": {key: goal.bound for key, goal in goals.items()},
         "notes": outcome.notes,
-        "full": not quick and replications is None,
+        "full": full,
         "took_seconds": round(time.perf_counter() - begun, 1),
         "machine": machine(),
     }
@@ -83,7 +90,7 @@ def command(
         written.append(out / f"{name}.json")
         written[-1].write_text(to_json(found) + "\n", encoding="utf-8")
     if report is not None:
-        known = {"verdict": f"{verdict.word}: {verdict.why}", "guarantees": module.GUARANTEES}
+        known = {"verdict": _sentence(word, why), "guarantees": module.GUARANTEES}
         page = reproduction_report(name, module.TITLE, outcome, table, failed, quick=quick, **known)
         written.append(page.write(report))
     if as_json:
@@ -95,11 +102,20 @@ def command(
         console.print(rich_table(table))
         for told in failed:
             console.print(told, style="bold red")
+    console.print(f"reading: {module.READING}")
+    console.print(f"claimed guarantee: {module.CLAIMED}")
     for version, guarantee in module.GUARANTEES.items():
-        console.print(f"{version}: {guarantee}")
-    console.print(f"{verdict.word}: {verdict.why}")
+        console.print(f"true guarantee, {version}: {guarantee}")
+    times = found["replications"]
+    count = "nothing is repeated" if times is None else f"up to {times} replications"
+    console.print(f"{count}, {found['took_seconds']} seconds")
+    console.print(_sentence(word, why))
     for path in written:
         click.echo(f"wrote {path}")
+
+
+def _sentence(word: str, why: str) -> str:
+    return f"{word}: {why}" if why else f"{word}."
 
 
 def _facts(name: str) -> dict[str, Any]:

@@ -212,12 +212,13 @@ def four_verdict(outcome: Outcome) -> Verdict:
     )
 
 
-_SHARED: dict[str, Any] = {"NEEDS": (), "GUARANTEES": common.GUARANTEES}
+_SHARED: dict[str, Any] = {"NEEDS": (), "GUARANTEES": common.GUARANTEES, "CLAIMED": common.CLAIMED}
 ENTRIES = {
     "001-figure-a3": SimpleNamespace(
         TITLE="Error for five allocations of people, % (001 Table A.2, Figures A.3 and A.4)",
         COVERS=("001-table-a2", "001-figure-a4", "000-table-2", "000-figure-5", "000-figure-6"),
         SECONDS=70,
+        READING=str(common.READINGS["001-figure-a3"]),
         run=five,
         verdict=five_verdict,
         **_SHARED,
@@ -226,6 +227,7 @@ ENTRIES = {
         TITLE="Error of CG, more people a member or more judges, % (001 Table A.3, Figure A.5)",
         COVERS=("001-table-a3", "000-table-3", "000-figure-7"),
         SECONDS=40,
+        READING=str(common.READINGS["001-figure-a5"]),
         run=four,
         verdict=four_verdict,
         **_SHARED,

@@ -187,6 +187,8 @@ def _entry(what: str, name: str, where: str, *covers: str) -> Any:
         GUARANTEES=dict.fromkeys(common.RULES, f"ε-LDP for one {unit}")
         if noisy
         else {"every row": "none: no noise"},
+        CLAIMED="ε-LDP for one person" if noisy else "none",
+        READING=str(common.READINGS["001-figure-4"]) if noisy else common.EXACT,
         run=partial(run, name),
         verdict=partial(decide, name),
     )

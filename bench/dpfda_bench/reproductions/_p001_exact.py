@@ -13,6 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.report.contents import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import named_lines
+from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.verdict import Verdict, agrees_if
 
 Z, Z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
@@ -148,6 +149,8 @@ ENTRIES = {
         NEEDS=(),
         SECONDS=1,
         GUARANTEES={"every row": "ε-LDP for one number in [-1, 1]: Laplace noise of scale 2/ε"},
+        CLAIMED=common.CLAIMED,
+        READING=common.EXACT,
         run=weights,
         verdict=weights_verdict,
     ),
@@ -156,6 +159,8 @@ ENTRIES = {
         NEEDS=(),
         SECONDS=12,
         GUARANTEES={"every row": "ε-LDP for one vector: Laplace noise of scale 2d/ε"},
+        CLAIMED=common.CLAIMED,
+        READING=common.EXACT,
         run=distances,
         verdict=distances_verdict,
     ),

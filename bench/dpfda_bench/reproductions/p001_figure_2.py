@@ -30,6 +30,8 @@ COVERS = ("000-figure-1",)
 NEEDS = ()
 SECONDS = 60
 GUARANTEES = common.GUARANTEES
+CLAIMED = common.CLAIMED
+READING = str(common.READINGS["001-figure-2"])
 
 METHODS = batch.METHODS
 OLDER = ("MA 000", "MRMA 000")

@@ -30,6 +30,9 @@ SECONDS = 40
 GUARANTEES = common.GUARANTEES | {
     "as published": "ε-LDP for one person, ε/2 + ε/2",
 }
+_READING = common.READINGS["001-figure-3"]
+READING = str(_READING)
+CLAIMED = common.CLAIMED
 METHODS = ("single server", "multi-server")
 OLDER = ("single server 000", "multi-server 000")
 GOALS = {
@@ -44,7 +47,7 @@ NOTES = [
     "improves Logistic and DWD significantly, and is comparable or slightly better for SVM and CG.",
     "Multi-server: every verdict at ε/2, own members and shared classifiers judged by the same "
     "people, ε in all, as in 001 §6.2. Cutoffs 0.8 and 0.8 as "
-    "published, public ones (C3) otherwise; 0.7 and 0.8 in 000. Rules and readings as in Figure 2.",
+    "published, public ones (C3) otherwise; 0.7 and 0.8 in 000. Rules as in Figure 2.",
     "Harm by group 2: what groups 1 and 3 err more than where group 2 shares nothing. Gain of "
     "group 2: of its own five servers. Figures are means over budgets, as published.",
 ]
@@ -133,7 +136,7 @@ def _replication(number: int, place: int) -> dict[Any, FloatArray]:
     for name in common.LEARNERS:
         fitted: dict[Any, Any] = {}
         for rule in common.RULES:
-            learner = common.noisy_learner(name, rule, code)
+            learner = common.noisy_learner(name, rule, code, _READING)
             base = Setting(common.SIMULATED, epsilon=epsilon, learner=learner, gram=code.gram)
             matrix = partial(common.decided, code=code, name=name, rule=rule)
             people = People(encoded, labels, matrix(scores))

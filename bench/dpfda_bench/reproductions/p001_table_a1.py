@@ -27,6 +27,8 @@ GUARANTEES = {
     "as published": "none",
     "corrected": "none",
 }
+CLAIMED = "none: there is no noise in this table"
+READING = str(common.READINGS["001-table-a1"])
 GOALS = {"largest_difference_points": at_most(1.0)}
 
 PUBLISHED = {row.pop("learner"): row for row in printed("001-table-a1")}

@@ -17,6 +17,7 @@ TITLE = "Private age-at-death densities of the UN's regions, ε = 1 (003 Figure 
 NEEDS = ("un_deaths",)
 READING = table.READING
 SECONDS = 15
+CLAIMED = "ε = 1 for a thousand deaths"
 GUARANTEES = {
     "as published": "ε = 1 for a thousand deaths; FRL: none, its size is chosen in hindsight",
     "histogram": "ε = 1 for a thousand deaths (default of PrivateDensity)",

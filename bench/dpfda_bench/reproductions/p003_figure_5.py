@@ -22,6 +22,7 @@ TITLE = "Private means of brain scans and electricity demand, ε = 1 (003 Figure
 NEEDS = ("dti", "adelaide_demand")
 SECONDS = 30
 READING = table.READING
+CLAIMED = "ε = 1 for one scan or day"
 GUARANTEES = {
     "as run": f"claimed ε = 1; {TRUE_EPSILON}",
     "made sound, default": "ε = 1 for one scan or day",

@@ -18,6 +18,11 @@ from dpfda_bench.verdict import Verdict, not_comparable
 TITLE = "Time for 100 paths, and for the one decomposition behind them (003 Table 1)"
 NEEDS = ()
 SECONDS = 60
+CLAIMED = "none: times"
+READING = (
+    "One core, best of several runs; one decomposition for all paths, where the printed times "
+    "have one a path."
+)
 GUARANTEES = {"every row": "none: times of simulated paths"}
 GOALS = {"paths_over_eigh": at_most(0.2)}
 

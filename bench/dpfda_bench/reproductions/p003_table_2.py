@@ -33,6 +33,7 @@ TITLE = "E‖μ̃ - X̄‖² on brain scans and electricity demand (003 Table 2)
 NEEDS = ("dti", "adelaide_demand")
 SECONDS = 60
 READING = AUTHORS
+CLAIMED = "ε for one scan or day"
 GUARANTEES = {
     "as run": TRUE_EPSILON,
     "made sound": "ε for one scan or day; up to 8ε for a person with 8 scans",

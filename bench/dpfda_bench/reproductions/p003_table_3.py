@@ -26,6 +26,7 @@ from dpfda_bench.verdict import Verdict, agrees_if
 TITLE = "E‖f̃ - f̂‖² of age-at-death densities, × 1000 (003 Table 3)"
 NEEDS = ("un_deaths",)
 SECONDS = 60
+CLAIMED = "ε = 1 for a thousand deaths"
 GUARANTEES = {"every column": "ε = 1 for a thousand deaths; FRL's size is chosen in hindsight"}
 
 PUBLISHED = {row.pop("region"): row for row in printed("003-table-3")}

@@ -19,6 +19,11 @@ TITLE = "Boosting curves of 004: test error by round, % (Figures 4, 5, 7, 8)"
 COVERS = ("004-figure-4", "004-figure-5", "004-figure-7", "004-figure-8")
 NEEDS = ("mnist_4_9", "fashion")
 SECONDS = 400
+CLAIMED = "ε-LDP for one owner"
+READING = (
+    "004's Algorithm 4 with the owners and rows of its Section V; features by HOG and visual "
+    "words (Section V names them without sizes); rounds with α ≤ 0 are repeated once."
+)
 GUARANTEES = {
     "PM-NCC, labels clear": "none for labels and weights; ε for features (C16)",
     "not private": "none",

@@ -19,6 +19,11 @@ TITLE = "Accuracy of the first base learner, % (004 Figures 2, 6 and 9)"
 COVERS = ("004-figure-6", "004-figure-9")
 NEEDS = ("mnist_4_9", "fashion", "adult")
 SECONDS = 150
+CLAIMED = "ε-LDP for one owner"
+READING = (
+    "Owners and rows of Section V; features by HOG and visual words (named without sizes); "
+    "thresholds are the data user's medians."
+)
 GUARANTEES = {
     "as published": "figure 2: ε for features, none for labels (C16); figures 6 and 9: ε-LDP for "
     "one owner in this round, whose weights are even; Duchi's with ties in both halves would have "
