@@ -63,8 +63,9 @@ class MRMAClassifier(CurveClassifier):
         n_classifiers: B, how many weak classifiers.
         member_size: n0, how many reports each is made of.
         training_share: share of people who report; the others judge.
-        cutoff: r̃* at which a member begins to count; None is a public rule (C3).
-        strictness: constant of that rule.
+        cutoff: r̃* at which a member begins to count, as in the papers; None is ½ plus
+            `strictness` standard errors (C3).
+        strictness: 0 weighs members by |r̃ - ½|, reversal built in.
         mechanism: registered name of the mechanism of encoded curves.
         label_share: part of ε that protects the label in a report; None is 1/(d+1).
         boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy

@@ -63,8 +63,8 @@ class MultiServerMRMA(CurveClassifier):
         training_share: share of a server's people who report.
         boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
-        cutoff: r0 of each server's own study; None is the public rule.
-        strictness: constant of that rule, in both stages.
+        cutoff: r0 of each server's own study; None is ½ plus `strictness` standard errors.
+        strictness: as in `MRMAClassifier`, in both stages.
         classes: the two labels, public; must be given unless a seed makes this a simulation.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.

@@ -48,8 +48,8 @@ class OnlineMRMA(CurveClassifier):
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         memory: what a verdict still counts one round later.
         alarm: standard errors below chance at which older verdicts are forgotten.
-        cutoff: r0; None is the public rule (C3).
-        strictness: constant of that rule.
+        cutoff: r0; None is ½ plus `strictness` standard errors.
+        strictness: as in `MRMAClassifier`.
         classes: the two labels, public; must be given unless a seed makes this a simulation.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.

@@ -90,7 +90,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         classes: the two labels.
         epsilon: of a verdict: what each server's ledger pays for each of its people who judge.
         own_epsilon: what a server's own study cost its people at most; it was paid there.
-        cutoff: r0 of the exchange; None is the public rule (C3).
+        cutoff: r0 of the exchange; None is ½ plus `strictness` standard errors.
         strictness: its constant.
         unit: whose data one reply covers.
 

@@ -42,7 +42,7 @@ def test_batches_equal_single_studies() -> None:
 
 
 def test_default_cutoff_follows_noise_and_group_size() -> None:
-    found = default_cutoff([10, 1000, 0], epsilon=0.5)
+    found = default_cutoff([10, 1000, 0], epsilon=0.5, strictness=1.0)
     assert found[0] > found[1] > 0.5
     assert np.isinf(found[2])
     assert np.isinf(default_cutoff(0, epsilon=0.5, strictness=0.0))

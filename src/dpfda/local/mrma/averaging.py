@@ -100,8 +100,9 @@ def strengths(accuracy: Any) -> FloatArray:
     return np.maximum(value, 1 - value)
 
 
-DEFAULT_STRICTNESS = 1.0
-"""How many standard errors above ½ a member's r̃* must lie to count."""
+DEFAULT_STRICTNESS = 0.0
+"""How many standard errors above ½ a member's r̃* must lie to count. With 0 weights are ∝ |r̃ - ½|:
+members that say little get little weight, and a cutoff has nothing left to remove."""
 
 
 def default_cutoff(
@@ -109,11 +110,11 @@ def default_cutoff(
 ) -> FloatArray:
     """The public cutoff r0 = ½ + c (e^ε + 1)/(2 (e^ε - 1) √n1), one for each member (C3).
 
-    It follows the size of the noise in r̃, so the same c suits every ε and group size; the papers
-    tune a fixed r0 instead.
+    c = 0 is ½ for every member; a larger c follows the size of the noise in r̃. The papers fix r0
+    instead, from 0.6 to 0.9, so that some member exceeds it.
 
     Examples:
-        >>> default_cutoff([50, 200], epsilon=1.0).round(3).tolist()
+        >>> default_cutoff([50, 200], epsilon=1.0, strictness=1.0).round(3).tolist()
         [0.653, 0.577]
     """
     strictness = _validate.non_negative("strictness", strictness)

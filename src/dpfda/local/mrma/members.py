@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.local.mrma.averaging import (
+    DEFAULT_STRICTNESS,
     Accuracies,
     Weights,
     accuracies,
@@ -84,7 +85,7 @@ def judge(
     *,
     epsilon: float,
     cutoff: float | None = None,
-    strictness: float = 1.0,
+    strictness: float = DEFAULT_STRICTNESS,
 ) -> Judgement:
     """Estimate, reverse and weigh candidates; arrays of shape (..., B).
 
@@ -98,7 +99,7 @@ def judge(
     Examples:
         >>> found = judge([40.0, -40.0, 1.0], [50, 50, 50], epsilon=2.0)
         >>> found.reversed.tolist(), found.weight.value.round(2).tolist()
-        ([False, True, False], [0.5, 0.5, 0.0])
+        ([False, True, False], [0.49, 0.49, 0.01])
     """
     estimate = accuracies(totals, people, epsilon=epsilon)
     if cutoff is None:
@@ -196,7 +197,7 @@ class Candidates:
         return average_parameters(*self.hyperplanes, weight)
 
     def judged(
-        self, *, epsilon: float, cutoff: float | None = None, strictness: float = 1.0
+        self, *, epsilon: float, cutoff: float | None = None, strictness: float = DEFAULT_STRICTNESS
     ) -> Judgement:
         """Accuracies, reversals and weights from the verdicts so far."""
         return judge(
@@ -258,7 +259,7 @@ class Memory(Candidates):
         return np.asarray(self.people**2 / np.where(self.squares > 0, self.squares, 1))
 
     def judged(
-        self, *, epsilon: float, cutoff: float | None = None, strictness: float = 1.0
+        self, *, epsilon: float, cutoff: float | None = None, strictness: float = DEFAULT_STRICTNESS
     ) -> Judgement:
         """Accuracies, reversals and weights from the discounted sums."""
         effective = self.effective_people
