@@ -108,10 +108,14 @@ def run(name: str, *, jobs: str, quick: bool) -> bool:
 
 
 def commit() -> str:
-    """The commit that was run, with a mark where files had changed since."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """The commit that was run, with a mark where code had changed since."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(FOLDER), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ":/src", ":/bench")
+    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + "-changed" * bool(changed)
 
 
 def kept(report: dict[str, Any]) -> dict[str, Any]:

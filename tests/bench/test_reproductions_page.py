@@ -58,6 +58,8 @@ def test_the_run_was_of_entries_as_they_are(found: dict[str, Any]) -> None:
             "covers": list(getattr(module, "COVERS", ())),
             "needs": list(module.NEEDS),
             "guarantees": module.GUARANTEES,
+            "claimed": module.CLAIMED,
+            "reading": module.READING,
             "full": True,
         }
         assert {key: found[name][key] for key in known} == known, name
@@ -77,6 +79,7 @@ def test_what_the_page_shows(tool: Any) -> None:
     entry = {
         "title": "T", "covers": ["000-table-9"], "needs": ["dti"], "verdict": "differs",
         "why": "a | b < c *", "guarantees": {"sound": "ε for one scan"}, "full": False,
+        "claimed": "ε", "reading": "h = 2", "replications": 5, "took_seconds": 7.0, "commit": "abc",
         "figures": {"gap": 0.25}, "goals": {"gap": "at most 0.1"}, "notes": ["`x_*` * y"],
         "machine": {"python": "3", "numpy": "2"}, "picture": False,
         "columns": ["data", "method", "majority class", "error"],
@@ -84,11 +87,14 @@ def test_what_the_page_shows(tool: Any) -> None:
     }  # fmt: skip
     pages = tool.pages({"001-table-1": entry}, {"001-table-1": "T", "002-new": "New"})
     shown = "\n".join(pages.values())
-    assert "2 entries: 1 differs (a quick look), 1 not run." in shown
-    assert "**differs (a quick look)** | a \\| b &lt; c \\* |" in shown
+    assert "2 entries: 1 differs, 1 not run." in shown
+    assert "**differs** | a \\| b &lt; c \\* |" in shown
     assert list(pages) == ["index.md", "000.md", "001.md", "002.md"]
     assert "shown there: 000-table-9 ([001-table-1](001.md#001-table-1))." in shown
-    assert "| guarantee, sound | ε for one scan |" in shown
+    assert "| claimed guarantee | ε |" in shown
+    assert "| true guarantee, sound | ε for one scan |" in shown
+    assert "*Reading.* h = 2" in shown
+    assert "| run | up to 5 replications, 7 seconds, commit abc |" in shown
     assert "| majority class, a | 40 to 50 |" in shown
     assert "| majority class, b | 30 |" in shown
     assert "| trivial predictor, a | 0.5 |" in shown
@@ -105,5 +111,5 @@ def test_what_is_missing(tool: Any) -> None:
 
 
 def test_a_report_is_kept_short(tool: Any) -> None:
-    report = {"name": "a", "rows": [{"x": 0.123456}, {"x": 1.0, "y": True}], "took_seconds": 3.1}
+    report = {"name": "a", "rows": [{"x": 0.123456}, {"x": 1.0, "y": True}], "seconds": 9}
     assert tool.kept(report) == {"columns": ["x", "y"], "rows": [[0.1235, None], [1, True]]}

@@ -259,6 +259,16 @@ class FunctionBasis:
         return between(self.grid, self.functions, inside)
 
 
+def derivatives(grid: Grid, rows: FloatArray, axis: FloatArray, *, order: int) -> FloatArray:
+    """Derivatives at `axis` of functions of one variable, known on a grid, by cubic splines."""
+    if len(grid) != 1:
+        raise InvalidParameter("order", "of functions of one variable", f"{len(grid)} variables")
+    if grid[0].size <= _CUBIC:
+        raise InvalidParameter("grid_points", f"more than {_CUBIC} points", grid[0].size)
+    spline = make_interp_spline(grid[0], rows, k=_CUBIC, axis=1)
+    return np.asarray(spline.derivative(_validate.whole("order", order, most=_CUBIC - 1))(axis))
+
+
 def between(grid: Grid, rows: FloatArray, axes: Sequence[FloatArray]) -> FloatArray:
     """Functions known on a grid (J, points), read off on another by straight lines."""
     table = np.moveaxis(rows.reshape(-1, *(axis.size for axis in grid)), 0, -1)

@@ -13,7 +13,7 @@ from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.coefficient_functions import NoiseBody, Numbers, Solved, SolvedBody
-from dpfda.central.functions import FunctionBasis, as_grid, as_places
+from dpfda.central.functions import FunctionBasis, as_grid, as_places, derivatives
 from dpfda.curves.band import Of, whose
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
@@ -173,6 +173,56 @@ class Release(Documented):
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         own = self.values(grid_points)
         return np.minimum(low, own), np.maximum(high, own)
+
+    def derivative(
+        self,
+        order: int = 1,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        grid_points: Any = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The derivative of a released curve, and the two ends of its band.
+
+        Privacy:
+            Post-processing: nothing is spent.
+
+        The band speaks of the noise in the released coefficients. It does not hold what clipping
+        and coefficients that were left out may have taken off: waves that are small in the curve
+        can be large in its derivative.
+
+        Args:
+            order: 1 or 2.
+            level: of the band.
+            simultaneous: for the whole curve at once; otherwise at each point by itself.
+            grid_points: where; on the release's own grid by default.
+
+        Examples:
+            >>> from dpfda import PrivateMean
+            >>> t = np.linspace(0, 1, 50)
+            >>> curves = t**2 + np.zeros((3000, 1))
+            >>> fit = PrivateMean(1.0, value_range=(0, 1), random_state=0)
+            >>> slope, low, high = fit.fit(curves, grid_points=t).release_.derivative()
+            >>> bool(np.mean((low <= 2 * t) & (2 * t <= high)) > 0.8)
+            True
+        """
+        level = _validate.fraction("level", level)
+        if self.solved is not None or self.density:
+            rule = "of a mean curve: a density and solved functions are not linear in their numbers"
+            raise InvalidParameter("order", rule, self.summary)
+        places = self.basis.grid if grid_points is None else as_places(grid_points)
+        known = np.vstack([self.basis.functions, self.center])
+        # Checks that the places lie in the domain of one variable.
+        FunctionBasis(self.basis.grid, known, np.ones(len(known))).at(places)
+        found = derivatives(self.basis.grid, known, places[0], order=order)
+        functions, center = np.split(found, [self.basis.size])
+        beside = center if self.center.ndim > 1 else center[0]
+        size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
+        spread = _half_width(
+            self.noise, functions, level, unseen=0.0, simultaneous=simultaneous, size=size
+        )
+        own, middle = (np.asarray(c @ functions + beside) for c in (self.coefficients, self.noisy))
+        return own, np.minimum(middle - spread, own), np.maximum(middle + spread, own)
 
     def variance_along(self, functions: FloatArray) -> FloatArray:
         """Of the noise, at each point where functions (J, points) are read off."""
