@@ -123,8 +123,10 @@ def _settings(entries: Mapping[str, Any]) -> str:
 def _count(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     counts = Counter(_verdict(entries.get(name)) for name in titles)
     several = {"agrees": "agree", "differs": "differ"}
-    told = ", ".join(f"{n} {several.get(word, word)}" for word, n in counts.most_common())
-    return f"{len(titles)} entries: {told}."
+    numbers = ", ".join(
+        f"{n} {several.get(word, word) if n > 1 else word}" for word, n in counts.most_common()
+    )
+    return f"{len(titles)} entries: {numbers}."
 
 
 def _verdict(entry: Mapping[str, Any] | None) -> str:

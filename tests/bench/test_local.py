@@ -68,13 +68,9 @@ def test_both_designs_are_measured_on_the_same_people(monkeypatch: pytest.Monkey
 
 
 def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:
-    def few(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        X, y, others, truth = TASKS["K6"].draw(seed)
-        return X[:1500], y[:1500], others[:500], truth[:500]
-
-    found = mrma_classes._errors(replace(TASKS["K6"], draw=few), 20.0, 0)
+    found = mrma_classes._errors(TASKS["K6"], 5.0, 0)
     assert found["non_private"] < 5 < 75 < found["majority"]
-    assert found["recipe"] < found["mrma"] < 75
+    assert found["recipe"] < found["mrma"] < 75  # six seeds: 56 to 71
 
 
 def test_mrma_for_numbers_is_measured_beside_the_regressor() -> None:
