@@ -4,6 +4,7 @@
     python tools/reproductions.py NAME ...       runs these, the others stay as they are
     python tools/reproductions.py --missing      runs those that were not run in full before
     python tools/reproductions.py --page         runs nothing and writes the pages again
+    python tools/reproductions.py --judge NAME   applies the verdict's rule to stored results
 
 Pages, pictures and results (reproductions.json, numbers with four digits) are in
 docs/project/reproductions. An interrupted run continues where it stopped, because
@@ -24,6 +25,7 @@ from typing import Any
 
 from reproductions_page import pages
 
+from dpfda.report.contents import Outcome
 from dpfda_bench import catalog
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "project" / "reproductions"
@@ -38,11 +40,15 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="run nothing")
     parser.add_argument("--missing", action="store_true", help="run what was not run in full")
     parser.add_argument("--quick", action="store_true", help="few replications: a look")
+    parser.add_argument("--judge", action="store_true", help="run nothing, judge stored results")
     parser.add_argument("--jobs", default="1", help="processes of each reproduction")
     options = parser.parse_args()
     known = titles()
     wanted = missing(found(), list(known)) if options.missing else list(known)
     names = [] if options.page else options.names or wanted
+    if options.judge:
+        keep(found() | {name: judged(name, found()[name]) for name in options.names})
+        names = []
     failed = [name for name in names if not run(name, jobs=options.jobs, quick=options.quick)]
     keep({name: entry for name, entry in found().items() if name in known})
     for name, text in pages(found(), known).items():
@@ -105,6 +111,14 @@ def run(name: str, *, jobs: str, quick: bool) -> bool:
     keep(found() | {name: kept(report)})
     print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
     return True
+
+
+def judged(name: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """A full result under the verdict's rule as it is now, for changes of the rule alone."""
+    rows = [dict(zip(entry["columns"], row, strict=True)) for row in entry["rows"]]
+    outcome = Outcome(rows=rows, figures=entry["figures"], notes=entry["notes"])
+    word, why = catalog.reproduction(name).verdict(outcome)
+    return entry | {"verdict": word, "why": why}
 
 
 def commit() -> str:

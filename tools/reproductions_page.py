@@ -154,7 +154,9 @@ def _glance(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
     parts = [f"## {name}", f"{title}."]
     if entry is None:
-        parts.append(f"**Not run** here: `dpfda reproduce {name}` lists the data that it needs.")
+        parts.append(
+            f"**Not run** since it was added or changed: `dpfda reproduce {name}` runs it."
+        )
         return "\n\n".join(parts)
     if entry["covers"]:
         parts.append(f"Also covers: {', '.join(entry['covers'])}.")
