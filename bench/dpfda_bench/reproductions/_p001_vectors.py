@@ -50,9 +50,9 @@ NOTES = [
     "1.",
     "The published plateau of 34.3 or 34.4 % from ε = 0.5 to 10 is the majority class (C4).",
     "As published: features scaled by the data's own extremes, cutoff 0.7, histogram noise "
-    "2^(d+1)/ε. Corrected: public ranges, public cutoff (C3), unit norm, MR over all members, "
-    "histogram noise 2/ε. Default: corrected with shrunk intercepts. 'No copies' keeps the "
-    "first of equal rows, with the same shares of people.",
+    "2^(d+1)/ε. Corrected: public ranges, no cutoff (weights ∝ |r̃ - ½|, C3), unit norm, MR over "
+    "all members, histogram noise 2/ε. Default: corrected with shrunk intercepts. 'No copies' "
+    "keeps the first of equal rows, with the same shares of people.",
 ]
 _CHUNK = 50
 

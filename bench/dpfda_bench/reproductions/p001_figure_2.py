@@ -40,8 +40,8 @@ NOTES = [
     "improve on Weak when ε is small; MR and MA improve every learner; MRMA further improves SVM "
     "and CG substantially. `claims_*` are the shares of (learner, ε ≤ 1) at which this is so.",
     "As published: members decide on raw curves (C2), cutoff 0.8, members averaged as they are. "
-    "Corrected: members decide on what they were trained on, unit norm, public cutoff (C3). "
-    "Default: corrected, and intercepts that noise has moved are shrunk.",
+    "Corrected: members decide on what they were trained on, unit norm, no cutoff (weights ∝ "
+    "|r̃ - ½|, C3). Default: corrected, and intercepts that noise has moved are shrunk.",
     "Readings: SVM coefficients for standardized features applied to raw ones (a slip of e1071 "
     "users; with the right scaling SVM members are constant at small ε and MRMA stays at 47 % at "
     "ε = 0.5, against the text); CG with one step (five steps: 45 % at ε = 0.5, and not the spread "

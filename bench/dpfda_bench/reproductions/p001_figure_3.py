@@ -46,8 +46,8 @@ NOTES = [
     "signs); the five of group 2 have random ones. 001 prints no numbers; its text says: sharing "
     "improves Logistic and DWD significantly, and is comparable or slightly better for SVM and CG.",
     "Multi-server: every verdict at ε/2, own members and shared classifiers judged by the same "
-    "people, ε in all, as in 001 §6.2. Cutoffs 0.8 and 0.8 as "
-    "published, public ones (C3) otherwise; 0.7 and 0.8 in 000. Rules as in Figure 2.",
+    "people, ε in all, as in 001 §6.2. Cutoffs 0.8 and 0.8 as published, none (C3) otherwise; 0.7 "
+    "and 0.8 in 000. Rules as in Figure 2.",
     "Harm by group 2: what groups 1 and 3 err more than where group 2 shares nothing. Gain of "
     "group 2: of its own five servers. Figures are means over budgets, as published.",
 ]
