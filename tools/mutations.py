@@ -85,10 +85,8 @@ PLACES = [
     Place("collector/limits.py", edges=True),
     Place("collector/middleware.py", edges=True),
     Place("collector/plans.py collector/watcher.py", edges=True),
-    Place(
-        "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",
-        edges=True,
-    ),
+    Place("collector/storage/issuing.py collector/storage/forgetting.py", edges=True),
+    Place("collector/storage/base.py", EVERY, "sent_away is_somebody", edges=True),
     Place(
         "sites/guard.py sites/identity.py sites/stored_files.py",
         edges=True,

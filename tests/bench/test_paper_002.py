@@ -110,8 +110,8 @@ def test_quick_runs_on_public_data(name, shared_data, monkeypatch):
 
 def test_a_benchmark_on_few_rows_is_quiet():
     # Warnings are errors here; 60 rows at ε = 0.1 would warn.
-    from dpfda.datasets.preparation import Prepared
     from dpfda_bench.benchmarks.regression_utility import Split
+    from dpfda_bench.prepared_data import Prepared
 
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-0.5, 0.5, (60, 2)), rng.uniform(0, 1, 60)

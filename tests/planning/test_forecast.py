@@ -17,9 +17,9 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.randomized_response import effective_answers
-from dpfda.planning import trials, variations, world
+from dpfda.planning import trials, world
 from dpfda.planning.families import FAMILIES, Known, public_range
-from dpfda.planning.forecast import ALSO
+from dpfda.planning.forecast import ALSO, crossing, crossing_interval
 from dpfda.planning.sample import Pilot, discriminant_error, expected_by_theory, set_apart
 from dpfda.planning.sweep import Sweep
 from dpfda.planning.trials import tractable
@@ -269,11 +269,11 @@ def test_large_studies_are_replaced_by_equally_informative_ones() -> None:
 
 def test_crossings() -> None:
     errors = np.array([[0.4, 0.5, 0.45], [0.2, 0.3, 0.25], [0.22, 0.3, 0.26]])
-    assert variations.crossing((10, 100, 1000), errors, 0.35) == pytest.approx(10**1.5, rel=0.1)
-    assert variations.crossing((10, 100, 1000), errors, 0.1) == math.inf
-    assert variations.crossing((10, 100, 1000), errors, 0.6) == 10
-    low, high = variations.crossing_interval((10, 100, 1000), errors, 0.35)
-    assert low <= variations.crossing((10, 100, 1000), errors, 0.35) <= high
+    assert crossing((10, 100, 1000), errors, 0.35) == pytest.approx(10**1.5, rel=0.1)
+    assert crossing((10, 100, 1000), errors, 0.1) == math.inf
+    assert crossing((10, 100, 1000), errors, 0.6) == 10
+    low, high = crossing_interval((10, 100, 1000), errors, 0.35)
+    assert low <= crossing((10, 100, 1000), errors, 0.35) <= high
 
 
 def test_a_sample_is_redrawn_half_the_time_on_rows_kept_apart() -> None:

@@ -17,7 +17,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import curve_sets as curves
 from dpfda.datasets import simulate_001
 from dpfda.datasets import vector_sets as vectors
-from dpfda.datasets.preparation import prepare
+from dpfda_bench.prepared_data import prepare
 
 Split = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Rows and labels (±1) of people who are asked, then of others."""

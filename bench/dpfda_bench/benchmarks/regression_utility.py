@@ -13,12 +13,12 @@ from sklearn.preprocessing import StandardScaler
 
 from dpfda._validate import FloatArray
 from dpfda.central.regression.base import RegressionMechanism
-from dpfda.datasets.preparation import Prepared, folds, prepare
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.protocol.estimate import non_private_classifier
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import gathered, mean_and_error
+from dpfda_bench.prepared_data import Prepared, folds, prepare
 
 GOALS = {
     "crime_eps0.5": at_most(0.027),

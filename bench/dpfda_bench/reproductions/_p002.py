@@ -17,8 +17,8 @@ from scipy.special import expit
 
 from dpfda._validate import FloatArray
 from dpfda.central.regression.perturbation import CURVATURE, minimize_risk
-from dpfda.datasets.preparation import Prepared, prepare
 from dpfda.privacy.calibration import gaussian_epsilon
+from dpfda_bench.prepared_data import Prepared, prepare
 from dpfda_bench.published_fm import FunctionalMechanism, RelaxedFM
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_sensitivity
 

@@ -16,7 +16,6 @@ from dpfda.central.regression.alternatives import GaussianFM
 from dpfda.central.regression.problem import Bounds, Problem, clip_to_ball
 from dpfda.central.regression.two_stage_queries import LocationQuery
 from dpfda.curves.matrices import floored
-from dpfda.datasets.preparation import Prepared
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.report.contents import Outcome
@@ -24,6 +23,7 @@ from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.lines import lines
 from dpfda_bench.measuring import gathered
+from dpfda_bench.prepared_data import Prepared
 from dpfda_bench.published_fm import FunctionalMechanism
 from dpfda_bench.reproductions._p002 import DELTA, data_of
 from dpfda_bench.reproductions._p002_panels import READING, among_sites, published_score

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.datasets.preparation import prepare
 from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.local.boosting.design import BoostingFindings
 from dpfda.local.boosting.gradient_requests import FeatureMap
@@ -26,6 +25,7 @@ from dpfda.protocol.query import Answer, Records
 from dpfda.protocol.study import Run
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
+from dpfda_bench.prepared_data import prepare
 from dpfda_bench.printed import printed
 from dpfda_bench.verdict import Verdict, agrees_if
 

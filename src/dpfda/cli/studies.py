@@ -21,7 +21,7 @@ from dpfda.cli._output import read_secret
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, MissingExtra, printable
-from dpfda.protocol.information import check_information
+from dpfda.protocol.plan import check_information
 from dpfda.report.terminal import to_json
 
 _COLUMNS = {

@@ -409,6 +409,7 @@ async def page_of(
 async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
     try:
         plan = msgspec.json.decode(record.plan, type=dict[str, Any])
+        people = msgspec.convert(plan.get("n_people"), int)
         settings = msgspec.json.decode(record.settings, type=StudySettings)
     except msgspec.MsgspecError:  # of another release, or another hand
         raise Refused(409, "unreadable", "this collector cannot read this study") from None
@@ -426,7 +427,7 @@ async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
         open=settings.open,
         domain_unit=settings.domain_unit,
         value_unit=settings.value_unit,
-        warnings=settings.warnings(plan["n_people"]),
+        warnings=settings.warnings(people),
         successor=record.successor,
     )
 

@@ -32,7 +32,6 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
 from dpfda.protocol.fields import Array, Part, declared
-from dpfda.protocol.information import check_information
 from dpfda.protocol.task import Task
 
 Terms = Mapping[str, Any]
@@ -378,3 +377,49 @@ class StudyPlan(Portable):
     def hash(self) -> str:
         """SHA-256 of the plan's canonical JSON, as any language can compute it."""
         return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+
+INFORMATION_NEEDED = ("version", "institution", "contact", "purpose")
+"""Entries that the information for participants must have."""
+
+INFORMATION_OPTIONAL = ("officer", "approval", "risks", "retention", "results")
+"""Further entries: the data protection officer, the approval of an ethics board, and what the
+organizer states on risks, on how long replies are stored, and on results."""
+
+MOST_CHARACTERS = 2000
+
+
+def check_information(given: Any) -> dict[str, str]:
+    """Check the information that participants read before they consent, and order its entries.
+
+    It is a part of the plan and of its hash: a change of one word makes another study. An empty
+    mapping is allowed and means no information.
+
+    Raises:
+        InvalidParameter: an entry is missing, unknown, or not one paragraph of printable text.
+
+    Examples:
+        >>> whole = {"version": "1", "institution": "A", "contact": "B", "purpose": "C"}
+        >>> list(check_information({"officer": "D"} | whole))
+        ['version', 'institution', 'contact', 'purpose', 'officer']
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidParameter("information", "named texts", type(given).__name__)
+    for name in given:
+        if name not in INFORMATION_NEEDED + INFORMATION_OPTIONAL:
+            rule = f"one of {', '.join(INFORMATION_NEEDED + INFORMATION_OPTIONAL)}"
+            raise InvalidParameter("information", rule, name)
+    for name in INFORMATION_NEEDED if given else ():
+        if name not in given:
+            others = [one for one in INFORMATION_NEEDED if one != name]
+            rule = f"given (with {', '.join(others[:-1])} and {others[-1]})"
+            raise InvalidParameter(name, rule, None)
+    for name, words in given.items():
+        if not isinstance(words, str) or not words.isprintable():
+            raise InvalidParameter(name, "one paragraph of printable text", words)
+        if not 1 <= len(words) <= MOST_CHARACTERS:
+            rule = f"1 to {MOST_CHARACTERS} characters"
+            raise InvalidParameter(name, rule, f"{len(words)}")
+    return {
+        name: given[name] for name in INFORMATION_NEEDED + INFORMATION_OPTIONAL if name in given
+    }

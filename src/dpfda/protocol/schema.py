@@ -24,8 +24,14 @@ from dpfda.curves.ranges import Column, PublicColumns
 from dpfda.curves.rescale import Rescaler
 from dpfda.errors import printable
 from dpfda.protocol import fields as declared_fields
-from dpfda.protocol import information
-from dpfda.protocol.plan import MOST_WHOLE, Design, StudyPlan
+from dpfda.protocol.plan import (
+    INFORMATION_NEEDED,
+    INFORMATION_OPTIONAL,
+    MOST_CHARACTERS,
+    MOST_WHOLE,
+    Design,
+    StudyPlan,
+)
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
 from dpfda.report.documents import schema as documents_schema
@@ -92,12 +98,12 @@ registered name and its parameters.'}
 
 
 def _information() -> Schema:
-    text = {"type": "string", "minLength": 1, "maxLength": information.MOST_CHARACTERS}
-    names = information.NEEDED + information.OPTIONAL
+    text = {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS}
+    names = INFORMATION_NEEDED + INFORMATION_OPTIONAL
     return {
         "type": "object",
         "properties": dict.fromkeys(names, text),
-        "required": list(information.NEEDED),
+        "required": list(INFORMATION_NEEDED),
         "additionalProperties": False,
     }
 

@@ -292,7 +292,7 @@ def test_objective_perturbation_names_the_largest_epsilon(epsilon):
 
 
 def test_moments_beat_the_trivial_predictor_on_public_data(shared_data):
-    from dpfda.datasets.preparation import folds, prepare
+    from dpfda_bench.prepared_data import folds, prepare
 
     data = prepare("warfarin", shared_data)
     assert np.linalg.norm(data.X, axis=1).max() <= 1

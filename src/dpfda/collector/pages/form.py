@@ -11,11 +11,11 @@ import msgspec
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.local.recipe import JUDGES
-from dpfda.protocol.information import NEEDED, OPTIONAL, check_information
+from dpfda.protocol.plan import INFORMATION_NEEDED, INFORMATION_OPTIONAL, check_information
 
 PRESETS = {
     "title-0": "",
-    **{f"information-{name}": "" for name in NEEDED + OPTIONAL},
+    **{f"information-{name}": "" for name in INFORMATION_NEEDED + INFORMATION_OPTIONAL},
     "information-version": "1",
     "n_people-0": "2000",
     "epsilon-0": "1.0",
@@ -127,7 +127,10 @@ def information_of(form: Mapping[str, str]) -> dict[str, str]:
 
     Line breaks of a form become spaces.
     """
-    typed = {name: form.get(f"information-{name}", "") for name in NEEDED + OPTIONAL}
+    typed = {
+        name: form.get(f"information-{name}", "")
+        for name in INFORMATION_NEEDED + INFORMATION_OPTIONAL
+    }
     given = {name: " ".join(words.split()) for name, words in typed.items() if words.strip()}
     return check_information(given if set(given) > {"version"} else {})
 

@@ -176,6 +176,32 @@ class Lapse(msgspec.Struct, frozen=True):
         return self.has_ended(until + self.grace, now)
 
 
+class Waiting:
+    """When a study last had no ticket for somebody who asked.
+
+    While somebody waits, expired tickets are given to the next person. Without this, a participant
+    who asked again in time could keep a ticket for ever.
+
+    Examples:
+        >>> waiting = Waiting()
+        >>> waiting.sent_away("study", now=5.0)
+        >>> [waiting.is_somebody("study", now, Lapse(seconds=60.0)) for now in (65.0, 65.1)]
+        [True, False]
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def sent_away(self, study: str, now: float) -> None:
+        """Note that a person asked and there was no ticket."""
+        self._last[study] = now
+
+    def is_somebody(self, study: str, now: float, lapse: Lapse) -> bool:
+        """Whether somebody asked in vain within the lifetime of a ticket."""
+        last = self._last.get(study)
+        return last is not None and lapse.seconds is not None and now - last <= lapse.seconds
+
+
 LOST = 0.0
 """The end of the time of somebody whose ticket went to somebody else."""
 

@@ -22,8 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from dpfda.collector.storage import forgetting, tables
-from dpfda.collector.storage.base import LOST, Issued, Lapse, NewReply, Ticket, timed
-from dpfda.collector.storage.waiting import Waiting
+from dpfda.collector.storage.base import LOST, Issued, Lapse, NewReply, Ticket, Waiting, timed
 
 _study, _person, _reply = tables.study, tables.person, tables.reply
 

@@ -24,9 +24,9 @@ from dpfda.collector.storage.base import (
     StudyRecord,
     Ticket,
     Totals,
+    Waiting,
     timed,
 )
-from dpfda.collector.storage.waiting import Waiting
 
 _NEVER: Mapping[Any, Any] = MappingProxyType({})
 
