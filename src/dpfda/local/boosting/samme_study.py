@@ -159,6 +159,9 @@ def local_logistic(
     return theta
 
 
+# After a round the weighted error of its own rule is exactly 1/2, so the same rule found again has
+# α = 0 up to rounding, which must not decide whether it joins.
+_LEAST_ALPHA = 1e-9
 _JUDGED_ROOM = 3.0
 """Judges cut weights above this many times their mean: a weighted error hardly notices."""
 _UP_TO_ONE = range(0, 2)
@@ -265,7 +268,7 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
             break
         error = min(max(error, margin), 1 - margin)
         alpha = math.log((1 - error) / error) + math.log(vote.classes - 1)
-        kept = alpha > 0
+        kept = alpha > _LEAST_ALPHA
         history.append(
             {
                 "round": rounds + 1,
