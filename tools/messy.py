@@ -161,6 +161,7 @@ COMMANDS = {
     "predict": ("predict m.json {file} --label sex", CURVES),
     "plan": ("plan --people 50 --epsilon 1 --classes f,m --range 0 12 --domain-range 0 2 "
              "--studies 2 --sample {file} --label sex", CURVES),
+    "simulate": ("simulate {file} --label sex --classes f,m --epsilon 1 --range 0 12", CURVES),
     "regress": ("regress {file} --target dose --epsilon 1 --target-range 0 10 "
                 "--feature-ranges 0:100", TABLES),
     "submit": (f"submit {'0' * 64} {{file}} --label f --home home", ONES),

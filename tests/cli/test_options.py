@@ -18,13 +18,14 @@ from dpfda.errors import DpfdaError
 
 pytest.importorskip("openpyxl")
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("release", "classify", "predict", "plan", "regress", "submit")
+COMMANDS = ("release", "classify", "predict", "plan", "regress", "simulate", "submit")
 WITHOUT = {
     "release": {"label"},
     "classify": set(),
     "predict": {"groups", "drop_empty"},
     "plan": {"groups"},
     "regress": {"label", "grid"},
+    "simulate": set(),
     "submit": {"id", "groups", "grid", "fill", "drop_empty"},
 }
 SEPARATORS = {"german.csv": ";", "tabs.tsv": "tab", "units.csv": ";", "ragged.csv": ";",
@@ -46,16 +47,17 @@ def messy() -> Iterator[Any]:
 def no_studies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is simulated after a file has been read is another test's."""
 
-    def read(**_: Any) -> None:
+    def read(*_: Any, **more: Any) -> None:
         raise DpfdaError("the file must be read by now")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dpfda.cli.plan.forecast", read)
+    monkeypatch.setattr("dpfda.cli.simulate.run", read)
 
 
 def given(option: str, command: str, file: str) -> list[str]:
     """The option with a value that makes sense for this file."""
-    curves = command in ("release", "classify", "predict", "plan")
+    curves = command in ("release", "classify", "predict", "plan", "simulate")
     columns = {"submit": "@1", "regress": "age" if file != "german.csv" else "Größe"}
     value = {
         "sep": SEPARATORS.get(file, ","),

@@ -1,0 +1,82 @@
+"""``dpfda simulate``: every method on curves and tables of a file, stamped as a simulation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpfda.cli._group import dpfda
+from dpfda.cli.simulate import METHODS, STAMP
+
+N = 600
+RANGES = '{"age": [18, 99], "sex": ["f", "m"]}'
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curves at two sites and rows of a table, both with clearly different classes."""
+    monkeypatch.chdir(tmp_path)
+    rng, T = np.random.default_rng(0), np.linspace(0, 1, 6)
+    ill = np.arange(N) // 2 % 2  # two rows of a person have one label
+    curves = (2 * ill[:, None] - 1) * np.sin(3 * T) + rng.normal(0, 0.5, (N, 6))
+    lines = ["ill,site,who," + ",".join(f"{t:g}" for t in T)]
+    for row, curve in enumerate(curves):
+        cells = ",".join(f"{value:.3f}" for value in curve)
+        lines.append(f"{('no', 'yes')[ill[row]]},{'ab'[row // 4 % 2]},p{row // 2},{cells}")
+    Path("curves.csv").write_text("\n".join(lines) + "\n")
+    ages = 55 + 20 * (2 * ill - 1) + rng.normal(0, 10, N)
+    rows = [f"{('no', 'yes')[ill[k]]},{ages[k]:.1f},{'fm'[k % 2]}" for k in range(N)]
+    Path("table.csv").write_text("\n".join(["ill,age,sex", *rows]) + "\n")
+
+
+CURVES = ("curves.csv", "--range", "-3", "3", "--servers", "site", "--groups", "who")
+TABLE = ("table.csv", "--feature-ranges", RANGES)
+
+
+def run(*words: str) -> Any:
+    call = ["simulate", *words, "--label", "ill"]
+    return CliRunner().invoke(dpfda, call, prog_name="dpfda", catch_exceptions=False)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_from_a_file(method: str) -> None:
+    for call in (CURVES, *([TABLE] if method != "multi-server" else [])):
+        # At ε = 8 a reply is nearly the truth: whoever learns nothing errs on about half.
+        done = run(*call, "--classes", "no,yes", "--method", method, "--epsilon", "8", "--json")
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        assert found["simulation"] is True
+        assert found["notes"][0] == STAMP
+        mine, guessing, plain = found["rows"]
+        assert [row["ε"] for row in found["rows"]] == [8, None, None]
+        assert mine["error, %"] < 0.7 * guessing["error, %"]
+        assert plain["error, %"] <= mine["error, %"] + 2
+        # A quarter of the people tests; of curves two rows each.
+        assert mine["test rows"] == N // 4
+        assert mine["people"] == (225 if call is CURVES else 450)
+
+
+def test_a_seed_repeats_it_and_several_budgets_are_rows() -> None:
+    call = (*TABLE, "--epsilon", "0.5", "--epsilon", "4", "--json", "--seed", "3")
+    first, again, other = run(*call), run(*call), run(*call[:-1], "4")
+    assert first.stdout == again.stdout != other.stdout
+    assert [row["ε"] for row in json.loads(first.stdout)["rows"]] == [0.5, 4, None, None]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("table.csv",), "--range or --feature-ranges must be given"),
+    ((*TABLE, "--domain-range", "0", "1"), "--domain-range must be left out"),
+    ((*TABLE, "--method", "multi-server"), "--servers must be given"),
+    ((*TABLE, "--classes", "no,maybe"), "must be one of the classes no,maybe"),
+    ((*TABLE, "--test-share", "1"), "--test-share must be"),
+    ((*TABLE, "--epsilon", "0"), "--epsilon must be"),
+])  # fmt: skip
+def test_what_cannot_be_simulated_is_refused(words: tuple[str, ...], said: str) -> None:
+    done = run(*words, "--epsilon", "1")
+    assert done.exit_code == 2
+    assert said in done.stderr
