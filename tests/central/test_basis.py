@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpfda.central.functions import (
+    Cosines,
     Kernel,
     Matern,
     as_grid,
@@ -14,7 +15,9 @@ from dpfda.central.functions import (
     spline_basis,
     trapezoid,
 )
+from dpfda.central.linear import QuadraticRegularization
 from dpfda.errors import InvalidParameter
+from dpfda.estimators.private_mean import PrivateMean
 
 KERNELS = [kernel for member in Kernel.members().values() for kernel in member.examples()]
 GRIDS = {
@@ -48,6 +51,21 @@ def test_general_matern_meets_the_closed_forms() -> None:
     for nu in (0.5, 1.5, 2.5):
         close = Matern(nu=nu + 1e-9, length=0.3).between(s, t)
         np.testing.assert_allclose(close, Matern(nu=nu, length=0.3).between(s, t), atol=1e-6)
+
+
+def test_given_eigenpairs_serve_a_mean() -> None:
+    t = np.linspace(0, 1, 65)
+    kernel = Cosines(exponent=2.5, terms=6)
+    basis = eigenpairs(kernel, as_grid(t))
+    np.testing.assert_allclose(basis.eigenvalues, np.arange(1, 7) ** -2.5, rtol=1e-9)
+    # A cosine that is among them is released up to its factor 1/(1 + ψ λ^-η) and the noise.
+    curves = np.tile(np.cos(2 * np.pi * t), (500, 1))
+    mechanism = QuadraticRegularization(kernel=Cosines.from_dict(kernel.to_dict()), psi=1e-6)
+    mean = PrivateMean(200.0, value_range=(-2, 2), mechanism=mechanism, random_state=0).fit(curves)
+    assert mean.release_.parameters["kernel"] == {"name": "cosines", "exponent": 2.5, "terms": 6}
+    deviation = float(np.sqrt(mean.release_.variance_along(basis.functions)).max())
+    assert deviation < 0.01
+    np.testing.assert_allclose(mean.mean_, curves[0], atol=6 * deviation)
 
 
 def test_eigenpairs_are_cached() -> None:

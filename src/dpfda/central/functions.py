@@ -29,7 +29,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves.bases import demmler_reinsch
 from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.fields import Declared, number
+from dpfda.protocol.fields import Declared, number, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +105,40 @@ class SquaredExponential(Kernel, name="gaussian"):
     def examples(cls) -> list[Self]:
         """Two lengths."""
         return [cls(), cls(length=0.3)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosines(Kernel, name="cosines"):
+    """Given eigenpairs in place of a kernel: 1, √2 cos πt, √2 cos 2πt, ... with λ_j = j^-β.
+
+    The grid must have more points than there are terms; with evenly spaced points the functions
+    are the cosines themselves.
+
+    Examples:
+        >>> basis = eigenpairs(Cosines(exponent=2.0, terms=3), as_grid(np.linspace(0, 1, 65)))
+        >>> basis.eigenvalues.round(4).tolist()
+        [1.0, 0.25, 0.1111]
+    """
+
+    exponent: float = number(above=1.0, most=20.0, default=4.0)
+    terms: int = whole(most=4096, default=64)
+
+    def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
+        """Σ λ_j φ_j(s) φ_j(t)."""
+        j = np.arange(self.terms)
+        scaled = np.where(j > 0, math.sqrt(2.0), 1.0) * (j + 1.0) ** (-self.exponent / 2)
+        left, right = (np.cos(np.pi * np.outer(at, j)) * scaled for at in (s, t))
+        return np.asarray(left @ right.T)
+
+    @property
+    def decay(self) -> float:
+        """β."""
+        return self.exponent
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """All terms, and a few."""
+        return [cls(), cls(exponent=2.0, terms=5)]
 
 
 Grid = tuple[FloatArray, ...]
