@@ -23,7 +23,7 @@ if (what === "test") {
   await build({ ...common, entryPoints: tests, platform: "node", outdir: "out", outExtension: { ".js": ".mjs" } });
 } else if (what === "dist") {
   rmSync("dist", { recursive: true, force: true });
-  await build({ ...common, entryPoints: { client: "src/index.ts", files: "files/index.ts" }, outdir: "dist" });
+  await build({ ...common, entryPoints: { client: "src/index.ts", contract: "src/contract.ts", files: "files/index.ts" }, outdir: "dist" });
 } else {
   await build({ ...common, minify: true, entryPoints: ["src/index.ts"], outfile: `${what}/client.js` });
   await build({ ...common, minify: true, entryPoints: ["page/take_part.ts"], plugins: [apart], outfile: `${what}/take-part.js` });

@@ -3,10 +3,6 @@
 import { readFileSync } from "node:fs";
 import { Client, MemoryStore, setLimit } from "../../src/dpfda/collector/pages/static/client.js";
 
-// What browsers have and this runtime may not: locks by name. Each device here has one tab.
-if (!globalThis.navigator?.locks) {
-  Object.defineProperty(globalThis, "navigator", { value: { locks: { request: (_, work) => work() } }, configurable: true });
-}
 const { url, hash, people } = JSON.parse(readFileSync(0, "utf8"));
 
 async function takePart({ values, label, token }) {

@@ -12,15 +12,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from forked_collector import QuickCollector
 
+from dpfda.cli._group import dpfda
+from dpfda.client import RemoteClient
 from dpfda.client.http import Answer, Connection, Unreachable
 from dpfda.collector.collector_process import CollectorProcess
+from dpfda.errors import ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
-from dpfda.protocol.wire import ReplyMessage
+from dpfda.protocol.wire import ReplyMessage, nonce_of
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +123,79 @@ def test_the_same_bytes_get_the_same_answer(http: Any, study: Any) -> None:
     assert code(person.task()) == (409, "answered"), "nobody is asked again who has answered"
     assert code(person.send(other)) == (409, "answered")
     assert code(person.send(body + b" ")) == (409, "answered"), "the same values are not enough"
+
+
+def withdrawal(body: bytes, secret: str) -> bytes:
+    return json.dumps({"reply": body.decode(), "secret": secret}).encode()
+
+
+def test_a_reply_is_withdrawn_until_its_phase_ends(
+    collector: CollectorProcess, http: Any, study: Any
+) -> None:
+    """Only with token, bytes and secret; then no result contains it, and its sender can tell."""
+    secret = "5e" * 32
+    people = [Person(http, study) for _ in range(4)]
+    bodies = [one.body() for one in people]
+    mine, path = {**json.loads(bodies[0]), "nonce": nonce_of(secret)}, people[0].path + "/withdraw"
+    bodies[0] = json.dumps(mine).encode()
+    receipt = people[0].send(bodies[0]).json()["receipt"]
+    assert people[1].send(bodies[1]).status == 200
+
+    def ask(who: int, body: bytes) -> Answer:
+        answer: Answer = http("POST", path, body, token=people[who].token)
+        return answer
+
+    wish = withdrawal(bodies[0], secret)
+    assert code(ask(0, withdrawal(bodies[0], "5f" * 32))) == (403, "wrong_secret")
+    assert code(ask(1, wish)) == (403, "wrong_ticket"), "everybody has another token"
+    assert code(ask(0, withdrawal(bodies[0] + b" ", secret))) == (409, "not_stored")
+    mine["plan"] = "0" * 64
+    assert code(ask(0, withdrawal(json.dumps(mine).encode(), secret))) == (409, "wrong_study")
+    for wrong in (b"", b"{}", b'{"reply": 3}', wish[:-1], withdrawal(b"{}", secret), b"\xff"):
+        assert code(ask(0, wrong)) == (400, "malformed")
+    assert http("POST", path, wish).status == 401
+    stored = collector.read("GET", f"/api/studies/{study['id']}/phases/0/replies")
+    assert len(stored.splitlines()) == 2
+    assert [ask(0, wish).json() for _ in range(2)] == [{"withdrawn": True}] * 2
+    assert code(people[0].send(bodies[0])) == (410, "withdrawn")
+    assert code(people[0].task()) == (409, "answered")
+    assert http("GET", f"/api/studies/{study['id']}/receipts/{receipt}").status == 404
+    for person, body in zip(people[2:], bodies[2:], strict=True):
+        assert person.send(body).status == 200
+    assert collector.wait_until(study["id"])["status"] == "finished"
+    history = http("GET", f"/api/studies/{study['id']}/models").json()
+    assert [entry["people"] for entry in history] == [0, 3]
+    assert ask(0, wish).json() == {"withdrawn": True}
+    late = {**json.loads(bodies[1]), "nonce": nonce_of(secret)}
+    assert code(ask(1, withdrawal(json.dumps(late).encode(), secret))) == (410, "late")
+
+
+def test_a_device_withdraws_its_reply(
+    collector: CollectorProcess, make_plan: Any, tmp_path: Path
+) -> None:
+    plan = make_plan(4, seed=31)
+    name = collector.create(plan, open=True, deadline=3600)["id"]
+    device = RemoteClient(tmp_path, limit_epsilon=9.0)
+    device.join(collector.url, plan.hash, most_epsilon=4.0)
+    with pytest.raises(ProtocolError, match="nothing was prepared"):
+        device.withdraw(plan.hash)
+    device.submit(plan.hash, curve=[0.5, 0.0], label="yes")
+    letter = json.loads((tmp_path / "studies" / f"{plan.hash}.json").read_text())
+    assert json.loads(letter["body"])["nonce"] == nonce_of(letter["secret"])
+    assert collector.request("GET", f"/api/studies/{name}")["answered"] == 1
+    run = CliRunner().invoke(
+        dpfda, ["receipt", plan.hash, "--withdraw", "--home", str(tmp_path)], catch_exceptions=False
+    )
+    assert run.output == "withdrawn; it does not count\n"
+    device.withdraw(plan.hash)
+    assert collector.read("GET", f"/api/studies/{name}/phases/0/replies") == b""
+    assert device.stage(plan.hash) == "withdrawn"
+    assert device.ledger.remaining.epsilon == 5.0
+    for again in (device.send, device.counted):
+        with pytest.raises(ProtocolError, match="was withdrawn"):
+            again(plan.hash)
+    with pytest.raises(ProtocolError, match="was withdrawn"):  # nothing is drawn anew either
+        device.submit(plan.hash, curve=[0.5, 0.0], label="yes")
 
 
 def test_the_same_bytes_are_known_after_the_phase(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devices import GOOD, Device, choose, keep, say_yes, send, study
+from devices import GOOD, Device, choose, keep, say_yes, send, study, withdraw
 from forked_collector import ForkedCollector
 
 from dpfda.collector.collector_process import CollectorProcess
@@ -140,7 +140,9 @@ def test_every_word_is_in_a_message_file(browser: Any, collector: CollectorProce
     page.click("#ask")
     page.wait_for_selector("#counted:not(:empty)")
     assert page.evaluate(OUTSIDE) == []
-    page.evaluate("document.querySelector('#asked').textContent = 'written here'")
+    withdraw(page)
+    assert page.evaluate(OUTSIDE) == []
+    page.evaluate("document.querySelector('#was-withdrawn').textContent = 'written here'")
     assert page.evaluate(OUTSIDE) == ["written here"], "the check itself finds what is not marked"
     assert person.problems == []
     person.context.close()
@@ -185,7 +187,7 @@ def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) 
         plan.hash,
     ):
         assert words in text
-    assert "cannot be taken back" in text
+    assert "can withdraw your reply on this page, in this browser, until this part" in text
     assert json.dumps(text).count("undefined") == 0
     assert "Data protection officer" not in text
     choose(page, GOOD)

@@ -268,6 +268,27 @@ def test_a_copied_sqlite_file_holds_no_link(tmp_path: Path, crashed: bool) -> No
     storage.close()
 
 
+def test_no_withdrawn_reply_stays_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    storage = open_storage(f"sqlite:///{path}")
+    begun(storage)
+    replies = [reply(i, body=b'{"values":[%d.125]}' % (73_000 + i)) for i in range(2)]
+    storage.add_replies(replies)
+    files = [path, path.with_name("study.db-wal")]
+
+    def held() -> list[bool]:
+        content = b"".join(one.read_bytes() for one in files)
+        return [one.body in content for one in replies]
+
+    assert held() == [True, True]
+    assert [storage.withdraw(replies[0]) for _ in range(2)] == ["withdrawn"] * 2
+    assert len(rows(storage, "forgetting")) == 1
+    forget_all(storage)
+    assert held() == [False, True]
+    assert rows(storage, "forgetting") == []
+    storage.close()
+
+
 def test_no_link_stays_where_other_people_do(tmp_path: Path) -> None:
     """Rows that stay are moved between pages while others go, which leaves copies behind."""
     path, people = tmp_path / "study.db", 1200

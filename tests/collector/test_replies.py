@@ -21,7 +21,7 @@ from one_process import (
     with_collector,
 )
 
-from dpfda.collector.refusal import no_ticket, not_stored
+from dpfda.collector.refusal import no_ticket, not_removed, not_stored
 from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
 from dpfda.protocol.wire import ReplyMessage, token_hash
@@ -159,7 +159,10 @@ def test_every_outcome_has_its_answer() -> None:
         "foreign": 403,
         "lapsed": 410,
         "different": 409,
+        "withdrawn": 410,
         "late": 410,
         "failed": 422,
     }
     assert {name: not_stored(name).status for name in stored} == stored  # type: ignore[arg-type]
+    removed = {"unknown": 401, "foreign": 403, "lapsed": 410, "different": 409, "late": 410}
+    assert {name: not_removed(name).status for name in removed} == removed  # type: ignore[arg-type]

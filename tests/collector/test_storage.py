@@ -124,6 +124,39 @@ def test_late_replies_are_refused_and_old_ones_still_known(storage: Storage) -> 
 
 
 @every_storage
+def test_a_withdrawn_reply_is_in_no_sum_and_does_not_come_back(storage: Storage) -> None:
+    begun(storage)
+    storage.enrol([("study", token(5))])
+    storage.add_replies([reply(0), reply(1)])
+    other = NewReply(token(1), "study", 0, 0, reply(0).digest, b"x")  # of another person's ticket
+    assert [storage.withdraw(one) for one in (reply(1, body=b"new"), other, reply(9))] == [
+        "different",
+        "foreign",
+        "unknown",
+    ]
+    assert storage.withdraw(NewReply(token(5), "study", 0, 0, reply(0).digest, b"x")) == "foreign"
+    assert storage.replies("study", 0) == [(0, b"x"), (1, b"x")]
+    assert [storage.withdraw(reply(0)), storage.withdraw(reply(0))] == ["withdrawn"] * 2
+    assert storage.replies("study", 0) == [(1, b"x")]
+    assert storage.withdraw(reply(2)) == "withdrawn", "it may still be on its way"
+    again = [reply(0), reply(2), reply(0, body=b"new"), reply(1)]
+    assert storage.add_replies(again) == ["withdrawn", "withdrawn", "different", "same"]
+    assert storage.issue([("study", token(0))], now=3.0) == ["answered"], "nobody is asked twice"
+    assert storage.settled("study", [token(0)]) == {token(0)}
+    assert storage.answered("study", 0) == 3, "the phase waits for nobody else"
+    assert [one.id for one in storage.due(now=3.0)] == ["study"]
+    assert storage.begin_closing("study", 0)
+    assert [storage.withdraw(reply(i)) for i in (0, 1)] == ["withdrawn", "late"]
+    assert storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    while storage.forget():
+        pass
+    assert [storage.withdraw(reply(i)) for i in (0, 1, 9)] == ["withdrawn", "late", "unknown"]
+    assert storage.add_replies([reply(0), reply(1)]) == ["withdrawn", "same"]
+    assert storage.replies("study", 0) == [(1, b"x")]
+    assert storage.withdraw(reply(0, study="none")) == "gone"
+
+
+@every_storage
 def test_a_phase_ends_once(storage: Storage) -> None:
     begun(storage)
     following = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{}"}

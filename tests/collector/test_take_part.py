@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devices import GOOD, Device, answered, choose, keep, say_yes, send, study
+from devices import GOOD, Device, answered, choose, keep, say_yes, send, study, withdraw
 from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
@@ -67,6 +67,53 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     assert again.inner_text("#receipt") == receipt
     assert again.text_content("#sent") == body
     assert device.posted == ["enrol", "reply"]
+
+
+def test_a_reply_is_withdrawn_on_the_page(collector: CollectorProcess, device: Device) -> None:
+    """Its secret leaves the browser with this request, and never before."""
+    plan = study(collector, "Second thoughts")
+    page = device.tab(plan)
+    choose(page, GOOD)
+    body = say_yes(page)
+    send(page)
+    replies = f"/api/studies/{plan.hash[:16]}/phases/{json.loads(body)['phase']}/replies"
+    assert len(collector.read("GET", replies).splitlines()) == 1
+    page.click("#withdrawal summary")
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        keep(page, f"take-part-withdraw-{width}")
+    page.click("#withdrawal summary")
+    withdraw(page)
+    assert page.inner_text("#withdrawn h2") == "Your reply was withdrawn"
+    assert not page.is_visible("#done")
+    keep(page, "take-part-withdrawn-390")
+    assert collector.read("GET", replies) == b""
+    assert device.posted == ["enrol", "reply", "withdraw"]
+    wish = json.loads(device.bodies[-1])
+    assert wish["reply"] == body
+    assert not any(wish["secret"] in one for one in device.bodies[:-1])
+    page.reload()
+    page.wait_for_selector("#withdrawn:not([hidden])")
+    assert not page.is_visible("#yours")
+    assert "spent ε = 4" in page.inner_text("#spent")
+    assert device.posted == ["enrol", "reply", "withdraw"]
+
+
+def test_after_the_phase_a_reply_stays(collector: CollectorProcess, device: Device) -> None:
+    plan = study(collector, "Too late")
+    page = device.tab(plan)
+    choose(page, GOOD)
+    phase = json.loads(say_yes(page))["phase"]
+    send(page)
+    collector.request("POST", f"/api/studies/{plan.hash[:16]}/phases/{phase}/close")
+    collector.wait_until(plan.hash[:16], phase=phase + 1)
+    withdraw(page)
+    assert "can no longer be taken out" in page.inner_text("#problem")
+    page.click("#ask")
+    page.wait_for_selector("#counted:has-text('Yes, it was counted.')")
+    assert not page.is_visible("#withdrawal")
+    device.problems.clear()  # the browser itself tells of the refusal
 
 
 FILES = {

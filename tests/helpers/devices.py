@@ -99,6 +99,13 @@ def send(page: Any) -> str:
     return text
 
 
+def withdraw(page: Any) -> None:
+    """Take the reply out of the study."""
+    page.click("#withdrawal summary")
+    page.click("#withdraw:enabled")
+    page.wait_for_selector("#withdrawn:not([hidden]), #problem:not(:empty)")
+
+
 def keep(page: Any, name: str) -> None:
     """A picture of the page as it is; nothing of it may lie beside the window."""
     assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), name

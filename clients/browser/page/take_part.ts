@@ -1,6 +1,6 @@
 /** The page on which somebody takes part: everything happens here, on their device. */
 
-import { assumptions, BrowserStore, budget, Client, InvitationUsed, setLimit, type Plan, type Store } from "../src/index.ts";
+import { assumptions, BrowserStore, budget, Client, InvitationUsed, NotGranted, setLimit, type Plan, type Store } from "../src/index.ts";
 import { numberOf, readFile, type Choice, type Recording } from "../files/index.ts";
 import { find, say, show } from "./dom.ts";
 import { problemWords, tell, told as words, translate } from "./language.ts";
@@ -37,6 +37,7 @@ async function begin(): Promise<void> {
   await describeBudget(store, plan);
   keepConsent();
   const letter = await store.change((state) => state.letters[hash]);
+  if (letter?.withdrawn) return step("withdrawn", false);
   if (letter?.receipt) return finished(person, plan, letter.receipt, letter.body!, false);
   if (letter?.used) return guarded(async () => void (await person.send(hash))); // which says so
   if (letter?.body) return drawn(person, plan, letter.task, letter.body, true);
@@ -290,13 +291,23 @@ function finished(person: Client, plan: Plan, receipt: string, body: string, now
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(kept, null, 1)}\n`], { type: "application/json" }));
   link.download = `receipt-${hash.slice(0, 8)}.json`;
   find("ask").addEventListener("click", () => void guarded(async () => {
-    say("counted", tell((await person.counted(hash)) ? "page.counted" : "page.not-counted"));
+    const counted = await person.counted(hash);
+    say("counted", tell(counted ? "page.counted" : "page.not-counted"));
+    show("withdrawal", !counted);
+  }));
+  find("withdraw").addEventListener("click", () => void guarded(async () => {
+    say("counted", tell("page.withdrawing"));
+    await person.withdraw(hash).catch(async (error: unknown) => {
+      say("counted", "");
+      throw error instanceof NotGranted && error.code === "late" ? new Unfit("refused.withdraw-late") : error;
+    });
+    step("withdrawn");
   }));
 }
 
 /** One part of the page after another; whoever cannot see it is led there. */
 function step(id: string, lead = true): void {
-  for (const other of ["yours", "leaves", "done"]) show(other, other === id);
+  for (const other of ["yours", "leaves", "done", "withdrawn"]) show(other, other === id);
   find<HTMLDetailsElement>("about").open = false; // it was read, and is a tap away
   if (lead) find<HTMLElement>(id).querySelector("h2")!.focus();
 }

@@ -1,5 +1,7 @@
 /** Canonical JSON (RFC 8785) and the hash that names a study. */
 
+import { hexadecimal } from "./words.ts";
+
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** One text for one value: members sorted, numbers as this language writes them. */
@@ -16,5 +18,5 @@ export function canonical(value: Json): string {
 /** SHA-256 of the canonical JSON, in 64 hexadecimal digits. */
 export async function hashOf(value: Json): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical(value)));
-  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hexadecimal(new Uint8Array(digest));
 }

@@ -10,7 +10,7 @@ import { readPlan, type Plan } from "./plan.ts";
 import { printable, Refused } from "./refusal.ts";
 import type { Letter, Store } from "./store.ts";
 import { answer } from "./tasks.ts";
-import { nonce, secure, type Source } from "./words.ts";
+import { newSecret, nonceOf, secure, type Source } from "./words.ts";
 
 export type Options = {
   url: string;
@@ -109,8 +109,10 @@ export class Client {
       checkAccepted(plan, letter.accepts);
       await spend(this.#store, hash, task.fields.epsilon);
       const values = answer(task, features(plan, given.curve, given.label), labelNumber(plan, given.label), this.#source);
-      const body = JSON.stringify({ plan: hash, phase: message.phase, ticket: message.ticket, values, nonce: nonce() });
-      await this.#keep(hash, { ...letter, token, task: message.task, body });
+      const secret = newSecret();
+      const nonce = await nonceOf(secret);
+      const body = JSON.stringify({ plan: hash, phase: message.phase, ticket: message.ticket, values, nonce });
+      await this.#keep(hash, { ...letter, token, task: message.task, body, secret });
       return body;
     });
   }
@@ -119,6 +121,7 @@ export class Client {
   async send(hash: string): Promise<string> {
     return this.#alone(hash, async () => {
       const letter = await this.#joined(hash);
+      if (letter.withdrawn) throw new Refused("terms", "the reply was withdrawn: it is never sent again", "withdrawn");
       if (letter.receipt !== undefined) return letter.receipt;
       if (letter.used) throw new InvitationUsed(NOT_COUNTED, "used-late");
       if (letter.body === undefined) throw new Refused("form", "nothing was prepared for this study");
@@ -135,6 +138,25 @@ export class Client {
         await this.#keep(hash, { ...letter, used: true });
         throw new InvitationUsed(NOT_COUNTED, "used-late");
       }
+    });
+  }
+
+  /**
+   * Take the reply out of the study, as long as its phase takes replies: nothing is computed from
+   * it. ε stays spent, for the collector has seen the reply. What was never sent never is.
+   */
+  async withdraw(hash: string): Promise<void> {
+    return this.#alone(hash, async () => {
+      const letter = await this.#joined(hash);
+      if (letter.withdrawn) return;
+      if (letter.body === undefined) throw new Refused("form", "nothing was prepared for this study");
+      if (letter.tried) {
+        if (letter.secret === undefined) throw new Refused("form", "this reply was drawn by a release that withdraws none");
+        const wish = JSON.stringify({ reply: letter.body, secret: letter.secret });
+        const { document } = await this.#collector.ask("POST", `${path(hash)}/withdraw`, letter.token, wish);
+        if (document?.withdrawn !== true) throw new Refused("collector", "the collector does not say that the reply was removed");
+      }
+      await this.#keep(hash, { ...letter, withdrawn: true });
     });
   }
 
@@ -182,12 +204,9 @@ export class Client {
     return word((await this.#collector.ask("POST", `${path(hash)}/enrol`)).document, "token");
   }
 
-  /** No other tab of this browser works on the study meanwhile. */
-  async #alone<T>(hash: string, work: () => Promise<T>): Promise<T> {
-    if (typeof navigator === "undefined" || !navigator.locks) {
-      throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept", "storage");
-    }
-    return navigator.locks.request(`${this.#store.name} ${hash}`, work) as Promise<T>;
+  /** Nobody else who has this device's state works on the study meanwhile. */
+  #alone<T>(hash: string, work: () => Promise<T>): Promise<T> {
+    return this.#store.alone(hash, work);
   }
 
   #letter(hash: string): Promise<Letter | undefined> {

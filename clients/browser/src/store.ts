@@ -14,11 +14,15 @@ export type Letter = {
   task?: Json;
   /** The reply's exact bytes, once they exist. They are never drawn again. */
   body?: string;
+  /** Withdraws the reply; it leaves this device only then. */
+  secret?: string;
   /** The bytes may have left this device. */
   tried?: boolean;
   /** The study has another reply to the invitation: this one is not sent, or was refused. */
   used?: boolean;
   receipt?: string;
+  /** The collector has removed the reply, or never gets it. */
+  withdrawn?: boolean;
 };
 
 /** All of it. */
@@ -30,21 +34,26 @@ export type State = {
   letters: Record<string, Letter>;
 };
 
-/** Keeps the state. `change` reads, decides and writes in one step; what throws changes nothing. */
+/** What a device keeps, and how it keeps tabs and processes apart. `checkStore` of `@dpfda/client/contract` tries one. */
 export interface Store {
-  /** No two stores of a browser have the same: tabs that share a store wait for each other. */
-  readonly name: string;
+  /** Reads, decides and writes in one step, durable when it returns; what throws changes nothing. */
   change<T>(work: (state: State) => T): Promise<T>;
+  /** Does some work while nobody else who has the same state does work of this key: in no other tab, in no other process. */
+  alone<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
 export const nothing = (): State => ({ limit: null, spent: {}, letters: {} });
 
-let made = 0;
-
 /** In memory: for tests, and for people who only want to look. */
 export class MemoryStore implements Store {
-  readonly name = `memory ${(made += 1)}`;
   #kept = JSON.stringify(nothing());
+  #working = new Map<string, Promise<unknown>>();
+
+  alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const mine = (this.#working.get(key) ?? Promise.resolve()).then(work, work);
+    this.#working.set(key, mine);
+    return mine;
+  }
 
   async change<T>(work: (state: State) => T): Promise<T> {
     const state = JSON.parse(this.#kept) as State;
@@ -59,11 +68,9 @@ const KEY = "state";
 
 /** In the browser's own database, which other tabs of this page see too and sites elsewhere do not. */
 export class BrowserStore implements Store {
-  readonly name: string;
   #database: IDBDatabase;
 
   private constructor(database: IDBDatabase) {
-    this.name = database.name;
     this.#database = database;
   }
 
@@ -76,6 +83,13 @@ export class BrowserStore implements Store {
       request.onsuccess = () => resolve(new BrowserStore(request.result));
       request.onerror = () => reject(new Refused("budget", "this browser keeps nothing: no budget can be kept either", "storage"));
     });
+  }
+
+  async alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+    if (!navigator.locks) {
+      throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept", "storage");
+    }
+    return navigator.locks.request(`${this.#database.name} ${key}`, work) as Promise<T>;
   }
 
   change<T>(work: (state: State) => T): Promise<T> {

@@ -15,9 +15,18 @@ export const secure: Source = {
   },
 };
 
-/** 16 bytes of that generator, as hexadecimal digits: what makes a message one that nobody can make again. */
-export function nonce(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
+/** 32 bytes of that generator, as hexadecimal digits: a reply's secret, which stays here until the reply is withdrawn. */
+export function newSecret(): string {
+  return hexadecimal(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+/** The nonce of a reply: what makes a message one that nobody can make again, and does not tell the secret. */
+export async function nonceOf(secret: string): Promise<string> {
+  const bytes = Uint8Array.from(secret.match(/../g) ?? [], (digits) => parseInt(digits, 16));
+  return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).subarray(0, 16));
+}
+
+export function hexadecimal(bytes: Uint8Array): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

@@ -1,15 +1,17 @@
 /** Spend, store, send, in that order; hostile collectors; tabs at the same time. */
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
 
 import { hashOf } from "../src/canonical.ts";
 import { Client, labelNumber } from "../src/client.ts";
+import { checkStore } from "../src/contract.ts";
 import { bestCapIndex, capIndex } from "../src/codewords.ts";
 import { setLimit, spend } from "../src/ledger.ts";
 import { Refused } from "../src/refusal.ts";
 import { MemoryStore, type State, type Store } from "../src/store.ts";
-import { collector, device, GIVEN, HASH, locks, PLAN, refuses, spentBy, TASK, URL, vectors } from "./device.ts";
+import { collector, device, GIVEN, HASH, PLAN, refuses, spentBy, TASK, URL, vectors } from "./device.ts";
 
 test("every reply has a nonce of its own, whatever the noise is drawn from", async () => {
   const drawn: string[] = [];
@@ -163,7 +165,7 @@ test("ε is on the disk before anything is drawn, and bytes before anything is s
   const inner = new MemoryStore();
   const order: string[] = [];
   const store: Store = {
-    name: inner.name,
+    alone: (key, work) => inner.alone(key, work),
     change<T>(work: (state: State) => T): Promise<T> {
       return inner.change((state) => {
         const before = JSON.stringify(state);
@@ -192,12 +194,77 @@ test("only encrypted connections, but for this machine", () => {
   for (const url of ["https://x", "http://localhost:8000/", "http://127.0.0.1:1"]) new Client({ url, store });
 });
 
-test("a browser without locks or with another name for a study", async () => {
+test("another name for a study", async () => {
   const { client } = await device();
   await assert.rejects(async () => client.fetchPlan("../etc"), refuses("form"));
-  Object.defineProperty(globalThis, "navigator", { value: {}, configurable: true });
-  await assert.rejects(client.join(HASH, { mostEpsilon: 1 }), refuses("budget"));
-  Object.defineProperty(globalThis, "navigator", { value: { locks }, configurable: true });
+});
+
+test("stores keep a device's state, and one that does not is found out", async () => {
+  const kept = new MemoryStore();
+  await checkStore(async () => kept);
+  const broken: [RegExp, (store: Store) => Store][] = [
+    [/opens the store again/, () => new MemoryStore()],
+    [/changes nothing/, (store) => ({ alone: store.alone.bind(store), change: (work) => store.change((state) => {
+      try { return [work(state)] as const; } catch (error) { return error; }
+    }).then((found: any) => { if (Array.isArray(found)) return found[0]; throw found; }) })],
+    [/lose each other/, (store) => ({ alone: store.alone.bind(store), change: async (work) => {
+      const state = await store.change((one) => structuredClone(one));
+      const found = work(state);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return store.change((one) => (Object.assign(one, state), found));
+    } })],
+    [/at the same time/, (store) => ({ change: store.change.bind(store), alone: (_, work) => work() })],
+    [/different keys/, (store) => ({ change: store.change.bind(store), alone: (_, work) => {
+      const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error("different keys")), 200));
+      return Promise.race([late, store.alone("every key", work)]);
+    } })],
+  ];
+  for (const [rule, spoil] of broken) {
+    const shared = new MemoryStore();
+    await assert.rejects(checkStore(async () => spoil(shared)), rule);
+  }
+});
+
+test("a reply is withdrawn with a secret that was never sent before", async () => {
+  const { client, seen, store } = await device();
+  await client.join(HASH, { mostEpsilon: 1 });
+  await assert.rejects(client.withdraw(HASH), refuses("form"));
+  const body = await client.prepare(HASH, GIVEN);
+  await client.send(HASH);
+  const { secret } = await store.change((state) => state.letters[HASH]!);
+  assert.match(secret!, /^[0-9a-f]{64}$/);
+  assert.equal(JSON.parse(body).nonce, createHash("sha256").update(Buffer.from(secret!, "hex")).digest("hex").slice(0, 32));
+  assert(!JSON.stringify(seen).includes(secret!), "it stays on the device");
+  await client.withdraw(HASH);
+  assert.deepEqual(JSON.parse(seen.at(-1)!.body!), { reply: body, secret });
+  assert.equal(seen.at(-1)!.token, seen.at(-2)!.token);
+  const before = seen.length;
+  await client.withdraw(HASH);
+  await assert.rejects(client.send(HASH), refuses("terms"));
+  assert.equal(await client.prepare(HASH, GIVEN), body, "never drawn again");
+  assert.equal(seen.length, before);
+  assert.equal(await spentBy(store), 1, "the collector has seen the reply");
+});
+
+test("what was not sent is withdrawn without a word, and what was refused stays", async () => {
+  const unsent = await device();
+  await unsent.client.join(HASH, { mostEpsilon: 1 });
+  await unsent.client.prepare(HASH, GIVEN);
+  const before = unsent.seen.length;
+  await unsent.client.withdraw(HASH);
+  await assert.rejects(unsent.client.send(HASH), refuses("terms"));
+  assert.equal(unsent.seen.length, before);
+  const answers: [number, unknown][] = [[410, { error: { code: "late", message: "over" } }], [200, {}], [200, { withdrawn: true }]];
+  const { client } = await device({ withdraw: () => answers.shift()! });
+  await client.join(HASH, { mostEpsilon: 1 });
+  await client.prepare(HASH, GIVEN);
+  await client.send(HASH);
+  for (let k = 0; k < 2; k++) {
+    await assert.rejects(client.withdraw(HASH), refuses("collector"));
+    assert.equal(await client.send(HASH), "0-3-abc", "it still counts");
+  }
+  await client.withdraw(HASH);
+  assert.equal(answers.length, 0);
 });
 
 test("what cannot be encoded is answered all the same", async () => {

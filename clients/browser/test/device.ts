@@ -8,17 +8,6 @@ import { budget, setLimit } from "../src/ledger.ts";
 import { Refused } from "../src/refusal.ts";
 import { MemoryStore, type Store } from "../src/store.ts";
 
-// What a browser has and this version of Node has not: locks by name, one holder at a time.
-const waiting = new Map<string, Promise<unknown>>();
-export const locks = {
-  request(name: string, work: () => Promise<unknown>): Promise<unknown> {
-    const mine = (waiting.get(name) ?? Promise.resolve()).then(work, work);
-    waiting.set(name, mine.catch(() => undefined));
-    return mine;
-  },
-};
-Object.defineProperty(globalThis, "navigator", { value: { locks }, configurable: true });
-
 const folder = "../vectors";
 export const vectors = (name: string): any => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf8"));
 export const { plan: PLAN, hash: HASH } = vectors("plans")["three classes"];
@@ -26,7 +15,7 @@ export const TASK = vectors("refused").cases.find((one: any) => one.plan === "th
 export const URL = "https://collector.test";
 export const GIVEN = { curve: { values: [1, 2, 3, 2, 1, 0, 1] }, label: 1 };
 
-export type Answers = Partial<Record<"plan" | "enrol" | "task" | "reply", (body?: string) => [number, unknown]>>;
+export type Answers = Partial<Record<"plan" | "enrol" | "task" | "reply" | "withdraw", (body?: string) => [number, unknown]>>;
 
 /** A collector in a few lines, which says what it is told to; what it saw is kept. */
 export function collector(answers: Answers = {}) {
@@ -36,6 +25,7 @@ export function collector(answers: Answers = {}) {
     enrol: () => [201, { token: `token${seen.length}` }],
     task: () => [200, { plan: HASH, phase: 0, ticket: 3, task: TASK }],
     reply: () => [200, { receipt: "0-3-abc" }],
+    withdraw: () => [200, { withdrawn: true }],
     ...answers,
   };
   const fetch = async (url: string, how: RequestInit): Promise<Response> => {

@@ -1,4 +1,4 @@
-"""``dpfda receipt``: whether a reply was counted."""
+"""``dpfda receipt``: whether a reply was counted; how it is withdrawn."""
 
 from __future__ import annotations
 
@@ -16,13 +16,23 @@ from dpfda.report.terminal import to_json
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
     help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@click.option("--withdraw", is_flag=True,
+    help="Withdraw your reply, while its phase takes replies. ε stays spent.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(plan_hash: str, home: Path, certificates: str | None, as_json: bool) -> None:
+def command(
+    plan_hash: str, home: Path, certificates: str | None, withdraw: bool, as_json: bool
+) -> None:
     """Ask whether your reply was counted.
 
     The collector of the study with this HASH is shown the receipt of your reply, and nothing else.
+    With --withdraw it is shown a secret that this device has kept, and removes the reply.
     """
-    counted = client_at(home, certificates).counted(plan_hash)
+    client = client_at(home, certificates)
+    if withdraw:
+        client.withdraw(plan_hash)
+        click.echo(to_json({"withdrawn": True}) if as_json else "withdrawn; it does not count")
+        return
+    counted = client.counted(plan_hash)
     if as_json:
         click.echo(to_json({"counted": counted}))
     else:

@@ -26,8 +26,10 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
         invited: the token is an invitation, which may be used on another device, too.
         task: what was asked, once it was asked.
         body: the reply's exact bytes, once they exist. They are never drawn again.
+        secret: withdraws the reply; it stays here until then.
         tried: the bytes may have left this device.
         receipt: what the collector answered.
+        withdrawn: the collector has removed the reply, or never gets it.
     """
 
     url: str
@@ -38,8 +40,10 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
     invited: bool = False
     task: dict[str, Any] | None = None
     body: str | None = None
+    secret: str | None = None
     tried: bool = False
     receipt: str | None = None
+    withdrawn: bool = False
 
 
 class Outbox:

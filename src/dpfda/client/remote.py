@@ -30,7 +30,7 @@ from dpfda.privacy.ledger import BaseLedger, Ledger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.wire import ReplyMessage, TaskMessage
+from dpfda.protocol.wire import ReplyMessage, TaskMessage, Withdrawal, new_secret
 
 
 class RemoteClient:
@@ -159,9 +159,11 @@ class RemoteClient:
             self._outbox.keep(plan_hash, letter)
         return plan
 
-    def stage(self, plan_hash: str) -> Literal["joined", "drawn", "sent"]:
-        """The state of a study on this device: joined, replied, or acknowledged."""
+    def stage(self, plan_hash: str) -> Literal["joined", "drawn", "sent", "withdrawn"]:
+        """The state of a study on this device: joined, replied, acknowledged, or withdrawn."""
         letter = self._letter(plan_hash)
+        if letter.withdrawn:
+            return "withdrawn"
         return "joined" if letter.body is None else "drawn" if letter.receipt is None else "sent"
 
     def look_over(
@@ -238,9 +240,10 @@ class RemoteClient:
             plan, **given, ledger=self.ledger, accepts=letter.accepts, source=self.source
         )
         values = person.answer(task).values
-        reply = ReplyMessage.saying(plan_hash, message.phase, message.ticket, values[0].tolist())
+        secret, place = new_secret(), (message.phase, message.ticket)
+        reply = ReplyMessage.saying(plan_hash, *place, values[0].tolist(), secret=secret)
         body = msgspec.json.encode(reply).decode()
-        return msgspec.structs.replace(letter, task=message.task, body=body)
+        return msgspec.structs.replace(letter, task=message.task, body=body, secret=secret)
 
     def send(self, plan_hash: str) -> str:
         """Send the stored bytes until they are acknowledged; returns the receipt.
@@ -250,6 +253,8 @@ class RemoteClient:
         """
         with self._outbox.alone(_checked(plan_hash)):
             letter = self._letter(plan_hash)
+            if letter.withdrawn:
+                raise ProtocolError("the reply to this study was withdrawn: it is never sent again")
             if letter.receipt is not None:
                 return letter.receipt
             body = letter.body
@@ -272,6 +277,33 @@ class RemoteClient:
             self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
             return receipt
 
+    def withdraw(self, plan_hash: str) -> None:
+        """Take the reply out of the study, as long as its phase takes replies.
+
+        The collector removes it before anything is computed from it. ε stays spent, since the
+        collector has seen the reply, and this device does not answer the study again. A reply that
+        was never sent is not sent from now on.
+
+        Raises:
+            NotGranted: the phase is over (`code` is ``late``), or the reply is not there.
+        """
+        with self._outbox.alone(_checked(plan_hash)):
+            letter = self._letter(plan_hash)
+            if letter.withdrawn:
+                return
+            if letter.body is None:
+                raise ProtocolError("nothing was prepared for this study")
+            if letter.tried:
+                if letter.secret is None:
+                    raise ProtocolError("this reply was drawn by a release that withdraws none")
+                wish = msgspec.json.encode(Withdrawal(letter.body, letter.secret))
+                path = f"/api/studies/{plan_hash[:16]}/withdraw"
+                how = {"body": wish, "headers": _bearer(letter)}
+                found = self._ask(letter.url, letter.insecure, "POST", path, **how).json()
+                if found != {"withdrawn": True}:
+                    raise ProtocolError("the collector does not say that the reply was removed")
+            self._outbox.keep(plan_hash, msgspec.structs.replace(letter, withdrawn=True))
+
     def _is_used(self, letter: PendingReply, plan_hash: str) -> bool:
         """Whether this invitation was used already; checked before the first bytes are sent."""
         path = f"/api/studies/{plan_hash[:16]}/task"
@@ -287,6 +319,8 @@ class RemoteClient:
         False means: received, and its phase goes on.
         """
         letter = self._letter(plan_hash)
+        if letter.withdrawn:
+            raise ProtocolError("the reply to this study was withdrawn: it does not count")
         if letter.receipt is None:
             raise ProtocolError("there is no receipt of this study")
         path = f"/api/studies/{plan_hash[:16]}/receipts/{quote(letter.receipt, safe='')}"

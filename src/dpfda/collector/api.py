@@ -24,7 +24,16 @@ from dpfda.collector.storage.base import StudyLine, StudyRecord
 from dpfda.collector.summary import standing
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
-from dpfda.protocol.wire import RECEIPT, Counted, Receipt, ReplyMessage, TaskMessage, token_hash
+from dpfda.protocol.wire import (
+    RECEIPT,
+    Counted,
+    Receipt,
+    ReplyMessage,
+    TaskMessage,
+    Withdrawal,
+    Withdrawn,
+    token_hash,
+)
 from dpfda.report import Verdict
 
 T = TypeVar("T")
@@ -251,7 +260,7 @@ async def enrol(study: StudyName, request: Asked) -> Token:
     return Token(await _collector(request).enrol(study, host_of(request)))
 
 
-# Requests for these three never come here: `people.py` serves them. This is their description.
+# Requests for these never come here: `people.py` serves them. This is their description.
 
 
 @get("/studies/{study:str}/task", security=TOKEN)
@@ -275,6 +284,19 @@ async def send_replies(
     """Replies of up to 1000 people, each with its token: each is judged as if it came alone.
 
     The head carries the token of any of them.
+    """
+    raise NotFoundException
+
+
+@post(
+    "/studies/{study:str}/withdraw", status_code=200, request_max_body_size=_SMALL, security=TOKEN
+)
+async def withdraw_reply(
+    study: StudyName, data: JSONBody[Withdrawal], authorization: Credential = None
+) -> Withdrawn:
+    """Remove the reply of the token's owner, while its phase takes replies.
+
+    `reply` is the text that was sent; SHA-256 of the 32 bytes of `secret` begins with its nonce.
     """
     raise NotFoundException
 
@@ -443,7 +465,7 @@ def router(path: str) -> Router:
         path,
         route_handlers=[
             create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
-            send_reply, send_replies, close_phase, list_replies, check_receipt, purge_study,
-            delete_study, get_model, get_verdict, list_models, confirm_clock,
+            send_reply, send_replies, withdraw_reply, close_phase, list_replies, check_receipt,
+            purge_study, delete_study, get_model, get_verdict, list_models, confirm_clock,
         ],
     )  # fmt: skip

@@ -117,7 +117,7 @@ class Observed:
 
 
 _STUDY_ID = re.compile(r"/(?:studies|study)/([0-9a-f]{1,64})(?:/|$)")
-_OF_PEOPLE = re.compile(r"/api/studies/[^/]+/(?:enrol|task|reply|replies|receipts)")
+_OF_PEOPLE = re.compile(r"/api/studies/[^/]+/(?:enrol|task|reply|replies|withdraw|receipts)")
 
 
 def _is_logged(method: str, route: str, status: int) -> bool:
@@ -132,7 +132,7 @@ def _is_logged(method: str, route: str, status: int) -> bool:
 
 _PUBLIC = re.compile(
     r"/(?:health|openapi/openapi\.json|take-part(?:/[^/]*)?|static/[^/]+|api/+studies"
-    r"|api/+studies/+[0-9a-f]+(?:/+(?:enrol|task|reply|replies|model|models|verdict)"
+    r"|api/+studies/+[0-9a-f]+(?:/+(?:enrol|task|reply|replies|withdraw|model|models|verdict)"
     r"|/+receipts/+[^/]+)?)/*"
 )
 
@@ -170,7 +170,7 @@ SECONDS_A_SECOND = 0.1
 """and after that. Addresses that took more are answered late, and only that they are too fast."""
 _REFUSAL = 0.0003  # seconds of the processor for a participant's request that is refused
 _HERE = ("127.0.0.1", "::1")  # whoever is on this machine can stop the collector anyway
-_OWN_WAY = ("task", "reply", "replies")  # served by `people.py`
+_OWN_WAY = ("task", "reply", "replies", "withdraw")  # served by `people.py`
 
 
 class ProcessorTime:
@@ -357,7 +357,7 @@ _ORIGIN = re.compile(r"(https?)://([a-z0-9][a-z0-9.-]*|\[[0-9a-f:]+\])(?::[0-9]{
 _STUDY = r"/api/studies/[0-9a-f]{1,64}"
 _ROUTES = {
     b"GET": re.compile(rf"{_STUDY}(?:/task|/receipts/[^/]+)?"),
-    b"POST": re.compile(rf"{_STUDY}/(?:enrol|reply)"),
+    b"POST": re.compile(rf"{_STUDY}/(?:enrol|reply|withdraw)"),
 }
 _ALLOWED = [
     (b"access-control-allow-headers", b"authorization, content-type"),

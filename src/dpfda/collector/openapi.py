@@ -83,6 +83,7 @@ _REFUSALS: dict[tuple[str, str], tuple[int, ...]] = {
     ("post", _STUDY + "/enrol"): (403, 404, 410, 413),
     ("get", _STUDY + "/task"): (202, 401, 403, 404, 409, 410),
     ("post", _STUDY + "/reply"): (401, 403, 404, 409, 410, 413, 422),
+    ("post", _STUDY + "/withdraw"): (401, 403, 404, 409, 410, 413),
     ("post", _STUDY + "/replies"): (401, 404, 413),
     ("delete", _STUDY + "/replies"): (401, 404),
     ("post", _STUDY + "/phases/{phase}/close"): (401, 404, 409),

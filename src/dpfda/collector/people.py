@@ -1,12 +1,13 @@
 """What people ask for, past the web framework: tasks and replies, one by one or many at once.
 
-The framework takes longer than everything else in such a request, so these three addresses are
-served here. `api.py` declares them, for the description of the interface.
+The framework takes longer than everything else in such a request, so these addresses are served
+here. `api.py` declares them, for the description of the interface.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from dpfda.collector.middleware import Receive, Scope, Send
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
-from dpfda.protocol.wire import Receipt, ReplyMessage, token_hash
+from dpfda.protocol.wire import Receipt, ReplyMessage, Withdrawal, Withdrawn, nonce_of, token_hash
 
 SMALL = 64 * 1024
 """No reply is longer."""
@@ -28,9 +29,10 @@ MOST_BYTES = 4 * 1024 * 1024
 """nor more than this."""
 _BRACES = 2 * MOST_REPLIES + 1
 """Opening braces of so many deliveries: of each, of its reply, and of the whole."""
+_AROUND = 1024  # bytes of a wish to withdraw a reply, without the reply
 _AT_A_TIME = 50  # deliveries that are read before other requests have their turn
 
-_ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies)/*")
+_ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies|withdraw)/*")
 _ABOUT_NONCE = ("`nonce`", "`$.nonce`")  # how the decoder's words end: missing, or of another form
 _NONCE = "a reply needs a nonce: 32 hexadecimal digits, in lower case, drawn at random for it alone"
 _ENCODE = msgspec.json.Encoder().encode
@@ -63,6 +65,7 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 _reply = msgspec.json.Decoder(ReplyMessage).decode
+_withdrawal = msgspec.json.Decoder(Withdrawal).decode
 _deliveries = msgspec.json.Decoder(Deliveries).decode
 
 
@@ -94,6 +97,7 @@ class People:
             ("GET", "task"): self._task,
             ("POST", "reply"): self._take_one,
             ("POST", "replies"): self._take_many,
+            ("POST", "withdraw"): self._withdraw,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,6 +146,20 @@ class People:
         return _ENCODE(
             Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
         )
+
+    async def _withdraw(self, study: str, scope: Scope, receive: Receive) -> bytes:
+        token = _bearer(scope)
+        hashed = self._token(token)
+        try:
+            wish = _withdrawal(await _read(receive, most=SMALL + _AROUND))
+            body = wish.reply.encode()
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise _malformed() from None
+        message = _read_reply(body)
+        if not hmac.compare_digest(nonce_of(wish.secret), message.nonce):
+            raise Refused(403, "wrong_secret", "this secret is not the one of this reply")
+        await self._collector.withdraw(study, Sent.by(token, message, body, hashed=hashed))
+        return _ENCODE(Withdrawn(True))
 
     @property
     def _collector(self) -> Collector:

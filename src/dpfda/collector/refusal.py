@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpfda.collector.storage.base import Issued, Stored
+from dpfda.collector.storage.base import Issued, Removed, Stored
 from dpfda.errors import DpfdaError
 
 KNOWN = "dpfda_known"
@@ -87,9 +87,21 @@ def not_stored(outcome: Stored | Exception) -> Exception:
         return Refused(403, "wrong_ticket", "this ticket is not this token's")
     if outcome == "different":
         return Refused(409, "answered", "this ticket was answered before, with other bytes")
+    if outcome == "withdrawn":
+        return Refused(410, "withdrawn", "this reply was withdrawn, and does not count")
     if outcome == "late":
         return Refused(410, "late", "the phase of this reply is over")
     if outcome == "lapsed":
         told = "no reply came in time, and somebody else was asked instead"
         return Refused(410, "lapsed", told)
     return Refused(422, "bad_reply", "the reply could not be stored")
+
+
+def not_removed(outcome: Removed) -> Exception:
+    """Why a reply was not withdrawn."""
+    if outcome == "late":
+        told = "the phase of this reply is over, and what was learnt from all replies is public"
+        return Refused(410, "late", told)
+    if outcome == "different":
+        return Refused(409, "not_stored", "there is another reply to this ticket")
+    return not_stored(outcome)

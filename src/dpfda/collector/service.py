@@ -29,6 +29,7 @@ from dpfda.collector.refusal import (
     no_place,
     no_study,
     no_ticket,
+    not_removed,
     not_stored,
 )
 from dpfda.collector.replies import (
@@ -343,6 +344,19 @@ class Collector:
             else not_stored(outcome)
             for (_, message, reply), outcome in zip(arrived, outcomes, strict=True)
         ]
+
+    async def withdraw(self, study: str, sent: Sent) -> None:
+        """Remove a reply, as long as its phase takes replies: no conclusion has it."""
+        phase = await self.phases.get(study)
+        if sent.message.plan != phase.record.hash:
+            raise Refused(409, "wrong_study", "the reply belongs to another study")
+        outcome = await self._write(self.storage.withdraw, sent.stored(study))
+        if outcome == "gone":
+            raise self._gone(study)
+        if outcome != "withdrawn":
+            raise not_removed(outcome)
+        self._forgetter.look()
+        self.watcher.call()  # its ticket counts as answered
 
     async def counted(self, study: str, receipt: str) -> Counted:
         """What became of the reply behind a receipt, without asking whose it is."""

@@ -33,7 +33,7 @@ from dpfda.protocol.plan import (
     StudyPlan,
 )
 from dpfda.protocol.task import Task
-from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
+from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage, Withdrawal, Withdrawn
 from dpfda.report.documents import schema as documents_schema
 
 Schema = dict[str, Any]
@@ -51,7 +51,7 @@ _FAMILIES: dict[str, type[Registered]] = {
     "Rescaler": Rescaler,
     "Task": Task,
 }
-_MESSAGES = (TaskMessage, ReplyMessage, Receipt, Counted)
+_MESSAGES = (TaskMessage, ReplyMessage, Receipt, Counted, Withdrawal, Withdrawn)
 _MODELS = ("CurveModelBody", "CurveRegressionBody", "RowModelBody")
 
 

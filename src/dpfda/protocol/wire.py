@@ -57,18 +57,67 @@ class ReplyMessage(Reply, frozen=True, gc=False):
     nonce: Nonce
 
     @classmethod
-    def saying(cls, plan: str, phase: int, ticket: int, values: list[float]) -> Self:
+    def saying(
+        cls, plan: str, phase: int, ticket: int, values: list[float], *, secret: str | None = None
+    ) -> Self:
         """A message with a new nonce from the operating system.
+
+        Args:
+            plan: hash of the study's plan.
+            phase: number of the phase.
+            ticket: the person's number in it.
+            values: what was drawn.
+            secret: makes the nonce (`nonce_of`), so that the reply can be withdrawn with it.
 
         Examples:
             >>> len(ReplyMessage.saying("0" * 64, 0, 17, [0.5]).nonce)
             32
         """
-        return cls(plan, phase, ticket, values, secrets.token_hex(16))
+        return cls(plan, phase, ticket, values, nonce_of(secret or new_secret()))
 
     def kept(self) -> Reply:
         """The same without the nonce."""
         return Reply(self.plan, self.phase, self.ticket, self.values)
+
+
+# As for a nonce.
+Secret = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+"""Random hexadecimal digits that stay on a device until it withdraws a reply."""
+
+
+def new_secret() -> str:
+    """32 random bytes of the operating system, as hexadecimal digits."""
+    return secrets.token_hex(32)
+
+
+def nonce_of(secret: str) -> str:
+    """The nonce of a reply that can be withdrawn with a secret: the first half of its SHA-256.
+
+    Whoever has the reply, such as a gateway or a log, does not have the secret.
+
+    Examples:
+        >>> nonce_of("00" * 32)
+        '66687aadf862bd776c8fc18b8e9f8e20'
+    """
+    return hashlib.sha256(bytes.fromhex(secret)).digest()[:16].hex()
+
+
+class Withdrawal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A person's wish that their reply does not count.
+
+    Attributes:
+        reply: the exact text of the reply.
+        secret: what its nonce was made of.
+    """
+
+    reply: str
+    secret: Secret
+
+
+class Withdrawn(msgspec.Struct, frozen=True):
+    """The answer of a collector when a reply was removed."""
+
+    withdrawn: bool
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):

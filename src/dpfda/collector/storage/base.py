@@ -7,6 +7,7 @@ cannot be stored spoils none of the others.
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -226,13 +227,14 @@ class Forgetting(msgspec.Struct, frozen=True):
     Attributes:
         study: the study.
         phase: the phase; -1 for all of them.
-        what: ``links`` between people and replies, the ``replies`` themselves, or the ``study``.
+        what: ``links`` between people and replies, the ``replies`` themselves, the ``study``, or
+            traces in the files of replies that were ``withdrawn``.
         reached: tickets below this number are done.
     """
 
     study: str
     phase: int
-    what: Literal["links", "replies", "study"]
+    what: Literal["links", "replies", "study", "withdrawn"]
     reached: int = 0
 
 
@@ -270,11 +272,29 @@ def timed(phase: Any, now: float) -> dict[str, float | None]:
 
 
 Stored = Literal[
-    "stored", "same", "different", "late", "lapsed", "unknown", "foreign", "gone", "failed"
+    "stored",
+    "same",
+    "different",
+    "withdrawn",
+    "late",
+    "lapsed",
+    "unknown",
+    "foreign",
+    "gone",
+    "failed",
 ]
-"""A new reply; the same bytes as before; other bytes than before; its phase is over; the ticket
-went to somebody else; no such token; a ticket that is not this token's; the study was deleted; the
-storage refused it."""
+"""A new reply; the same bytes as before; other bytes than before; bytes that were withdrawn; its
+phase is over; the ticket went to somebody else; no such token; a ticket that is not this token's;
+the study was deleted; the storage refused it."""
+
+Removed = Literal["withdrawn", "different", "late", "lapsed", "unknown", "foreign", "gone"]
+"""The reply is not there, and never will be; the other words are those of `Stored`."""
+
+
+def mark_of(digest: bytes) -> bytes:
+    """What is kept in place of the digest of a withdrawn reply, to recognize its bytes."""
+    return hashlib.sha256(b"withdrawn" + digest).digest()
+
 
 Issued = (
     Ticket | Literal["unknown", "foreign", "answered", "late", "lapsed", "gone", "wait", "finished"]
@@ -369,6 +389,13 @@ class Storage(Registered, family="storage"):
     @abstractmethod
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
         """Store replies of open phases, each ticket's once."""
+
+    @abstractmethod
+    def withdraw(self, reply: NewReply) -> Removed:
+        """Remove a reply of an open phase, and keep it out if it has not come yet.
+
+        Its ticket counts as answered, and goes to nobody else.
+        """
 
     @abstractmethod
     def knows(self, study: str, token: bytes) -> bool:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
 from dpfda.collector.storage import tables
-from dpfda.collector.storage.base import StudyRecord
+from dpfda.collector.storage.base import NewReply, StudyRecord
 
 _study, _person, _past = tables.study, tables.person, tables.past
 _reply, _model, _tally, _due = tables.reply, tables.model, tables.tally, tables.forgetting
@@ -62,6 +62,21 @@ def digest(connection: Connection, study: str, phase: int, number: int) -> bytes
     one = (_reply.c.study == study, _reply.c.phase == phase, _reply.c.number == number)
     found = connection.execute(sa.select(_reply.c.digest).where(*one)).scalar_one_or_none()
     return None if found is None else bytes(found)
+
+
+def empty(connection: Connection, reply: NewReply) -> None:
+    """Put an empty reply in the place of a stored one; its traces in the files are due."""
+    one = (
+        _reply.c.study == reply.study,
+        _reply.c.phase == reply.phase,
+        _reply.c.number == reply.number,
+    )
+    connection.execute(sa.update(_reply).where(*one).values(digest=reply.digest, body=reply.body))
+    noted = sa.select(_due.c.what).where(
+        _due.c.study == reply.study, _due.c.phase == reply.phase, _due.c.what == "withdrawn"
+    )
+    if connection.execute(noted).first() is None:
+        note(connection, reply.study, reply.phase, "withdrawn")
 
 
 def begin_purge(connection: Connection, study: str) -> bool:
@@ -167,4 +182,14 @@ def _forget_study(connection: Connection, due: Row[tuple[object, ...]], most: in
     return False
 
 
-_STEPS = {"links": _forget_links, "replies": _forget_replies, "study": _forget_study}
+def _forget_traces(_: Connection, __: Row[tuple[object, ...]], ___: int) -> bool:
+    """No row is left to remove: the files are scrubbed when nothing else is due."""
+    return False
+
+
+_STEPS = {
+    "links": _forget_links,
+    "replies": _forget_replies,
+    "study": _forget_study,
+    "withdrawn": _forget_traces,
+}

@@ -135,7 +135,7 @@ def _is_sqlite(connection: Connection) -> bool:
     return connection.dialect.name == "sqlite"
 
 
-_LOCKED = (
+LOCKED = (
     sa.select(
         *(_study.c.id, _study.c.phase, _study.c.quota, _study.c.issued, _study.c.status),
         *(_study.c.began, _study.c.deadline, _study.c.due),
@@ -178,7 +178,7 @@ class Issuing:
     ) -> list[Issued]:
         """The ticket of each person."""
         asked = list({study for study, _ in people})
-        rows = {row.id: row for row in connection.execute(_LOCKED, {"studies": asked})}
+        rows = {row.id: row for row in connection.execute(LOCKED, {"studies": asked})}
         held = tickets(connection, [token for _, token in people])
         past = forgetting.served(connection, [one for one in people if one[1] not in held])
         verdicts: list[Issued] = []

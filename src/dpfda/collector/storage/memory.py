@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from dpfda.collector.storage.base import (
     Lapse,
     ModelRecord,
     NewReply,
+    Removed,
     Storage,
     Stored,
     StudyLine,
@@ -25,6 +26,7 @@ from dpfda.collector.storage.base import (
     Ticket,
     Totals,
     Waiting,
+    mark_of,
     timed,
 )
 
@@ -224,19 +226,32 @@ class MemoryStorage(Storage, name="memory"):
         phase = self._replies.setdefault((reply.study, reply.phase), {})
         before = phase.get(reply.number)
         if (reply.study, reply.token) in self._past:
-            return "same" if before is not None and before.digest == reply.digest else "late"
+            return found if (found := _compared(reply, before)) in ("same", "withdrawn") else "late"
         if held is None:
             return "unknown"
         if held != Ticket(reply.study, reply.phase, reply.number):
             lost = held.study == reply.study and self._until[reply.token] == LOST
             return "lapsed" if lost else "foreign"
         if before is not None:
-            return "same" if before.digest == reply.digest else "different"
+            return _compared(reply, before)
         record = self._studies[reply.study]
         if record.phase != reply.phase or record.status != "open":
             return "late"
         phase[reply.number] = reply
         return "stored"
+
+    def withdraw(self, reply: NewReply) -> Removed:
+        """Put an empty reply in its place."""
+        with self._lock:
+            known = self._add_one(reply)
+            if known not in ("stored", "same"):
+                return cast(Removed, known)
+            record = self._studies[reply.study]
+            if (record.phase, record.status) != (reply.phase, "open"):
+                return "late"
+            empty = msgspec.structs.replace(reply, digest=mark_of(reply.digest), body=b"")
+            self._replies[reply.study, reply.phase][reply.number] = empty
+            return "withdrawn"
 
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
         """Looks at each of them."""
@@ -348,3 +363,12 @@ class MemoryStorage(Storage, name="memory"):
 
     def _change(self, study: str, **parts: Any) -> None:
         self._studies[study] = msgspec.structs.replace(self._studies[study], **parts)
+
+
+def _compared(reply: NewReply, before: NewReply | None) -> Stored:
+    """How a reply compares with the one that was stored for its ticket."""
+    if before is None:
+        return "late"
+    if before.digest == mark_of(reply.digest):
+        return "withdrawn"
+    return "same" if before.digest == reply.digest else "different"

@@ -21,10 +21,12 @@ from dpfda.collector.storage.base import (
     Lapse,
     ModelRecord,
     NewReply,
+    Removed,
     Stored,
     StudyLine,
     StudyRecord,
     Totals,
+    mark_of,
 )
 from dpfda.collector.storage.database import Database
 from dpfda.collector.storage.issuing import Issuing
@@ -156,6 +158,34 @@ class SqlStorage(Database):
             tables.add_answers(connection, self._slot, new)
         return verdicts
 
+    def withdraw(self, reply: NewReply) -> Removed:
+        """Put an empty reply in its place, and let the files forget what it said."""
+        with self._write() as connection:
+            # As if a ticket were handed out: no reply comes, and no phase ends, meanwhile.
+            row = connection.execute(issuing.LOCKED, {"studies": [reply.study]}).first()
+            if row is None or row.status == "deleted":
+                return "gone"
+            held = issuing.tickets(connection, [reply.token]).get(reply.token)
+            known = _earlier(connection, reply)
+            if held is None:
+                past = forgetting.served(connection, [(reply.study, reply.token)])
+                if past and known == "withdrawn":
+                    return known
+                return "late" if past else "unknown"
+            if held[:3] != (reply.study, reply.phase, reply.number):
+                return "lapsed" if (held.study, held.until) == (reply.study, LOST) else "foreign"
+            if known in ("withdrawn", "different"):
+                return known
+            if (row.phase, row.status) != (reply.phase, "open"):
+                return "late"
+            empty = msgspec.structs.replace(reply, digest=mark_of(reply.digest), body=b"")
+            if known is None:
+                issuing.insert(connection, [empty])
+                tables.add_answers(connection, self._slot, {(reply.study, reply.phase): 1})
+            else:
+                forgetting.empty(connection, empty)
+            return "withdrawn"
+
     def knows(self, study: str, token: bytes) -> bool:
         """Among those of the present phase, and those of past ones."""
         with self._read() as connection:
@@ -196,7 +226,8 @@ class SqlStorage(Database):
             if present.get(reply.study, (0, "deleted"))[1] == "deleted":
                 verdicts[i] = "gone"
             elif (reply.study, reply.token) in past:  # which ticket it was is forgotten
-                verdicts[i] = "same" if _earlier(connection, reply) == "same" else "late"
+                known = _earlier(connection, reply)
+                verdicts[i] = known if known in ("same", "withdrawn") else "late"
             elif ticket is None:
                 continue
             elif ticket[:3] != (reply.study, reply.phase, reply.number):
@@ -309,4 +340,6 @@ def _earlier(connection: Connection, reply: NewReply) -> Stored | None:
     digest = forgetting.digest(connection, reply.study, reply.phase, reply.number)
     if digest is None:
         return None
+    if digest == mark_of(reply.digest):
+        return "withdrawn"
     return "same" if digest == reply.digest else "different"

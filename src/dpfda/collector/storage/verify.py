@@ -1,7 +1,8 @@
 """Compares a copy of a collector's database with the original, row by row, and changes neither.
 
 A copy of a moment holds less than an original that went on: replies that came later are missing in
-it, and replies that were purged later have bodies there only. What both hold must be the same.
+it, and replies that were purged or withdrawn later have bodies there only. What both hold must be
+the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 
 from dpfda.collector.storage import tables
+from dpfda.collector.storage.base import mark_of
 from dpfda.errors import InvalidParameter
 
 _study, _reply, _model = tables.study, tables.reply, tables.model
@@ -140,6 +142,11 @@ def _merge(
         else:
             mine, theirs = mine + 1, theirs + 1
             purged = one[:-1] == other[:-1] and other[-1] == b""
-            odd = odd or (one != other and not purged)
+            odd = odd or not (one == other or purged or _is_withdrawn(one, other))
             one, other = next(copy, None), next(original, None)
     return mine, theirs, missing, odd
+
+
+def _is_withdrawn(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether the original's row is an empty reply, in place of the copy's."""
+    return other[-1] == b"" and isinstance(one[-2], bytes) and other[-2] == mark_of(one[-2])
