@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from dpfda.estimators.private_regressions import (
         PrivateLogisticRegression as PrivateLogisticRegression,
     )
+    from dpfda.estimators.public_transformer import PublicTransformer as PublicTransformer
     from dpfda.local.recipe import plan_study as plan_study
     from dpfda.mechanisms import Mechanism as Mechanism
     from dpfda.noise import SecureSource as SecureSource
@@ -99,6 +100,7 @@ else:
             "PrivateLogisticRegression": "dpfda.estimators.private_regressions",
             "PrivateMean": "dpfda.estimators.private_mean",
             "PrivateMoments": "dpfda.estimators.private_moments",
+            "PublicTransformer": "dpfda.estimators.public_transformer",
             "RemoteClient": "dpfda.client.remote",
             "SecureSource": "dpfda.noise",
             "SimulationSource": "dpfda.noise",

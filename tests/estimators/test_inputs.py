@@ -20,6 +20,7 @@ from dpfda import (
     OnlineMRMA,
     Person,
     PrivateCurveClassifier,
+    PrivateFunctionOnScalar,
     PrivateMean,
     SimulationSource,
 )
@@ -229,3 +230,32 @@ def test_epsilon_comes_first_and_alone(classifier: Any) -> None:
         kind(0.5, None)
     with pytest.raises(TypeError):
         clone(classifier).fit(DATA.X, DATA.y, T)
+
+
+@pytest.mark.parametrize(
+    ("names", "grid"),
+    [
+        (["0", "0.5", "2"], [0, 0.5, 2]),
+        ([0.0, 0.5, 2.0], [0, 0.5, 2]),
+        (["a", "b", "c"], [0, 0.5, 1]),
+        (["0", "2", "1"], [0, 0.5, 1]),  # not in order
+        (None, [0, 0.5, 1]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_numbers_as_names_of_columns_are_the_grid(names, grid):
+    frame = pd.DataFrame(np.ones((50, 3)), columns=names)
+    mean = PrivateMean(1.0, value_range=(0, 2), random_state=0).fit(frame)
+    assert mean.release_.grid_points.tolist() == grid
+    given = PrivateMean(1.0, value_range=(0, 2), random_state=0).fit(frame, grid_points=[3, 4, 5])
+    assert given.release_.grid_points.tolist() == [3, 4, 5]
+    y, ages = np.arange(50) % 2, np.full((50, 1), 0.5)
+    known = {"value_range": (0, 2), "random_state": 0}
+    two = PrivateCurveClassifier(1.0, **known).fit(frame, y)
+    assert two.model_.encoder.basis.domain_range == (grid[0], grid[-1])
+    again = two.predict(np.ones((50, 3)), grid_points=grid)
+    np.testing.assert_array_equal(two.predict(frame), again)
+    local = LocalCurveClassifier(1.0, **known).fit(frame, y)
+    assert local.plan_.encoder.basis.domain_range == (grid[0], grid[-1])
+    scalar = PrivateFunctionOnScalar(1.0, feature_ranges=(0, 1), **known).fit(ages, frame)
+    assert scalar.release_.grid_points.tolist() == grid

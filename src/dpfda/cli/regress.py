@@ -18,11 +18,11 @@ from dpfda.cli._reading import (
     filled_by,
     fit_files,
     public_domain,
+    public_labels,
     read_ranges,
     reading_from,
     reading_options,
     releasing,
-    two_classes,
 )
 from dpfda.cli._record import (
     check_record,
@@ -65,7 +65,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
     help="Public domain of curves. Default: that of the grid points.")  # fmt: skip
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the target (linear); values outside are moved to its ends.")  # fmt: skip
-@click.option("--classes", help="The two public labels (logistic): no,yes.")
+@click.option("--classes", help="The public labels (logistic): no,yes or a,b,c.")
 @reading_options(without={"label": "the column to predict is --target",
     "grid": "columns of a table are features, not points of a curve"})  # fmt: skip
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
@@ -208,10 +208,10 @@ def _check(options: dict[str, Any]) -> None:
         rule = "left out without --range or --curves: a table has no domain"
         raise InvalidParameter("--domain-range", rule, options["domain_range"])
     if options["link"] == "linear" and options["classes"] is not None:
-        rule = "left out, or given with --link logistic, which tells two classes apart"
+        rule = "left out, or given with --link logistic, which predicts classes"
         raise InvalidParameter("--classes", rule, options["classes"])
     if options["link"] == "logistic":
-        options["classes"] = two_classes(options["classes"])
+        options["classes"] = public_labels(options["classes"])
     elif options["target_range"] is None:
         raise InvalidParameter("--target-range", "given: the public low and high of --target", None)
     else:

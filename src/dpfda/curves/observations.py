@@ -84,6 +84,28 @@ def with_own_grids(X: Any, grid_points: Any, *, strict: bool = True) -> tuple[An
     return list(zip(grid_points, X, strict=True)), None
 
 
+def points_of(X: Any, grid_points: Any) -> Any:
+    """Grid points as given, or the names of a frame's columns where these are increasing numbers.
+
+    As in files. The numbers that pandas gives to columns without names are none.
+
+    Examples:
+        >>> import pandas as pd
+        >>> points_of(pd.DataFrame([[3.0, 4.0]], columns=["0.5", "2"]), None)
+        array([0.5, 2. ])
+        >>> points_of(pd.DataFrame([[3.0, 4.0]]), None)
+    """
+    names = getattr(X, "columns", None)
+    if grid_points is not None or names is None or type(names).__name__ == "RangeIndex":
+        return grid_points
+    try:
+        points = np.asarray(list(names), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    numbers = points.ndim == 1 and points.size > 1 and np.isfinite(points).all()
+    return points if numbers and np.all(np.diff(points) > 0) else None
+
+
 def read_curves(
     curves: Any, grid_points: Any, *, domain_range: tuple[float, float], strict: bool
 ) -> tuple[FloatArray, FloatArray]:

@@ -19,6 +19,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DoubtfulResult, InvalidParameter
+from dpfda.estimators.public_transformer import instead_of
 from dpfda.estimators.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
@@ -102,7 +103,8 @@ class PrivateEstimator(BaseEstimator):
     def _require_raw_rows(self) -> None:
         """Refuse a pipeline that has learned from the private rows before they come here.
 
-        A step behind that protects nothing is named: each guarantee is true, and none covers it.
+        A step behind that protects nothing is named: each guarantee is true, and none covers it. So
+        is a meta-estimator that learns more than its fits.
         """
         before, behind = _steps_around(self)
         for step in before:
@@ -110,7 +112,7 @@ class PrivateEstimator(BaseEstimator):
                 told = (
                     f"{type(step).__name__} learned from the private rows before "
                     f"{type(self).__name__} protects them, so the guarantee would not cover it: "
-                    "give public ranges instead"
+                    f"{instead_of(step)}"
                 )
                 if not self._is_simulation:
                     raise InvalidParameter("pipeline", f"without such a step. {told}", step)
@@ -122,6 +124,13 @@ class PrivateEstimator(BaseEstimator):
                     "private rows, which is as private as they are: no guarantee covers it"
                 )
                 warnings.warn(told, UserWarning, stacklevel=3)
+        for name, what in _learning_around():
+            told = (
+                f"{name} learns {what} from the private rows by itself, and no guarantee covers "
+                f"it: each fit of {type(self).__name__} is a release of its own and keeps its "
+                "guarantee (dpfda.spent() adds them up), the rest may not be published"
+            )
+            warnings.warn(told, UserWarning, stacklevel=3)
 
     # -- what came of it ----------------------------------------------------------------------
 
@@ -166,6 +175,33 @@ def check_numbers(X: Any, **rules: Any) -> FloatArray:
     """Numbers that need not look like those of the fit."""
     with unquoted("X"):
         return np.asarray(check_array(X, dtype=np.float64, **rules))
+
+
+_LEARNERS = {
+    "CalibratedClassifierCV": "its calibration",
+    "TunedThresholdClassifierCV": "its threshold",
+    "StackingClassifier": "its final estimator",
+    "StackingRegressor": "its final estimator",
+    "AdaBoostClassifier": "the weights of its members",
+    "AdaBoostRegressor": "the weights of its members",
+    "RFE": "which features it keeps",
+    "RFECV": "which features it keeps",
+    "SelectFromModel": "which features it keeps",
+    "SequentialFeatureSelector": "which features it keeps",
+}
+"""Estimators of scikit-learn that fit others several times, and learn something of their own."""
+
+
+def _learning_around() -> list[tuple[str, str]]:
+    """Those that are fitting one of ours now."""
+    found: dict[str, str] = {}
+    frame = sys._getframe(1)
+    while frame is not None:
+        kind = type(frame.f_locals.get("self"))
+        if kind.__name__ in _LEARNERS and kind.__module__.startswith("sklearn."):
+            found[kind.__name__] = _LEARNERS[kind.__name__]
+        frame = frame.f_back  # type: ignore[assignment]
+    return list(found.items())
 
 
 def _steps_around(estimator: BaseEstimator) -> tuple[list[Any], list[Any]]:

@@ -18,7 +18,7 @@ from dpfda.central.functions import Grid, norm_bound
 from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
 from dpfda.curate import curate
-from dpfda.curves.observations import read_channels
+from dpfda.curves.observations import points_of, read_channels
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.blocks import is_dask
@@ -165,8 +165,8 @@ class CuratedCurveEstimator(CentralEstimator):
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         least = 2 if reset else 1  # a chunk may be short
-        curves = self._array(X, reset=reset, least=least)
-        read = self._read_curves(curves, grid_points, least=least)
+        curves, points = self._array(X, reset=reset, least=least), points_of(X, grid_points)
+        read = self._read_curves(curves, points, least=least)
         self.n_features_in_ = read.center.shape[-1]
         return read
 

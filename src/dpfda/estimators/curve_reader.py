@@ -110,6 +110,7 @@ class CurveReader(PrivateEstimator):
             raise InvalidData("y" if given is None else "classes", rule)
         if len(self.classes_) != 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
             found = f"there are {len(self.classes_)} classes"
+            found += " (PrivateLogisticRegression and PrivateCurveClassifier take several)"
             raise ValueError(f"Only binary classification is supported: {found}")
         self._check_labels(y)
 

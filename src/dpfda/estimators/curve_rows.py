@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +12,12 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.ball_search import SEARCH_FROM
 from dpfda.central.channels import ChannelQuery
+from dpfda.central.moments.discriminant import Discriminant
 from dpfda.central.regression.base import Fitted, RangedRegression, in_features
 from dpfda.central.regression.recipe import ANY_VALUE, Recipe, public_encoder
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import public_domain
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.curves.observations import points_of, public_domain
+from dpfda.errors import InvalidParameter
 from dpfda.estimators.curve_reader import count_channels
 from dpfda.estimators.local_base import every_channel
 from dpfda.estimators.private_regressions import CuratedRegression
@@ -64,6 +65,11 @@ class CurveRows(CuratedRegression):
             rule = "'moments' where value_range is to be found; or give value_range"
             raise InvalidParameter("mechanism", rule, self.mechanism)
 
+    def _with_grids(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
+        """Curves with their points, which may be the names of a frame's columns."""
+        named = self._of_curves and self.encoder is None
+        return super()._with_grids(X, points_of(X, grid_points) if named else grid_points)
+
     def _make_recipe(self, X: Any, grid_points: Any) -> Recipe:
         if not self._of_curves:
             return super()._make_recipe(X, grid_points)
@@ -102,13 +108,6 @@ class CurveRows(CuratedRegression):
     def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
         return super()._records(self._in_units(rows), values, outside)
 
-    def _count(self, rows: int | None) -> int:
-        """How many rows there are, which some questions must know beforehand."""
-        if rows is None:
-            rule = "given at once or through fit_stream: several classes, and curves without a "
-            raise InvalidData("X", rule + "value_range, need the number of rows")
-        return rows
-
     def _enough(self, rows: int) -> None:
         """Refuse to look for a range among too few, before anything is spent."""
         least = SEARCH_FROM[not self.delta]
@@ -119,8 +118,11 @@ class CurveRows(CuratedRegression):
     def _regression(self, *, rows: int | None = None) -> Any:
         if not self._finds:
             return super()._regression(rows=rows)
-        n, known = self._count(rows), super()._regression(rows=rows)
+        n = self._count(rows)
+        known: Any = super()._regression(rows=rows)
         self._enough(n)
+        if isinstance(known, Discriminant):  # looks for a radius by itself
+            return replace(known, bound=math.inf)
         return RangedRegression(
             epsilon=self.epsilon,
             delta=self.delta,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import own_grids, public_domain, with_own_grids
+from dpfda.curves.observations import own_grids, points_of, public_domain, with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
@@ -234,6 +234,13 @@ def one_row(rows: Any, values: AnyArray, groups: Any, *, seed: int) -> tuple[Any
     return take(rows, kept), values[kept]
 
 
+def curves_and_points(estimator: CurveEstimator, X: Any, grid_points: Any) -> tuple[Any, Any]:
+    """Rows with their points, which may be the names of a frame's columns; a table has none."""
+    if estimator.value_range is not None:  # neither a table nor an encoder of its own
+        grid_points = points_of(X, grid_points)
+    return with_own_grids(X, grid_points)
+
+
 def new_features(estimator: CurveEstimator, X: Any, grid_points: Any) -> FloatArray:
     """New rows as the fitted model encodes them."""
     check_is_fitted(estimator, "model_")
@@ -242,7 +249,7 @@ def new_features(estimator: CurveEstimator, X: Any, grid_points: Any) -> FloatAr
 
 def new_rows(estimator: CurveEstimator, X: Any, grid_points: Any) -> tuple[Any, Any]:
     """New rows and their points: those of the fit unless others are given."""
-    X, grid_points = with_own_grids(X, grid_points)
+    X, grid_points = curves_and_points(estimator, X, grid_points)
     rows = _checked(estimator, X, reset=False, own_points=grid_points is not None)
     if grid_points is None and not own_grids(rows):
         return rows, estimator.grid_points_

@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 from dpfda._validate import FloatArray
-from dpfda.curves.observations import with_own_grids
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
+    curves_and_points,
     evaluate_classifier,
     plain_classes,
     range_facts,
@@ -101,7 +101,7 @@ class LocalCurveClassifier(CurveClassifier):
             groups: the person behind each row, where people have several; then each person
                 reports one of their rows, chosen at random, so that ε is per person.
         """
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
         rows, labels = self._read_people(X, y, groups, seed=seed)
         set_classes(self, labels)

@@ -10,7 +10,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils import RegressorTags
 
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
@@ -18,6 +17,7 @@ from dpfda.estimators.local_base import (
     LOCAL_STREAM,
     account,
     allows_gaps,
+    curves_and_points,
     new_features,
     new_rows,
     one_row,
@@ -117,7 +117,7 @@ class LocalCurveRegressor(PrivateEstimator):
         """
         if self.target_range is None:
             raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
         rows = read_people(self, X, reset=True)
         rows, targets = one_row(rows, self._numbers_of(y, count_rows(rows)), groups, seed=seed)

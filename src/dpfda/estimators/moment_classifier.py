@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import middle as public_center
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
+    curves_and_points,
     evaluate_classifier,
     plain_classes,
     stamped,
@@ -83,7 +83,7 @@ class MomentClassifier(CurveClassifier):
             groups: the person behind each row, where people have several; then each person
                 reports one of their rows, chosen at random, so that ε is per person.
         """
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
         rows, labels = self._read_people(X, y, groups, seed=seed)
         set_classes(self, labels)
@@ -106,7 +106,7 @@ class MomentClassifier(CurveClassifier):
             grid_points: as in `fit`.
             groups: the person behind each of these rows.
         """
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         first = not hasattr(self, "server_")
         seed = self._public_seed()
         rows, labels = self._read_people(X, y, groups, seed=seed, reset=first)

@@ -10,10 +10,10 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import with_own_grids
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
+    curves_and_points,
     new_features,
     plain_classes,
     stamped,
@@ -126,7 +126,7 @@ class MRMAClassifier(CurveClassifier):
             groups: the person behind each row, where people have several; then each person
                 reports one of their rows, chosen at random, so that ε is per person.
         """
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
         rows, labels = self._read_people(X, y, groups, seed=seed)
         set_classes(self, labels)

@@ -12,11 +12,11 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
+    curves_and_points,
     plain_classes,
     stamped,
     warn_if_few,
@@ -121,7 +121,7 @@ class MultiServerMRMA(CurveClassifier):
             servers: which server each row belongs to; by default there is one.
         """
         _validate.one_of("exchange", self.exchange, ("split", "separate"))
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
         rows, labels = self._read_people(X, y, None, seed=seed)
         where = np.zeros(len(labels), dtype=int) if servers is None else np.asarray(servers)

@@ -8,9 +8,14 @@ from typing import Any, Self
 
 from dpfda._validate import AnyArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.local_base import CurveClassifier, account, plain_classes, stamped
+from dpfda.estimators.local_base import (
+    CurveClassifier,
+    account,
+    curves_and_points,
+    plain_classes,
+    stamped,
+)
 from dpfda.estimators.mrma_classifier import mrma_design
 from dpfda.estimators.reading import check_classes, set_classes
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
@@ -106,7 +111,7 @@ class OnlineMRMA(CurveClassifier):
             grid_points: the points of an array.
             groups: the person behind each row of this round.
         """
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = curves_and_points(self, X, grid_points)
         first = not hasattr(self, "_round")
         seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
         rows, labels = self._read_people(X, y, groups, seed=seed, reset=first)

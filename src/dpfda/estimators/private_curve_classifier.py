@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
 
-import numpy as np
-
-from dpfda.central.moments.discriminant import Discriminant
-from dpfda.central.regression.base import Fitted, in_features
 from dpfda.estimators.curve_rows import CurveRows
 from dpfda.estimators.private_regressions import PrivateLogisticRegression
-from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.holder import Exchange
-from dpfda.protocol.person import label_numbers
-from dpfda.protocol.query import Records
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,6 +39,7 @@ class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
         guarantee_: what the fit promises.
 
     Examples:
+        >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> t, y = np.linspace(0, 1, 50), rng.integers(3, size=6000)
         >>> shapes = np.stack([np.sin(3 * t), t, np.cos(3 * t)])
@@ -60,49 +50,3 @@ class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
         >>> bool(model.score(X, y) > 0.9)
         True
     """
-
-    @property
-    def _several(self) -> bool:
-        return len(self.classes_) > 2
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
-
-    def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
-        if not self._several:
-            return super()._records(rows, values, outside)
-        numbers = label_numbers(values, self.classes_)
-        return (np.column_stack([self._in_units(rows) - self._bounds().center, numbers]),)
-
-    def _regression(self, *, rows: int | None = None) -> Any:
-        if not self._several:
-            return super()._regression(rows=rows)
-        bounds, n = self._bounds(), self._count(rows)
-        if self._finds:
-            self._enough(n)
-        return Discriminant(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
-            n=n,
-            bound=math.inf if self._finds else bounds.radius,
-            groups=tuple(np.asarray(self.classes_).tolist()),
-            features=bounds.dimension,
-            found_classes=not self._classes_given,
-        )
-
-    def _finish(
-        self,
-        fitted: Fitted,
-        regression: Any,
-        transcript: Sequence[Exchange],
-        guarantee: Guarantee,
-    ) -> Self:
-        if not self._several:
-            return super()._finish(fitted, regression, transcript, guarantee)
-        center = fitted.center + self._bounds().center
-        fitted = replace(fitted, center=center)
-        fitted = in_features(fitted) if self._finds else fitted
-        return self._keep(fitted, "discriminant", regression.name, transcript, guarantee)

@@ -16,7 +16,7 @@ from dpfda.central.function_on_scalar import FunctionOnScalarRelease
 from dpfda.central.functions import norm_bound, spline_basis
 from dpfda.central.records import read_records
 from dpfda.central.release import Release
-from dpfda.curves.observations import own_grids, with_own_grids
+from dpfda.curves.observations import own_grids, points_of, with_own_grids
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
@@ -81,7 +81,8 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         rows, self.coef_names_, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
-        read = self._read_curves(_with_points(y), grid_points, least=2 if reset else 1)
+        points = points_of(y, grid_points)
+        read = self._read_curves(_with_points(y), points, least=2 if reset else 1)
         if len(rows) != len(read.rows[0]):
             raise InvalidData("X", "one row a curve", f"{len(rows)} rows")
         return read._replace(rows=((rows - self._shift) / self._unit_of, *read.rows))
@@ -173,7 +174,7 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
         """R² of the predicted curves, all points together; not private."""
         check_is_fitted(self, "release_")
-        curves, points = with_own_grids(_with_points(y), grid_points)
+        curves, points = with_own_grids(_with_points(y), points_of(y, grid_points))
         if points is None and not own_grids(curves):
             points = self.release_.grid_points
         truth, grid = read_records(curves, points, domain_range=self.domain_range)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda.central.regression.base import Regression
+from dpfda.central.moments.discriminant import Discriminant
+from dpfda.central.regression.base import Fitted, Regression
 from dpfda.central.regression.problem import Link
 from dpfda.curate import Passes, curate
-from dpfda.curves.observations import with_own_grids
-from dpfda.errors import InvalidData
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.blocks import is_dask
 from dpfda.estimators.curve_reader import public_classes
 from dpfda.estimators.regression_base import PrivateRegression, stated_range
@@ -20,6 +20,7 @@ from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
+from dpfda.protocol.person import label_numbers
 from dpfda.protocol.query import Records
 
 
@@ -43,7 +44,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         self._begin_anew()
         if is_dask(X):
             return self._fit_dask(X, y, grid_points=grid_points, groups=groups)
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = self._with_grids(X, grid_points)
         X = self._checked(X, reset=True, least=2)
         read = self._read_all(X, y, grid_points=grid_points, groups=groups)
         if self._link == "logistic":
@@ -62,7 +63,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         appear in one row of one chunk of a stage only.
         """
         first = not hasattr(self, "_passes")
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = self._with_grids(X, grid_points)
         X = self._checked(X, reset=first)
         if first:
             self._recipe = self._make_recipe(X, grid_points)
@@ -95,7 +96,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         return super()._fit_like(X, y, blocks, grid_points=grid_points)
 
     def _form(self, X: Any, y: Any, *, grid_points: Any) -> None:
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = self._with_grids(X, grid_points)
         X = self._checked(X, reset=True)
         self._recipe = self._make_recipe(X, grid_points)
         if self._classifies:
@@ -105,7 +106,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         return self._regression(rows=rows)
 
     def _chunk(self, X: Any, y: Any, *, grid_points: Any) -> Records:
-        X, grid_points = with_own_grids(X, grid_points)
+        X, grid_points = self._with_grids(X, grid_points)
         read = self._read(self._checked(X, reset=False), y, grid_points)
         if self._classifies:
             self._check_labels(read[1])
@@ -133,6 +134,13 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         given = self._targets(values)
         targets = np.clip(given, *self._target_ends())
         return (rows, targets) if outside is None else (rows, targets, outside | (given != targets))
+
+    def _count(self, rows: int | None) -> int:
+        """How many rows there are, which some questions must know beforehand."""
+        if rows is None:
+            rule = "given at once or through fit_stream: several classes, and curves without a "
+            raise InvalidData("X", rule + "value_range, need the number of rows")
+        return rows
 
     def _begin_anew(self) -> None:
         """The same seed, the same fit; chunks of one that was never finished are dropped."""
@@ -212,9 +220,12 @@ class PrivateLinearRegression(CuratedRegression):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(CuratedRegression):
-    """Two-class classification by a private line, with differential privacy.
+    """Classification of a table's rows by private lines, with differential privacy.
 
-    For tables; `PrivateCurveClassifier` is for curves, and for more classes.
+    Two classes by logistic regression. More by discriminant analysis from one joint release of
+    class means, class sizes and the covariance within classes: the whole budget serves all classes
+    at once, and log-odds are linear in the features as well. `PrivateCurveClassifier` is for
+    curves.
 
     Privacy:
         As `PrivateLinearRegression`; the label counts as private. With real noise a label that is
@@ -222,13 +233,15 @@ class PrivateLogisticRegression(CuratedRegression):
 
     Args:
         epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, like all others.
-        classes: the two public labels. Which labels there are is private: only a seeded simulation
+        classes: the public labels. Which labels there are is private: only a seeded simulation
             may find them in the data, and its guarantee says so.
+        mechanism, fit_intercept: of two classes only.
 
     Attributes:
-        coef_, intercept_: of the log-odds of `classes_[1]`, inside the clipping ball.
+        coef_, intercept_: of the log-odds of `classes_[1]`, inside the clipping ball; of more than
+            two classes one row and one number for each.
         model_: as in `PrivateLinearRegression`; its coefficients have no intervals.
-        classes_: the two labels, sorted.
+        classes_: the labels, sorted.
         guarantee_: what the fit promises.
 
     Examples:
@@ -247,5 +260,51 @@ class PrivateLogisticRegression(CuratedRegression):
 
     classes: Sequence[Any] | None = None
 
+    @property
+    def _several(self) -> bool:
+        return len(self.classes_) > 2
+
     def _target_range(self) -> tuple[float, float]:
         return 0.0, 1.0
+
+    def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
+        if not self._several:
+            return super()._records(rows, values, outside)
+        numbers = label_numbers(values, self.classes_)
+        return (np.column_stack([rows - self._bounds().center, numbers]),)
+
+    def _regression(self, *, rows: int | None = None) -> Any:
+        if not self._several:
+            return super()._regression(rows=rows)
+        if self.mechanism != "moments" or not self.fit_intercept:
+            name = "fit_intercept" if self.mechanism == "moments" else "mechanism"
+            rule = "left as it is for more than two classes: they have one way"
+            raise InvalidParameter(name, rule, getattr(self, name))
+        bounds = self._bounds()
+        return Discriminant(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            n=self._count(rows),
+            bound=bounds.radius,
+            groups=tuple(np.asarray(self.classes_).tolist()),
+            features=bounds.dimension,
+            found_classes=not self._classes_given,
+        )
+
+    def _finish(
+        self,
+        fitted: Fitted,
+        regression: Any,
+        transcript: Sequence[Exchange],
+        guarantee: Guarantee,
+    ) -> Self:
+        if not self._several:
+            return super()._finish(fitted, regression, transcript, guarantee)
+        fitted = replace(fitted, center=fitted.center + self._bounds().center)
+        return self._keep(fitted, "discriminant", regression.name, transcript, guarantee)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags

@@ -67,13 +67,13 @@ class PrivateRegression(LabelsOrNumbers):
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Log-odds of the second class."""
+        """Log-odds of the second of two classes; of more, one column each."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.decision_function(X, grid_points=grid_points)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Probabilities of the two classes, shape (n, 2)."""
+        """Probabilities of the classes, one column each in the order of `classes_`."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict_proba(X, grid_points=grid_points)
 
@@ -81,10 +81,14 @@ class PrivateRegression(LabelsOrNumbers):
         check_is_fitted(self, "model_")
         if not self.model_.of_curves:
             no_grid(grid_points)
-        X, points = with_own_grids(X, grid_points)
+        X, points = self._with_grids(X, grid_points)
         return self._checked(X, reset=False, own_points=points is not None), points
 
     # -- reading -------------------------------------------------------------------------------
+
+    def _with_grids(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
+        """Rows as they are, or curves with their points."""
+        return with_own_grids(X, grid_points)
 
     def _checked(self, X: Any, *, reset: bool, own_points: bool = False, least: int = 1) -> Any:
         """X as scikit-learn checks it: curves, a table with names, or an array of numbers."""

@@ -99,7 +99,10 @@ def _coefficients(model: RegressionModel) -> Table:
         headings.append("95 % interval")
     blank = [] if public is None else [""]
     last = [""] * stated
-    rows = [["(intercept)", *blank, f"{one:.5g}", *last] for one in np.atleast_1d(intercept)]
+    several = model.classes if np.ndim(intercept) else None
+    whose = ["(intercept)"] if several is None else [f"(intercept) ({one})" for one in several]
+    known = zip(whose, np.atleast_1d(intercept), strict=True)
+    rows = [[name, *blank, f"{one:.5g}", *last] for name, one in known]
     for place, row in enumerate(found):
         span = [] if public is None else [ends[place % len(ends)]]  # class by class
         shown = [f"{row.low:.4g} … {row.high:.4g}"] if stated else []

@@ -1,0 +1,308 @@
+"""`PublicTransformer`: steps of scikit-learn that learn from public facts, never from a record."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from dpfda._validate import AnyArray, FloatArray
+from dpfda.curves.ranges import Column, FeatureRanges, PublicColumns
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.scikit import BaseEstimator, TransformerMixin
+
+_SPREAD = 33  # made-up rows in which every column goes evenly through its range
+_MIXED = 480  # and such in which columns take ends or any place, each by itself
+_ALONE = 9  # of them that are also transformed one by one
+_SAME = 1e-9  # relative difference of a row alone and among others: rounding
+
+_UNLISTED = " or another"  # behind all categories together: equal to none of them
+
+_ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
+_CONTAINERS = (ColumnTransformer, FeatureUnion, Pipeline)
+_FROM_RANGES = ("MinMaxScaler", "MaxAbsScaler", "PolynomialFeatures")
+_SCALED = "MinMaxScaler, which scales by the public range"
+_INSTEAD = {
+    "StandardScaler": _SCALED,
+    "RobustScaler": _SCALED,
+    "PowerTransformer": "FunctionTransformer of a public function such as numpy.log1p",
+    "QuantileTransformer": _SCALED,
+    "PCA": "PrivateFPCA of curves, which is a release and costs a budget",
+    "TargetEncoder": "OneHotEncoder(handle_unknown='ignore')",
+}
+_ANY = "FunctionTransformer of a public function that works row by row"
+
+
+@dataclass(eq=False, repr=False)
+class PublicTransformer(TransformerMixin, BaseEstimator):
+    """A step of a pipeline that is fitted to rows made up from public ranges and categories.
+
+    A pipeline fits its steps to the private rows, so what they learn is not covered by the
+    guarantee of the private estimator behind them. This one never hands a record to `transformer`
+    while it is fitted: made-up rows take their place, and afterwards the step does not change.
+
+    Privacy:
+        Nothing is learned from a record and nothing is spent. After the fit, each row is
+        transformed by itself (tested on made-up rows), so that a private estimator behind it
+        protects the person of a row as it states. A step that needs records, such as a
+        ``StandardScaler``, is refused.
+
+    Args:
+        transformer: a ``FunctionTransformer``, ``OneHotEncoder``, ``OrdinalEncoder``,
+            ``KBinsDiscretizer`` and ``SplineTransformer`` (uniform), ``MinMaxScaler``,
+            ``PolynomialFeatures``, ``SimpleImputer`` (constant), another step that learns nothing,
+            or a ``ColumnTransformer``, ``FeatureUnion`` or ``Pipeline`` of such.
+        feature_ranges: public ranges and categories of the columns that it reads, as in
+            `PrivateLinearRegression`. Numbers outside are moved to the nearest end.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sklearn.compose import ColumnTransformer
+        >>> from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+        >>> step = PublicTransformer(
+        ...     ColumnTransformer([
+        ...         ("log", FunctionTransformer(np.log), ["dose"]),
+        ...         ("sex", OneHotEncoder(handle_unknown="ignore"), ["sex"]),
+        ...     ]),
+        ...     {"dose": (1, 100), "sex": ["f", "m"]},
+        ... )
+        >>> people = pd.DataFrame({"dose": [1.0, 500.0], "sex": ["m", "?"]})
+        >>> step.fit_transform(people).round(2).tolist()
+        [[0.0, 0.0, 1.0], [4.61, 0.0, 0.0]]
+        >>> step.ranges_out()  # for the estimator behind
+        [(0.0, 4.605170185988092), (0.0, 1.0), (0.0, 1.0)]
+    """
+
+    transformer: Any
+    feature_ranges: FeatureRanges
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to made-up rows. Of X the number of columns and their names are read, no value."""
+        names = getattr(X, "columns", None)
+        width = None if isinstance(self.feature_ranges, Mapping) else np.shape(X)[1]
+        self._learn(None if names is None else list(names), width)
+        return self
+
+    def transform(self, X: Any) -> AnyArray:
+        """Each row by itself."""
+        check_is_fitted(self, "transformer_")
+        return _dense(self.transformer_, self._inside(X))
+
+    def ranges_out(self) -> list[tuple[float, float]]:
+        """Public ranges of the columns that come out: ``feature_ranges`` of the estimator behind.
+
+        They are those of made-up rows; before a fit `feature_ranges` must name or list the columns.
+        """
+        if not hasattr(self, "transformer_"):
+            own = PublicTransformer(clone(self.transformer), self.feature_ranges)
+            keys = list(self.feature_ranges) if isinstance(self.feature_ranges, Mapping) else []
+            own._learn(keys if any(isinstance(key, str) for key in keys) else None, None)
+            return own.ranges_out()
+        made = np.asarray(_dense(self.transformer_, self._made_up), dtype=np.float64)
+        low, high = made.min(axis=0), made.max(axis=0)
+        flat = low == high
+        ends = zip(low - 0.5 * flat, high + 0.5 * flat, strict=True)
+        return [(float(first), float(last)) for first, last in ends]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns that come out, as `transformer` gives them."""
+        check_is_fitted(self, "transformer_")
+        return self.transformer_.get_feature_names_out()
+
+    def _learn(self, names: list[Any] | None, width: int | None) -> None:
+        """Fit a copy of the transformer to public rows."""
+        columns = PublicColumns.of(self.feature_ranges, width=width)
+        for step in _leaves(self.transformer):
+            if why := _refused(step):
+                raise InvalidParameter("transformer", why, type(step).__name__)
+        self._columns, self._named = columns, names is not None
+        self.n_features_in_ = len(names) if names is not None else width or len(columns.columns)
+        self._made_up = self._rows(_made_up(columns))
+        fitted = clone(self.transformer).fit(self._made_up)
+        for step in _leaves(fitted, fitted=True):
+            _check_categories(step, columns)
+        _check_rows(fitted, self._made_up)
+        self.transformer_ = fitted
+
+    def _rows(self, cells: dict[Any, AnyArray]) -> Any:
+        """Columns side by side: a DataFrame where the table has names."""
+        if self._named:
+            return __import__("pandas").DataFrame(cells)
+        parts = list(cells.values())
+        words = any(part.dtype == object for part in parts)
+        return np.column_stack([part.astype(object) if words else part for part in parts])
+
+    def _inside(self, X: Any) -> Any:
+        """The columns that are public, numbers inside their ranges."""
+        if hasattr(X, "columns") != self._named:
+            raise InvalidData("X", "a DataFrame" if self._named else "an array, as in the fit")
+        cells = {one.key: _cells(one, _column_of(X, one.key)) for one in self._columns.columns}
+        rows = self._rows(cells)
+        if self._named and hasattr(X, "index"):
+            rows.index = X.index
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False  # as far as records go
+        tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+
+def instead_of(step: Any) -> str:
+    """What to do about a step that a pipeline would fit to private rows."""
+    if all(not _refused(one) for one in _leaves(step)):
+        name = type(step).__name__
+        return (
+            f"write PublicTransformer({name}(...), feature_ranges), which fits it to rows made up "
+            "from public ranges"
+        )
+    return "give public ranges instead"
+
+
+def _leaves(step: Any, *, fitted: bool = False) -> Iterator[Any]:
+    """The transformers inside a container, which does nothing else by itself."""
+    if isinstance(step, str) or step is None:  # passthrough, drop
+        return
+    if type(step) not in _CONTAINERS:
+        yield step
+        return
+    if isinstance(step, Pipeline):
+        inside = [one for _, one in step.steps]
+    elif isinstance(step, FeatureUnion):
+        inside = [one for _, one in step.transformer_list]
+    else:
+        inside = [one for _, one, *_ in (step.transformers_ if fitted else step.transformers)]
+        inside.append(step.remainder)
+    for one in inside:
+        yield from _leaves(one, fitted=fitted)
+
+
+def _refused(step: Any) -> str:
+    """Why it cannot be fitted without records, with what to use instead; or nothing."""
+    name, library = type(step).__name__, type(step).__module__.startswith("sklearn.")
+    given = step.get_params(deep=False) if hasattr(step, "get_params") else {}
+    if library and name in _ENCODERS:
+        allowed = ("ignore",) if name == "OneHotEncoder" else ("use_encoded_value",)
+        if given["handle_unknown"] not in allowed:
+            return (
+                f"a {name} with handle_unknown={allowed[0]!r}: otherwise an error would say that "
+                "somebody has a category that is not public"
+            )
+        if given.get("min_frequency") is not None or given.get("max_categories") is not None:
+            return f"a {name} without min_frequency and max_categories, which count people"
+        return ""
+    if library and name in ("KBinsDiscretizer", "SplineTransformer"):
+        way = given["strategy"] if name == "KBinsDiscretizer" else given["knots"]
+        if isinstance(way, str) and way != "uniform":
+            which = "strategy" if name == "KBinsDiscretizer" else "knots"
+            return (
+                f"a {name} with {which}='uniform', which divides the public range evenly; for "
+                "edges of your own use FunctionTransformer(numpy.digitize, kw_args={'bins': edges})"
+            )
+        return ""
+    if library and name == "SimpleImputer":
+        if given["strategy"] != "constant" or given["add_indicator"]:
+            return "a SimpleImputer(strategy='constant', fill_value=...): others learn from people"
+        return ""
+    if (library and name in _FROM_RANGES) or not get_tags(step).requires_fit:
+        return ""
+    return f"a step that public ranges and categories determine: use {_INSTEAD.get(name, _ANY)}"
+
+
+def _check_categories(step: Any, columns: PublicColumns) -> None:
+    """Of a range, an encoder would learn the places that were made up."""
+    if type(step).__name__ not in _ENCODERS or step.categories != "auto":
+        return
+    known = [set(map(str, one.categories)) for one in columns.columns if one.categories]
+    if any(set(map(str, found)) not in known for found in step.categories_):
+        name = type(step).__name__
+        rule = f"a {name} of columns whose categories feature_ranges list (or give categories=)"
+        raise InvalidParameter("transformer", rule, name)
+
+
+def _check_rows(fitted: Any, made_up: Any) -> None:
+    """Refuse a function that mixes rows: then one record would change those of others."""
+    some = made_up[-_ALONE:]
+    together = _dense(fitted, some)
+    alone = [_dense(fitted, some[place : place + 1]) for place in range(_ALONE)]
+    rule = "a step that turns each row into one row of as many numbers, by itself"
+    if together.ndim != 2 or any(one.shape != (1, together.shape[1]) for one in alone):
+        raise InvalidParameter("transformer", rule, type(fitted).__name__)
+    numbers = np.vstack(alone)
+    if object in (numbers.dtype, together.dtype):
+        same = bool(np.all(numbers == together))
+    else:
+        same = np.allclose(numbers, together, rtol=_SAME, atol=0, equal_nan=True)
+    if not same:
+        raise InvalidParameter("transformer", rule, type(fitted).__name__)
+
+
+def _made_up(columns: PublicColumns) -> dict[Any, AnyArray]:
+    """Rows that nobody has: the same for everyone who knows the ranges."""
+    rng = np.random.default_rng(0)
+    most = max([_SPREAD, *(len(one.categories) for one in columns.columns)])
+    cells: dict[Any, AnyArray] = {}
+    for one in columns.columns:
+        if one.categories:
+            places = np.r_[np.arange(most), rng.integers(len(one.categories), size=_MIXED)]
+            names = np.empty(len(one.categories), dtype=object)
+            names[:] = one.categories
+            cells[one.key] = names[places % len(names)]
+        else:
+            ends = rng.choice([0.0, 1.0, 2.0], _MIXED)
+            shares = np.r_[np.linspace(0, 1, most), np.where(ends < 2, ends, rng.random(_MIXED))]
+            # So computed, both ends are met exactly.
+            cells[one.key] = one.low * (1 - shares) + one.high * shares
+    return cells
+
+
+def _column_of(X: Any, key: Any) -> Any:
+    """One column of the table, by its name or number."""
+    try:
+        return X[key] if hasattr(X, "columns") else np.asarray(X)[:, key]
+    except (KeyError, IndexError, TypeError):
+        raise InvalidData("X", f"a table with the column {key!r}") from None
+
+
+def _cells(column: Column, values: Any) -> AnyArray:
+    """Private cells: categories as they are, numbers inside their range."""
+    if column.categories:
+        found = np.empty(len(values), dtype=object)
+        found[:] = [_public(cell, column.categories) for cell in values]
+        return found
+    try:
+        numbers: FloatArray = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        rule = "a column of numbers (or list its categories in feature_ranges)"
+        raise InvalidData(f"X[{column.key!r}]", rule) from None
+    return np.clip(numbers, column.low, column.high)
+
+
+def _public(cell: Any, categories: tuple[Any, ...]) -> Any:
+    """A category that is public, or one value for everything else, of the same kind."""
+    try:
+        return next(one for one in categories if one == cell)
+    except (StopIteration, TypeError, ValueError):  # missing values are neither equal nor different
+        words = all(isinstance(one, str) for one in categories)
+        return "".join(categories) + _UNLISTED if words else None
+
+
+def _dense(fitted: Any, rows: Any) -> AnyArray:
+    """What comes out as an array; what goes wrong is told without a value."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one would say that somebody has such a value
+            made = fitted.transform(rows)
+    except Exception as error:
+        rule = f"what {type(fitted).__name__} can transform ({type(error).__name__})"
+        raise InvalidData("X", rule) from None
+    return np.asarray(made.toarray() if hasattr(made, "toarray") else made)

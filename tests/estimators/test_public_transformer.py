@@ -1,0 +1,182 @@
+"""Steps of a pipeline that are fitted to made-up public rows, and never to a record."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    StandardScaler,
+)
+
+import dpfda
+from dpfda import PrivateLinearRegression, PrivateLogisticRegression, PublicTransformer
+from dpfda.errors import InvalidData, InvalidParameter
+
+RANGES = {"dose": (1.0, 100.0), "age": (20.0, 80.0), "sex": ["f", "m"]}
+ENCODER = OneHotEncoder(handle_unknown="ignore")
+BINS = KBinsDiscretizer(3, strategy="uniform", encode="onehot")
+
+
+def columns(bins: Any = BINS, sex: Any = ENCODER) -> ColumnTransformer:
+    return ColumnTransformer(
+        [
+            ("log", FunctionTransformer(np.log, feature_names_out="one-to-one"), ["dose"]),
+            ("bins", bins, ["age"]),
+            ("sex", sex, ["sex"]),
+        ],
+        sparse_threshold=1.0,
+    )
+
+
+def people(n: int = 4000) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "who": [f"p{k}" for k in range(n)],
+            "dose": np.exp(rng.uniform(0, np.log(100), n)),
+            "age": rng.uniform(20, 80, n),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    return X, np.log(X["dose"]) + 2 * (X["sex"] == "m") + rng.normal(0, 0.2, n)
+
+
+def test_a_fit_does_not_depend_on_any_record() -> None:
+    X, _ = people(50)
+    others = X.assign(dose=-1e9, age=1e9, sex="SECRET")
+    one, other = (PublicTransformer(columns(), RANGES).fit(rows) for rows in (X, others))
+    np.testing.assert_array_equal(one.transform(X), other.transform(X))
+    assert one.transformer_["bins"].bin_edges_[0].tolist() == [20, 40, 60, 80]
+    assert one.ranges_out() == PublicTransformer(columns(), RANGES).ranges_out()
+    # A record outside of all ranges comes out inside of those that are stated.
+    low, high = np.array(one.ranges_out()).T
+    out = one.transform(others)
+    assert np.all((low <= out) & (out <= high))
+    assert not np.any(out[:, -2:])  # an unlisted category is none of those listed
+
+
+def test_a_record_never_reaches_the_step_while_it_is_fitted() -> None:
+    seen = []
+
+    class Watching(FunctionTransformer):
+        def fit(self, X: Any, y: Any = None) -> Any:
+            seen.append(np.asarray(X))
+            return super().fit(X, y)
+
+    X = np.full((20, 2), 0.123456)
+    model = PrivateLinearRegression(1.0, feature_ranges=(0, 1), target_range=(0, 1), random_state=0)
+    make_pipeline(PublicTransformer(Watching(), (0, 1)), model).fit(X, X[:, 0])
+    assert seen
+    assert not any(np.any(rows == 0.123456) for rows in seen)
+
+
+def test_a_private_regression_behind_public_steps() -> None:
+    X, y = people()
+    place = KBinsDiscretizer(3, strategy="uniform", encode="ordinal")
+    sex = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
+    step = PublicTransformer(columns(place, sex), RANGES)
+    model = PrivateLinearRegression(
+        5.0, feature_ranges=step.ranges_out(), target_range=(-1, 8), mechanism="gaussian_fm"
+    )
+    step.set_output(transform="pandas")
+    pipe = make_pipeline(step, model)
+    with dpfda.budget(5.0, 1e-5):
+        pipe.fit(X, y)
+    assert pipe[-1].guarantee_.sampler == "exact"
+    assert pipe.score(X, y) > 0.9
+    assert pipe[-1].model_.recipe.names[0] == "log__dose"
+    assert clone(pipe).get_params()["publictransformer"].feature_ranges == RANGES
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (StandardScaler(), "use MinMaxScaler, which scales by the public range"),
+        (PCA(1), "use PrivateFPCA"),
+        (make_pipeline(MinMaxScaler(), StandardScaler()), "use MinMaxScaler"),
+        (OneHotEncoder(), "handle_unknown='ignore'"),
+        (OneHotEncoder(handle_unknown="ignore", min_frequency=2), "which count people"),
+        (KBinsDiscretizer(3, strategy="quantile"), "numpy.digitize"),
+        (ENCODER, "columns whose categories feature_ranges list"),
+        (FunctionTransformer(lambda rows: rows - rows.mean(axis=0)), "by itself"),
+        (FunctionTransformer(np.sort, kw_args={"axis": 0}), "by itself"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_steps_that_need_records_are_refused_with_what_to_use(step: Any, why: str) -> None:
+    with pytest.raises(InvalidParameter, match="transformer must be") as refused:
+        PublicTransformer(step, [(0, 1), (0, 2)]).fit(np.zeros((3, 2)))
+    assert why in str(refused.value)
+
+
+def test_a_bare_step_is_refused_with_the_way_to_write_it() -> None:
+    X, y = people(100)
+    model = PrivateLinearRegression(1.0, feature_ranges=(0, 1), target_range=(0, 1))
+    way = r"write PublicTransformer\(ColumnTransformer\(\.\.\.\), feature_ranges\)"
+    with pytest.raises(InvalidParameter, match=way):
+        make_pipeline(columns(), model).fit(X, y)
+
+
+def test_no_private_value_is_in_an_error() -> None:
+    def fussy(rows: Any) -> Any:
+        if np.any(rows == 0.25):
+            raise ValueError("cannot take 0.25")
+        return rows
+
+    step = PublicTransformer(FunctionTransformer(fussy), [(0, 1)]).fit(np.zeros((2, 1)))
+    with pytest.raises(InvalidData) as refused:
+        step.transform([[0.25]])
+    assert "0.25" not in str(refused.value)
+    assert refused.value.__suppress_context__
+    with pytest.raises(InvalidData) as refused:
+        step.transform([["SECRET"]])
+    assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize("cell", [None, np.nan, 3.5, "SECRET", [1]])
+@pytest.mark.parametrize("known", [["f", "m"], [1, 2, 7]])
+def test_any_cell_that_is_no_public_category_is_none(cell: Any, known: list[Any]) -> None:
+    rows = pd.DataFrame({"c": pd.Series([known[0], cell, known[-1]], dtype=object)})
+    made = PublicTransformer(ENCODER, {"c": known}).fit_transform(rows)
+    assert made.sum(axis=1).tolist() == [1, 0, 1]
+
+
+def test_an_estimator_that_fits_ours_and_learns_more_is_named() -> None:
+    X, _ = people(400)
+    model = PrivateLogisticRegression(
+        2.0, feature_ranges={"age": (20, 80)}, classes=("f", "m"), random_state=0
+    )
+    with pytest.warns(UserWarning, match="CalibratedClassifierCV learns its calibration"):
+        CalibratedClassifierCV(model, cv=2).fit(X[["age"]], X["sex"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=dpfda.errors.DoubtfulResult)
+        model.fit(X[["age"]], X["sex"])
+
+
+def test_more_than_two_classes_are_one_release() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(3, size=6000)
+    X = 5 * np.eye(3)[y] + rng.normal(size=(6000, 3)) + 3
+    known: dict[str, Any] = {"feature_ranges": (0, 12), "classes": (0, 1, 2)}
+    with dpfda.budget(1.0, 1e-5) as ledger:
+        model = PrivateLogisticRegression(1.0, **known).fit(X, y)
+        assert ledger.spent.epsilon <= 1.0
+    assert len(ledger.releases) == 1
+    assert model.score(X, y) > 0.9
+    assert model.predict_proba(X).shape == (6000, 3)
+    with pytest.raises(InvalidParameter, match="mechanism must be left as it is"):
+        PrivateLogisticRegression(1.0, mechanism="adassp", **known).fit(X, y)
