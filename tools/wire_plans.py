@@ -69,6 +69,13 @@ def plans() -> dict[str, StudyPlan]:
             epsilon=1.0, n_people=90, encoder=table, design={"name": "exchange",
             "intercepts": [0.0, 0.1], "coefficients": [[1, 0, 0], [0, 1, -1]],
             "evaluation_share": 0.2}, title="ü" * 200, **two),
+        "candidates of classes": StudyPlan(
+            epsilon=1.0, n_people=90, encoder=table, classes=("a", "b", "c"), design={
+            "name": "exchange", "intercepts": [0.0, 0.1],
+            "coefficients": [[1, 0, 0], [0, 1, -1]], "halves": [[0], [2]]}),
+        "a stream of classes": StudyPlan(
+            epsilon=1.0, n_people=300, encoder=spline, classes=("a", "b", "c", "d"),
+            design={"name": "mrma_stream", "n_classifiers": 6, "new_classifiers": 3}),
         "with information": StudyPlan(
             epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"},
             information={"version": "2, 2026-11-16", "institution": "Institut für Schlaf",
@@ -146,7 +153,10 @@ def _odd_plans() -> Odd:
     yield "a range backwards", "vectors of numbers", ("target_range",), [5, 5]
     yield "labels in clear", "labels", ("protects",), "both"
     yield "three of two", "candidates", ("classes",), ["a", "b", "c"]
-    yield "three in a stream", "public labels", ("classes",), ["a", "b", "c"]
+    yield "halves of two", "candidates", ("design", "halves"), [[1], [1]]
+    odd: tuple[Any, ...] = (None, [[1]], [[1, 2], [1]], [[3], [1]], [[], []])
+    for halves in odd:
+        yield f"halves {halves}", "candidates of classes", ("design", "halves"), halves
 
 
 def _odd_parts() -> Odd:

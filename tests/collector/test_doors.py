@@ -309,14 +309,21 @@ class TestPeers:
         assert list(design["intercepts"]) == [1.0, 0.25]
         assert np.allclose(design["coefficients"], [[1.0, -2.0], [0.25, -0.5]])
 
+    def test_models_of_several_classes_are_judged_half_by_half(self, monkeypatch: Any) -> None:
+        slopes = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 2.0]])
+        three = self.model(
+            intercept=np.array([1.0, 2.0, 4.0]), coefficients=slopes, classes=("a", "b", "c")
+        )
+        plan = self.plan(monkeypatch, three)
+        assert plan.design["halves"] == [[0], [1], [2]]
+        assert plan.design["intercepts"] == [1 - 2 - 4, 2 - 1 - 4, 4 - 1 - 2]
+        assert plan.design["coefficients"][2] == [-1 - 1, 2 - 1]
+        assert set(plan.asks) == {"member", "evaluation"}
+
     def test_other_models_are_refused(self, monkeypatch: Any) -> None:
         own = self.model()
         strange = self.model(classes=("a", "b"))
         assert status_of(self.plan, monkeypatch, strange, own) == (409, "other_recipe")
-        three = self.model(
-            intercept=np.zeros(3), coefficients=np.zeros((3, 2)), classes=("a", "b", "c")
-        )
-        assert status_of(self.plan, monkeypatch, three) == (409, "not_linear")
         for parts in ({"clipped": True}, {"centers": np.ones((1, 2))}):
             bent = CurveModel.from_dict(own.to_dict())
             for name, value in parts.items():

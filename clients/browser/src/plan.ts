@@ -130,7 +130,7 @@ const DESIGNS: Record<string, Rules> = {
   noisy_labels: { ridge: above },
   mrma: { ...REPORTED, verdict_share: (x) => x === 1 || fraction(x), evaluation_share: share },
   mrma_stream: { ...REPORTED, new_classifiers: whole(1), memory: fraction, alarm: above, carried: maybe(object), round: whole(0, 1e9) },
-  exchange: { ...JUDGED, intercepts: list(finite), coefficients: list(list(finite)), evaluation_share: share },
+  exchange: { ...JUDGED, intercepts: list(finite), coefficients: list(list(finite)), halves: maybe(list(list(whole(0)))), evaluation_share: share },
 };
 
 function checkDesign(plan: Plan): void {
@@ -144,15 +144,17 @@ function checkDesign(plan: Plan): void {
     && kept < 1
     && (given.class_share == null || k === 2)
     && (name !== "noisy_labels" || plan.protects === "labels")
-    && (!["answers", "exchange", "mrma_stream"].includes(name) || k === 2)
+    && (name !== "answers" || k === 2)
     && (name !== "mrma_stream" || (given.new_classifiers ?? 10) <= (given.n_classifiers ?? 50))
-    && (name !== "exchange" || candidates(given, d))
+    && (name !== "exchange" || candidates(given, d, k))
     && (name === "vector_numbers") === (plan.target_range !== null);
   if (!sound) throw new Refused("plan", "the plan's design does not make sense");
 }
 
-function candidates({ intercepts, coefficients }: Record<string, any>, d: number): boolean {
-  return Array.isArray(intercepts) && coefficients?.length === intercepts.length && coefficients.every((row: number[]) => row.length === d);
+function candidates({ intercepts, coefficients, halves = null }: Record<string, any>, d: number, k: number): boolean {
+  const half = (labels: number[]) => labels.length === Math.floor(k / 2) && labels.every((one, place) => one < k && (place === 0 || one > labels[place - 1]!));
+  return Array.isArray(intercepts) && coefficients?.length === intercepts.length && coefficients.every((row: number[]) => row.length === d)
+    && (k === 2 ? halves === null : halves?.length === intercepts.length && halves.every(half));
 }
 
 /** A plan that this client can take part in; its hash was checked before. */

@@ -65,7 +65,9 @@ class MultiServerMRMA(CurveClassifier):
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         cutoff: r0 of each server's own study; None is ½ plus `strictness` standard errors.
         strictness: as in `MRMAClassifier`, in both stages.
-        classes: the two labels, public; must be given unless a seed makes this a simulation.
+        classes: the labels, public; must be given unless a seed makes this a simulation. More than
+            two are told apart by halves, as in `MRMAClassifier`: then a server's people judge the
+            rule of every server for every half.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.
@@ -115,7 +117,7 @@ class MultiServerMRMA(CurveClassifier):
 
         Args:
             X: as in `MRMAClassifier.fit`.
-            y: one of two labels for each.
+            y: a label for each.
             grid_points: the points of an array.
             groups: the person behind each row; each person takes part at one server, with one row.
             servers: which server each row belongs to; by default there is one.
@@ -162,6 +164,11 @@ class MultiServerMRMA(CurveClassifier):
         self.model_ = self.models_[0]
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
     def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> AnyArray:
         """Labels of new curves, as `server` decides (by default the first one)."""
         return CurveClassifier.predict(self._at(server), X, grid_points=grid_points)
@@ -173,7 +180,7 @@ class MultiServerMRMA(CurveClassifier):
         return CurveClassifier.decision_function(self._at(server), X, grid_points=grid_points)
 
     def predict_proba(self, X: Any, *, grid_points: Any = None, server: Any = None) -> FloatArray:
-        """Probabilities (n, 2) as the classifier of `server` states them."""
+        """Probabilities (n, K) as the classifier of `server` states them."""
         return CurveClassifier.predict_proba(self._at(server), X, grid_points=grid_points)
 
     def score(

@@ -55,7 +55,8 @@ class OnlineMRMA(CurveClassifier):
         alarm: standard errors below chance at which older verdicts are forgotten.
         cutoff: r0; None is ½ plus `strictness` standard errors.
         strictness: as in `MRMAClassifier`.
-        classes: the two labels, public; must be given unless a seed makes this a simulation.
+        classes: the labels, public; must be given unless a seed makes this a simulation. More than
+            two are told apart by halves, as in `MRMAClassifier`, which every round has reports for.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.
@@ -106,8 +107,8 @@ class OnlineMRMA(CurveClassifier):
 
         Args:
             X: as in `MRMAClassifier.fit`.
-            y: one of two labels for each.
-            classes: the two labels, in the first round, instead of the parameter `classes`.
+            y: a label for each.
+            classes: the labels, in the first round, instead of the parameter `classes`.
             grid_points: the points of an array.
             groups: the person behind each row of this round.
         """
@@ -136,6 +137,11 @@ class OnlineMRMA(CurveClassifier):
         server = simulate(plan, people, source=self._stream_source, **account(self))
         self._finish_round(plan, server)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
 
     def plot(self, *, level: float = 0.95) -> Any:
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""

@@ -173,8 +173,6 @@ def test_errors_show_no_private_value() -> None:
     for bad in (1.5, "x", -1):
         with pytest.raises(InvalidParameter, match="random_state"):
             MRMAClassifier(encoder=ENCODER, random_state=bad).fit(DATA.X[:30], DATA.y[:30])
-    with pytest.raises(ValueError, match="binary"):
-        OnlineMRMA(encoder=ENCODER, random_state=0).fit(DATA.X[:30], np.arange(30) % 3)
 
 
 @parametrize_with_checks(

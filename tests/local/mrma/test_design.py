@@ -8,7 +8,7 @@ import pytest
 from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
-from dpfda.protocol import Server, StudyPlan
+from dpfda.protocol import Server
 from dpfda.protocol.tasks.questions import EvaluationTask, MemberTask
 from dpfda.protocol.tasks.vector import VectorTask
 
@@ -117,24 +117,6 @@ def test_what_is_protected(make_plan, crowd) -> None:
         curves_clear = np.array_equal(reply[:, :-1], features)
         assert (labels_clear, curves_clear) == (protects == "features", protects == "labels")
         assert len(server.plan.guarantee.assumptions) == 1
-
-
-@pytest.mark.parametrize(
-    "design",
-    [
-        {"name": "mrma_stream"},
-        {"name": "exchange", "intercepts": [0.1], "coefficients": [[1, 0, 0, 0]]},
-    ],
-    ids=lambda design: design["name"],
-)
-def test_three_classes_are_refused(design: dict[str, object]) -> None:
-    from dpfda.curves import CurveEncoder
-
-    plan = StudyPlan(
-        epsilon=1.0, n_people=100, encoder=CurveEncoder(n_basis=4), classes=(0, 1, 2), design=design
-    )
-    with pytest.raises(InvalidParameter, match="two labels"):
-        Server(plan)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda import MRMAClassifier
+from dpfda import MRMAClassifier, MultiServerMRMA, OnlineMRMA
 from dpfda.curves import CurveEncoder
-from dpfda.local.mrma.designs import MRMADesign
+from dpfda.errors import InvalidParameter
+from dpfda.local.mrma.designs import MRMADesign, public_halves, signs
 from dpfda.local.mrma.result import MRMAFindings
-from dpfda.local.mrma.study import mrma, public_halves, signs
+from dpfda.local.mrma.study import mrma
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.tasks.questions import MemberTask, example_fields
@@ -41,7 +42,7 @@ def crowd(n: int, classes: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(("classes", "expected"), [(2, 1), (3, 3), (4, 3), (5, 10), (6, 10)])
 def test_all_halves_of_a_few_classes(classes: int, expected: int) -> None:
-    halves = public_halves(plan(classes), most=50)
+    halves = public_halves(classes, seed=3, most=50)
     sides = signs(halves, classes)
     assert halves.shape == (expected, classes // 2)
     assert len({tuple(row) for row in (sides * sides[:, :1]).tolist()}) == expected
@@ -51,11 +52,11 @@ def test_all_halves_of_a_few_classes(classes: int, expected: int) -> None:
 
 
 def test_some_halves_of_many_classes() -> None:
-    halves = public_halves(plan(9), most=50)
+    halves = public_halves(9, seed=3, most=50)
     assert halves.shape == (18, 4)
     assert all(len(set(row)) == 4 for row in halves.tolist())
     assert (np.abs(signs(halves, 9).sum(axis=0)) < 12).all(), "each class on both sides"
-    assert np.array_equal(public_halves(plan(9), most=5), halves[:5])
+    assert np.array_equal(public_halves(9, seed=3, most=5), halves[:5])
 
 
 def test_what_is_reported_and_judged_is_the_half() -> None:
@@ -124,3 +125,56 @@ def test_the_estimator_takes_several_labels() -> None:
     assert found.predict_proba(z[:5]).shape == (5, 4)
     figure = pytest.importorskip("matplotlib.pyplot")
     figure.close(found.plot())
+
+
+def turned(n: int, classes: int, seed: int) -> tuple[Any, Any]:
+    """The same corners, with labels that moved on by one class."""
+    z, y = crowd(n, classes)
+    chosen = np.random.default_rng(seed).permutation(n)
+    return z[chosen], (y[chosen] + 1) % classes
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+def test_rounds_of_several_classes_follow_a_change(classes: int) -> None:
+    known = {"feature_ranges": [(-1, 1)] * 2, "learner": "logistic", "classes": range(classes)}
+    clf = OnlineMRMA(8.0, **known, n_classifiers=24, new_classifiers=12, random_state=0)
+    z, y = crowd(4 * 2000, classes)
+    for start in range(0, 3 * 2000, 2000):
+        clf.partial_fit(z[start : start + 2000], y[start : start + 2000])
+    assert clf.score(z[6000:], y[6000:]) > 0.75
+    held = clf._round.to_dict()["carried"]["halves"]
+    halves = public_halves(classes, seed=0).tolist()
+    # 24 members: each half has as many as the others, whichever were strongest.
+    assert [held.count(half) for half in halves] == [24 // len(halves)] * len(halves)
+    for seed in range(3):
+        clf.partial_fit(*turned(2000, classes, seed))
+    assert clf.score(*turned(2000, classes, 9)) > 0.75
+
+
+def test_servers_of_several_classes_use_and_reverse_each_others_rules() -> None:
+    """c names the opposite corner, so its rules for halves are worth as much as the others'."""
+    (z, y), classes = crowd(7200, 4), 4
+    labels = np.where(np.repeat([False, False, True], 2400), (y + 2) % classes, y)
+    where = np.repeat(["a", "b", "c"], 2400)
+    known = {"feature_ranges": [(-1, 1)] * 2, "learner": "logistic", "random_state": 1}
+    clf = MultiServerMRMA(8.0, **known, n_classifiers=24).fit(z, labels, servers=where)
+    for number, server in enumerate("abc"):
+        own = where == server
+        assert np.mean(clf.predict(z[own], server=server) == labels[own]) > 0.75
+        reversed_ = clf.exchanges_[number].judgement.reversed.reshape(3, -1)  # servers, halves
+        right = reversed_ == ((server == "c") != (np.arange(3) == 2))[:, None]
+        # Corners 1 and 3 change sides under the turn, as do 0 and 2: two of the three halves are
+        # about neighbors, which turn into the others; {1, 3} stays itself.
+        halves = public_halves(classes, seed=0).tolist()
+        assert right[:, [half != [1, 3] for half in halves]].mean() > 0.8
+
+
+def test_candidates_of_several_classes_name_their_halves() -> None:
+    lines = {"intercepts": (0.0,), "coefficients": ((1.0, 0.0),)}
+    for halves in (None, ((1, 2),), ((3,),), (), ((1,), (2,))):
+        asked = plan(3).to_dict() | {"design": {"name": "exchange", **lines, "halves": halves}}
+        with pytest.raises(InvalidParameter, match="halves"):
+            _ = StudyPlan.from_dict(asked).asks
+    two = plan(2).to_dict() | {"design": {"name": "exchange", **lines, "halves": ((1,),)}}
+    with pytest.raises(InvalidParameter, match="halves"):
+        _ = StudyPlan.from_dict(two).asks

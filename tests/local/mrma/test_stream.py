@@ -87,7 +87,7 @@ def test_discounted_verdicts_have_the_stated_precision() -> None:
     rng = np.random.default_rng(0)
     rounds, people, keep, copies = 6, 40, 0.6, 4000
     members = Candidates(np.zeros(copies), np.ones((copies, 1)))
-    memory = Memory.from_dict(None, dimension=1).joined_by(members)
+    memory = Memory.from_dict(None, 1).joined_by(members)
     for _ in range(rounds):
         totals = 2 * rng.binomial(people, 0.5, copies) - people
         memory = memory.updated(totals, np.full(copies, people), keep=keep)

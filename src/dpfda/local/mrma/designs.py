@@ -1,20 +1,62 @@
-"""The designs of model reversal and model averaging: public parameters, and what they ask."""
+"""The designs of model reversal and model averaging: public parameters, and what they ask.
+
+Several classes: every member tells one public half of them from the other (see `study`).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, check_cutoff
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.protocol.plan import MOST_PEOPLE, Design, StudyPlan, Terms
+from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.task import box_mechanisms
 
 MOST_CLASSIFIERS = 10**5
 MOST_FITTED = 10**8  # they are all fitted at once
+_HALVES_STREAM = 1 << 33
+"""Number of the public random stream that draws halves, off those of phases and members."""
+
+
+def public_halves(n_classes: int, *, seed: int, most: int = MOST_CLASSIFIERS) -> IntArray:
+    """Label numbers in each half, shape (G, K // 2): all of them, or 2 K random ones.
+
+    Args:
+        n_classes: K.
+        seed: of the plan.
+        most: take no more than this.
+
+    Examples:
+        >>> public_halves(4, seed=0).tolist()  # the others are what is left by these
+        [[1, 2], [1, 3], [2, 3]]
+    """
+    k = n_classes
+    free = range(1 - k % 2, k)  # of an even number, the half without label 0 says it all
+    if math.comb(len(free), k // 2) <= 2 * k:
+        return np.array(list(combinations(free, k // 2)))[:most]
+    drawn = public_uniforms(seed=seed, phase=_HALVES_STREAM, start=0, people=2 * k, width=k)
+    return np.asarray(np.sort(drawn.argsort(axis=1)[:, : k // 2])[:most])
+
+
+def signs(halves: IntArray, n_classes: int) -> FloatArray:
+    """+1 for the classes in each half, -1 for the others, shape (G, K).
+
+    Examples:
+        >>> signs(np.array([[1, 2]]), 4).tolist()
+        [[-1.0, 1.0, 1.0, -1.0]]
+    """
+    inside = (halves[:, :, None] == np.arange(n_classes)).any(axis=1)
+    return np.where(inside, 1.0, -1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +84,6 @@ class JudgedDesign(Design):
         line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
         member = {"m": 1, "member": range(members)} | _of_half(plan)
         return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
-
-    def _check_two(self, plan: StudyPlan) -> None:
-        if plan.n_classes != 2:
-            raise InvalidParameter("classes", f"two labels for design {self.name}", plan.classes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +207,6 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A report, or a verdict on an old or new member."""
-        self._check_two(plan)
         verdicts = self._verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
         return self._reports(plan) | {"member": verdicts["member"]}
 
@@ -189,6 +226,8 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
     Attributes:
         intercepts: α of every candidate.
         coefficients: b of every candidate.
+        halves: for more than two classes, the label numbers that each candidate tells from the
+            others.
         evaluation_share: share of people who only judge the finished classifier.
 
     Examples:
@@ -198,6 +237,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
 
     intercepts: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]
+    halves: tuple[tuple[int, ...], ...] | None = None
     evaluation_share: float = 0.0
 
     def __post_init__(self) -> None:
@@ -212,15 +252,36 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
             raise InvalidParameter("coefficients", rule, self.coefficients)
         object.__setattr__(self, "intercepts", alpha)
         object.__setattr__(self, "coefficients", rows)
+        if self.halves is not None:
+            halves = tuple(
+                tuple(_validate.whole("halves", label, least=0) for label in half)
+                for half in self.halves
+            )
+            object.__setattr__(self, "halves", halves)
         self._check_evaluation_share(self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A verdict on a candidate, or on the finished classifier."""
-        self._check_two(plan)
+        _ = self.halves_of(plan)
         if len(self.coefficients[0]) != plan.encoder.n_features:
             rule = f"rows of length {plan.encoder.n_features}"
             raise InvalidParameter("coefficients", rule, len(self.coefficients[0]))
         return self._verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
+
+    def halves_of(self, plan: StudyPlan) -> IntArray:
+        """Label numbers that each candidate tells from the others, shape (B, K // 2)."""
+        k, size = plan.n_classes, len(self.intercepts)
+        if self.halves is None and k == 2:
+            return np.ones((size, 1), dtype=np.int64)
+        given = self.halves or ()
+        sound = k > 2 and len(given) == size
+        for half in given:
+            inside = set(half) <= set(range(k)) and len(half) == k // 2
+            sound = sound and inside and list(half) == sorted(set(half))
+        if not sound:
+            rule = f"left out for two classes, else {k // 2} increasing labels a candidate"
+            raise InvalidParameter("halves", rule, self.halves)
+        return np.array(given, dtype=np.int64)
 
 
 def _of_half(plan: StudyPlan) -> dict[str, Any]:

@@ -243,15 +243,31 @@ class Memory(Candidates):
 
     Attributes:
         squares: Σ λ^{2k} (how many verdicts k rounds ago): what the variance needs.
+        halves: label numbers that each member tells from the others, (B, h); 1 of two classes.
 
     Examples:
-        >>> memory = Memory.from_dict(None, dimension=2).joined_by(Candidates([0.1], [[1.0, 0.0]]))
+        >>> memory = Memory.from_dict(None, 2).joined_by(Candidates([0.1], [[1.0, 0.0]]))
         >>> memory = memory.updated([30.0], [50], keep=0.5).updated([10.0], [50], keep=0.5)
         >>> memory.totals.tolist(), memory.effective_people.round(1).tolist()
         ([25.0], [90.0])
     """
 
     squares: FloatArray = None  # type: ignore[assignment]
+    halves: IntArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        halves = np.ones((len(self.intercept), 1)) if self.halves is None else self.halves
+        super().__post_init__()
+        self.halves = np.array(halves, dtype=np.int64)
+
+    def joined_by(self, others: Candidates, *, halves: IntArray | None = None) -> Self:
+        """The members together with new ones, which tell these halves apart."""
+        known: dict[str, Any] = {"halves": halves}
+        new = type(self)(others.intercept, others.coefficients, **known).arrays
+        both: dict[str, Any] = {
+            name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()
+        }
+        return type(self)(**both)
 
     @property
     def effective_people(self) -> FloatArray:
@@ -269,13 +285,20 @@ class Memory(Candidates):
         )
 
     def strongest(self, most: int, *, epsilon: float) -> Memory:
-        """The `most` members whose r̃ lies furthest from ½ in standard errors."""
+        """The `most` members whose r̃ lies furthest from ½ in standard errors, equally by half."""
         if len(self) <= most:
             return self
         found = self.judged(epsilon=epsilon).accuracy
         evidence = (strengths(found.value) - 0.5) / found.standard_error
-        kept = np.sort(np.argsort(-evidence, kind="stable")[:most])
-        return Memory(**{name: array[kept] for name, array in self.arrays.items()})
+        order = np.argsort(-evidence, kind="stable")
+        _, half = np.unique(self.halves, axis=0, return_inverse=True)
+        rank = np.zeros(len(self), dtype=np.int64)  # of a member among those of its half
+        for one in range(int(half.max()) + 1):
+            own = order[half.ravel()[order] == one]
+            rank[own] = np.arange(len(own))
+        kept = np.sort(order[np.argsort(rank[order], kind="stable")][:most])
+        chosen: dict[str, Any] = {name: array[kept] for name, array in self.arrays.items()}
+        return Memory(**chosen)
 
     def updated(self, totals: Any, people: Any, *, keep: float) -> Memory:
         """Add the answers of a round; older ones count `keep` times as much."""
@@ -287,8 +310,9 @@ class Memory(Candidates):
         )
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any] | None, *, dimension: int) -> Self:
+    def from_dict(cls, data: Mapping[str, Any] | None, dimension: int, *, half: int = 1) -> Self:
         """Rebuild from `state`; None is the memory before the first round."""
         memory = cls(**({"intercept": [], "coefficients": []} if data is None else data))
         memory.coefficients = memory.coefficients.reshape(-1, dimension)
+        memory.halves = memory.halves.reshape(-1, half)
         return memory

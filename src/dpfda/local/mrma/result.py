@@ -14,7 +14,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, weights
-from dpfda.local.mrma.designs import ExchangeDesign
+from dpfda.local.mrma.designs import ExchangeDesign, public_halves, signs
 from dpfda.local.mrma.members import Candidates, Judgement
 from dpfda.protocol.estimate import HELD_OUT, Estimate, in_words, majority_error, wilson
 from dpfda.protocol.findings import Findings
@@ -222,10 +222,10 @@ def same_recipe(model: CurveModel, other: CurveModel) -> bool:
 
 
 def plain_linear(model: CurveModel) -> bool:
-    """Whether it is one hyperplane, which reversal and averaging need."""
-    one = len(model.intercept) == 1 and not len(model.folds) and not model.clipped
+    """Whether its scores are hyperplanes, which reversal and averaging need."""
+    plain = not len(model.folds) and not model.clipped
     whole = model.coefficients.shape[1] == model.encoder.n_features
-    return bool(one and whole and not model.centers.any())
+    return bool(plain and whole and not model.centers.any())
 
 
 def exchange_plan(
@@ -241,7 +241,8 @@ def exchange_plan(
     """The contract of one server's people who judge all models.
 
     Args:
-        models: plain linear ones of one recipe, in an order that all servers know.
+        models: plain linear ones of one recipe, in an order that all servers know. Of several
+            classes each is split into its rules for halves of them, which are judged one by one.
         epsilon: of a verdict.
         people: how many of this server's judge.
         cutoff: r0; None is the public rule (C3).
@@ -249,24 +250,26 @@ def exchange_plan(
         evaluation_share: share of people who only judge the finished classifier.
         more: seed, title and unit of the plan.
     """
+    first = models[0]
+    known: dict[str, Any] = {"encoder": first.encoder, "classes": first.classes, **more}
     with np.errstate(over="ignore"):  # refused by the design
-        slopes = [(model.coefficients / model.scales)[0].tolist() for model in models]
+        intercepts = np.array([model.intercept for model in models])  # (models, scores)
+        slopes = np.array([model.coefficients / model.scales for model in models])
+    halves = None
+    if len(first.classes) > 2:  # the scores of a half's classes against those of the others
+        public = public_halves(len(first.classes), seed=known.get("seed", 0))
+        sides = signs(public, len(first.classes))
+        intercepts, slopes = intercepts @ sides.T, np.einsum("gk,mkd->mgd", sides, slopes)
+        halves = tuple(map(tuple, np.tile(public, (len(models), 1)).tolist()))
     design = ExchangeDesign(
-        intercepts=tuple(float(model.intercept[0]) for model in models),
-        coefficients=tuple(map(tuple, slopes)),
+        intercepts=tuple(intercepts.ravel().tolist()),
+        coefficients=tuple(map(tuple, slopes.reshape(-1, slopes.shape[-1]).tolist())),
+        halves=halves,
         cutoff=cutoff,
         strictness=strictness,
         evaluation_share=evaluation_share,
     )
-    first = models[0]
-    return StudyPlan(
-        epsilon=epsilon,
-        n_people=people,
-        encoder=first.encoder,
-        classes=first.classes,
-        design=design.to_dict(),
-        **more,
-    )
+    return StudyPlan(epsilon=epsilon, n_people=people, design=design.to_dict(), **known)
 
 
 def verdict_sums(findings: Findings) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -296,4 +299,5 @@ def concluded(plan: StudyPlan, totals: Sequence[int], people: Sequence[int]) -> 
     judgement = judged.judged(
         epsilon=plan.epsilon, cutoff=design.cutoff, strictness=design.strictness
     )
-    return classifier(judged, judgement, plan=plan)
+    sides = signs(design.halves_of(plan), plan.n_classes) if plan.n_classes > 2 else None
+    return classifier(judged, judgement, plan=plan, sides=sides)

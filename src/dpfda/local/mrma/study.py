@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -34,6 +33,8 @@ from dpfda.local.mrma.designs import (
     MRMADesign,
     ReportedDesign,
     StreamDesign,
+    public_halves,
+    signs,
 )
 from dpfda.local.mrma.learners import Learner
 from dpfda.local.mrma.members import (
@@ -47,48 +48,10 @@ from dpfda.local.mrma.result import MRMAFindings, classifier, unknown_model
 from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.questions import MemberTask
 from dpfda.protocol.tasks.vector import VectorTask
-
-_STREAM = 1 << 33
-"""Number of the public random stream that draws halves, off those of phases and members."""
-
-
-def public_halves(plan: StudyPlan, *, most: int) -> IntArray:
-    """Label numbers in each half, shape (G, K // 2): all of them, or 2 K random ones.
-
-    Args:
-        plan: of the study.
-        most: take no more than this.
-
-    Examples:
-        >>> from dpfda.curves import CurveEncoder
-        >>> plan = StudyPlan(epsilon=1.0, n_people=9, encoder=CurveEncoder(n_basis=4),
-        ...                  classes=("a", "b", "c", "d"), design={"name": "mrma"})
-        >>> public_halves(plan, most=50).tolist()  # the others are what is left by these
-        [[1, 2], [1, 3], [2, 3]]
-    """
-    k = plan.n_classes
-    free = range(1 - k % 2, k)  # of an even number, the half without label 0 says it all
-    if math.comb(len(free), k // 2) <= 2 * k:
-        return np.array(list(combinations(free, k // 2)))[:most]
-    drawn = public_uniforms(seed=plan.seed, phase=_STREAM, start=0, people=2 * k, width=k)
-    return np.asarray(np.sort(drawn.argsort(axis=1)[:, : k // 2])[:most])
-
-
-def signs(halves: IntArray, n_classes: int) -> FloatArray:
-    """+1 for the classes in each half, -1 for the others, shape (G, K).
-
-    Examples:
-        >>> signs(np.array([[1, 2]]), 4).tolist()
-        [[-1.0, 1.0, 1.0, -1.0]]
-    """
-    inside = (halves[:, :, None] == np.arange(n_classes)).any(axis=1)
-    return np.where(inside, 1.0, -1.0)
-
 
 _SoFar = Callable[[], Result]
 _Fitted = Callable[[Task, FloatArray], Summary]
@@ -102,7 +65,7 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
 
     Each half of the classes has reports and members of its own.
     """
-    halves = public_halves(plan, most=design.n_classifiers)
+    halves = public_halves(plan.n_classes, seed=plan.seed, most=design.n_classifiers)
     counts = _shared(design.n_classifiers, len(halves))
     jury = _Jury(
         design,
@@ -136,7 +99,7 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
 def exchange(design: ExchangeDesign, plan: StudyPlan) -> Study:
     """Classifiers that servers share, judged by the people of one of them."""
     members = Candidates(np.array(design.intercepts), np.array(design.coefficients))
-    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=_label_1(len(members)))
+    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=design.halves_of(plan))
     final = round(design.evaluation_share * plan.n_people)
     return (
         yield from jury.phases(
@@ -151,25 +114,31 @@ def stream(design: StreamDesign, plan: StudyPlan) -> Study:
 
     Nobody takes part in two rounds. Verdicts count when the round ends.
     """
-    memory = Memory.from_dict(design.carried, dimension=plan.encoder.n_features)
-    halves = _label_1(design.n_classifiers)
-    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=halves)
+    memory = Memory.from_dict(design.carried, plan.encoder.n_features, half=plan.n_classes // 2)
+    halves = public_halves(plan.n_classes, seed=plan.seed, most=design.new_classifiers)
+    counts = _shared(design.new_classifiers, len(halves))
+    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=memory.halves)
     training, reporting = _Training(design, plan), design.n_reports(plan.n_people)
+    steps = [Step("report", people) for people in _shared(reporting, len(halves))]
     judging = Step("evaluate", plan.n_people - reporting)
 
     def so_far() -> Result:
         return jury.result(memory if len(memory) else None)
 
-    fitted = training.fitting(design.new_classifiers, stream=design.round)
-    made = yield training.phase(reporting, fitted, so_far, [judging], half=halves[0])
     # New members take the places of the weakest.
     room = design.n_classifiers - design.new_classifiers
-    memory = memory.strongest(room, epsilon=plan.epsilon).joined_by(Candidates(**made))
+    kept = memory.strongest(room, epsilon=plan.epsilon)
+    for number, half in enumerate(halves):
+        count, then = counts[number], [*steps[number + 1 :], judging]
+        fitted = training.fitting(count, stream=design.round * len(halves) + number)
+        made = yield training.phase(steps[number].people, fitted, so_far, then, half=half)
+        kept = kept.joined_by(Candidates(**made), halves=np.repeat(half[None], count, axis=0))
+    memory, jury = kept, replace(jury, halves=kept.halves)
     verdicts = yield jury.phase(memory, judging.people, so_far)
     drifted = _contradicted(jury.judgement(memory), verdicts, memory, design, plan)
     # Old verdicts fade; those that the new ones contradict are dropped.
-    kept = 0.0 if drifted else design.memory
-    memory = memory.updated(verdicts["totals"], verdicts["people"], keep=kept)
+    fading = 0.0 if drifted else design.memory
+    memory = memory.updated(verdicts["totals"], verdicts["people"], keep=fading)
     model, findings = so_far()
     following = design.after(memory.state())
     return Result(model, replace(findings, drifted=drifted, following=following))
@@ -326,11 +295,6 @@ class _Jury:
             sides = signs(self.halves[: len(members)], plan.n_classes)
         model = classifier(members, judgement, plan=plan, sides=sides)
         return Result(model, replace(found, candidates=members, judgement=judgement))
-
-
-def _label_1(members: int) -> IntArray:
-    """For two classes every member separates label 1 from label 0."""
-    return np.ones((members, 1), dtype=np.int64)
 
 
 def _shared(number: int, parts: int) -> list[int]:
