@@ -1,8 +1,8 @@
 """
 # A density of ages
 
-A curator releases the density of the age at death. At a smaller ε the density is coarser, because
-cells that are too small compared with the noise are joined with their neighbors.
+A curator releases the density of the age at death. At a smaller ε the density is smoother, because
+waves that noise hides are shrunk.
 """
 
 import matplotlib.pyplot as plt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -151,9 +152,10 @@ def _density(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
     @cache
     def noiseless(cells: int) -> FloatArray:
         """What the noisy curve estimates: the same histogram, smoothed alike, of no noise."""
-        known["mechanism"] = HistogramDensity(size=cells)
-        found = PrivateDensity(_EXACT, **known).fit(one.points).release_
-        del known["mechanism"]
+        exact = PrivateDensity(_EXACT, mechanism=HistogramDensity(size=cells), **known)
+        with catch_warnings():
+            simplefilter("ignore")  # of this fit, which nobody sees
+            found = exact.fit(one.points).release_
         # A band of a density is cut at 0.
         return np.maximum(found.noisy @ found.basis.functions, 0.0)
 

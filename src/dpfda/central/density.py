@@ -27,7 +27,12 @@ from dpfda.protocol.fields import Declared, whole
 from dpfda.protocol.query import Records
 
 _RIM = 50  # a fiftieth of the range at either end
-_PILED = 0.2  # of all points at an end of the range: more than a density has
+_PILED = 0.2  # of all points at an end of the range: more than most densities have
+_MOSTLY_PILED = 0.5  # the same where nearly all points are beyond it: cells blur
+_AT_AN_END = (
+    "many points lie at an end of feature_ranges: points beyond an end are moved there, so if "
+    "there are any, the range is too small and the density is wrong"
+)
 _BLURRED = 0.5  # noise of a density above which no warning is given
 
 
@@ -84,8 +89,10 @@ class DensityRelease(BoxConversation, name="density"):
         for axis in range(mass.ndim):
             along = np.moveaxis(mass, axis, 0).reshape(len(mass), -1).sum(axis=1)
             rim = max(1, len(along) // _RIM)
-            if noise < _BLURRED and max(along[:rim].sum(), along[-rim:].sum()) > _PILED:
-                return (too_small("the ends of feature_ranges", "points"),)
+            piled = max(along[:rim].sum(), along[-rim:].sum())
+            if noise < _BLURRED and piled > _PILED:
+                outside = too_small("the ends of feature_ranges", "points")
+                return (outside if piled > _MOSTLY_PILED else _AT_AN_END,)
         return ()
 
     def questions(self) -> Questions[Release]:
@@ -116,15 +123,15 @@ class DensityRelease(BoxConversation, name="density"):
 
 
 _CLEAR = 2.0  # deviations above what noise makes
-_ONE_CELL = 0.8  # of all points in one cell
-_AT_AN_END = (
-    "many points lie in the cell at an end of feature_ranges: points beyond an end are moved "
-    "there, so if there are any, the range is too small and the density is wrong"
-)
+RESOLVED = 32
+"""Cells that show a shape in a range up to ten times too wide, and so many parts of a range that
+readers tell apart. One variable."""
+_FILLED = 0.1  # of a range: the least that points are thought to fill
 _IN_ONE_CELL = (
     "most points lie in one of {size} cells along a variable, and how they lie inside is not "
     "known: allow a larger epsilon, ask more people or give narrower feature_ranges"
 )
+_ONE_CELL = 0.8  # of all points in one cell
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 
 
@@ -139,11 +146,13 @@ class HistogramDensity(DensityMechanism, name="histogram"):
 
     Attributes:
         size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
-            √(nε/8): there noise and sampling error of a coefficient are alike.
+            √(nε/8): there noise and sampling error of a coefficient are alike. In one variable 32
+            at least, as soon as the counts of points that fill a tenth of the range are twice their
+            noise: ranges are often too wide.
 
     Examples:
-        >>> HistogramDensity().cells_along(2000.0, 1)
-        32
+        >>> [HistogramDensity().cells_along(strength, 1) for strength in (4.0, 100.0, 20_000.0)]
+        [8, 32, 128]
     """
 
     size: int | None = whole(least=2, optional=True, default=None)
@@ -152,8 +161,11 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         """The size, given or by the rule, for nε = `strength`."""
         if self.size is not None:
             return self.size
-        wanted = 0.7 * math.sqrt(strength) if variables == 1 else math.sqrt(strength / 8)
-        most = 10 if variables == 1 else 6
+        wanted, most = math.sqrt(strength / 8), 6
+        if variables == 1:
+            # Noise on a count: 2√2/ε, of pure ε; a tenth of m cells has n points.
+            told_apart = strength / (2 * math.sqrt(2) * _CLEAR * _FILLED)
+            wanted, most = max(0.7 * math.sqrt(strength), min(RESOLVED, told_apart)), 10
         return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
     def budget(self, cost: Cost) -> Cost:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import DOUBTED
+from dpfda.central.density import RESOLVED
 from dpfda.central.release import Release
 from dpfda.report import Contents, Picture, Table, Verdict, worst_of
 from dpfda.report.contents import Kind
@@ -101,7 +102,7 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     doubt = blur(noisy**2 * norms, each[row if len(each) > 1 else 0] * norms)
     signal = max(square(noisy) - noise - doubt, 0.0)
     error = max(risk, left)
-    if release.density:
+    if release.density and release.parameters.get("cells", 0) < RESOLVED:
         error += _beyond(noisy**2 * norms, each[0] * norms)
     return Strength(signal, error, noise, square(kept))
 
