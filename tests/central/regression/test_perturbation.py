@@ -1,6 +1,7 @@
 """Minimizers on private rows: tolerances that always hold, and the noise of a random tilt."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,14 +64,17 @@ def test_the_sensitivity_of_a_minimizer_includes_the_solver(look):
     assert look.mechanism.sensitivity >= look.l2
 
 
+@pytest.mark.parametrize("delta", [0.05, 1e-13])
 @pytest.mark.parametrize("look", TiltedQuery.examples())
-def test_the_parts_of_objective_perturbation_add_up_to_its_price(look):
+def test_the_parts_of_objective_perturbation_add_up_to_its_price(look, delta):
+    look = replace(look, cost=replace(look.cost, delta=delta))
     noise, beta = look.mechanism, CURVATURE[look.problem.link]
     spent = float(look.cost.epsilon), float(look.cost.delta)
     assert (look.event.epsilon, look.event.delta) == spent
-    # ε₁ = ln(1 + β/Λ) + (2qσ + 2)/σ² where 4Q(q) = δ₁; the rest pays for the output noise.
-    delta = 0.98 * spent[1]
-    q = norm.isf(delta / 4)
+    # ε₁ = ln(1 + β/Λ) + (2qσ + 2)/σ² where 4Q(q) = δ₁; the rest pays for the output noise, and a
+    # distance of 2^-50 a coordinate from a Gaussian for the lattice of the tilt, on either side.
+    first_delta = 0.98 * spent[1] - look.size * 2**-50 * (1 + math.exp(spent[0]))
+    q = norm.isf(first_delta / 4)
     first = math.log1p(beta / noise.ridge) + (2 * q * noise.tilt_sigma + 2) / noise.tilt_sigma**2
     assert first == pytest.approx(0.98 * spent[0], rel=1e-6)
     assert noise.sensitivity >= 2 * TOLERANCE + math.sqrt(look.size) * noise.tilt_sigma / 2**24
