@@ -138,3 +138,46 @@ def test_ledger_shows_what_was_spent_and_what_it_rests_on(tmp_path: Path) -> Non
     damaged = invoke("ledger", str(path))
     assert damaged.exit_code == 2
     assert "budget.mark is missing or empty" in damaged.stderr
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_plan_says_what_releases_would_leave_and_spends_nothing(
+    tmp_path: Path, delta: float
+) -> None:
+    path = tmp_path / "budget"
+    ledger = FileLedger(path, limit_epsilon=2.0, limit_delta=delta)
+    ledger.spend(PureEvent(epsilon=0.5), label="mean")
+    before = path.read_bytes()
+    planned = invoke("ledger", "plan", str(path), "--epsilon", "0.25", "--times", "2", "--json")
+    told = json.loads(planned.stdout)
+    assert told["fits"]
+    assert invoke("ledger", "plan", str(path), "--epsilon", "9").exit_code == 2
+    assert path.read_bytes() == before
+    for _ in range(2):
+        ledger.spend(PureEvent(epsilon=0.25), label="mean")
+    assert told["left_pure"] == pytest.approx(ledger.remaining_pure, rel=1e-6)
+    assert told["left"]["epsilon"] == pytest.approx(ledger.remaining.epsilon, rel=1e-6)
+    assert invoke("ledger", "plan", str(path), "--epsilon", "1.5").exit_code == 2
+
+
+def test_parts_of_a_budget_are_charged_before_they_exist(tmp_path: Path) -> None:
+    path, one, two = (tmp_path / name for name in ("all", "one", "two"))
+    FileLedger(path, limit_epsilon=1.0)
+    refused = invoke("ledger", "split", str(path), f"{one}=0.5", f"{two}=0.6")
+    assert refused.exit_code == 2
+    assert "nothing was split" in refused.stderr
+    assert not one.exists()
+    assert not FileLedger(path).entries
+    done = invoke("ledger", "split", str(path), f"{one}=0.5", f"{two}=0.3")
+    assert done.exit_code == 0
+    assert FileLedger(path).remaining.epsilon == pytest.approx(0.2)
+    assert FileLedger(one).limit.epsilon == 0.5
+    assert "80% of the budget" in FileLedger(path).warning
+    assert (
+        "a file that does not exist yet"
+        in invoke("ledger", "split", str(path), f"{one}=0.1").stderr
+    )
+    again = FileLedger(one)
+    again.analysis = "paper 1"
+    assert again.spend(PureEvent(epsilon=0.1), label="mean").label == "paper 1 / mean"
+    assert not again.warning

@@ -166,9 +166,9 @@ def test_a_ledger_is_spent_and_then_refuses(csv: Path, tmp_path: Path) -> None:
     ]
     shown = CliRunner().invoke(dpfda, ["ledger", str(ledger)]).stdout
     assert ": ε = 1, 4 questions, assuming" in shown.splitlines()[1]
-    assert len(shown.splitlines()) == 2
+    assert shown.splitlines()[2] == "left: ε = 0.5"
     shown = CliRunner().invoke(dpfda, ["ledger", str(ledger), "--parts"]).stdout
-    assert len(shown.splitlines()) == 5
+    assert len(shown.splitlines()) == 6
     refused = invoke(*call)
     assert refused.exit_code == 2
     assert "nothing was spent" in refused.stderr

@@ -86,6 +86,8 @@ def write_record(
         source: whatever has more to report of it, such as the estimator; by default itself.
         ledger: the budget of the data.
     """
+    if ledger is not None and ledger.warning:
+        click.echo(f"warning: {ledger.warning}", err=True)
     words = {name: asked[name] for name in _TOLD}
     if (path := asked["record"]) is not None:
         record = document.deployment_record(**words, ledger=ledger)
@@ -106,6 +108,9 @@ def _write(what: str, path: Path, text: str) -> None:
 
 def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--ledger`` and ``--ledger-limit``; `open_ledger` reads them."""
+    analysis = click.option(
+        "--analysis", metavar="NAME", help="Public name of this analysis, for --ledger."
+    )
     limit = click.option(
         "--ledger-limit",
         type=(float, float),
@@ -117,7 +122,7 @@ def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(dir_okay=False, path_type=Path),
         help="File with the data set's budget over all runs; spent before noise is drawn.",
     )
-    return ledger(limit(command))
+    return ledger(limit(analysis(command)))
 
 
 def open_ledger(options: dict[str, Any]) -> FileLedger | None:
@@ -125,11 +130,14 @@ def open_ledger(options: dict[str, Any]) -> FileLedger | None:
     path, limit = options["ledger"], options["ledger_limit"]
     check_writable("--ledger", path)
     if path is None:
-        if limit is not None:
-            raise InvalidParameter("--ledger", "given with --ledger-limit", None)
+        for option in ("ledger_limit", "analysis"):
+            if options[option] is not None:
+                other = f"given with --{option.replace('_', '-')}"
+                raise InvalidParameter("--ledger", other, None)
         return None
-    if limit is None:
-        if not path.exists():
-            raise InvalidParameter("--ledger-limit", f"given: {path.name} does not exist", None)
-        return FileLedger(path)
-    return FileLedger(path, limit_epsilon=limit[0], limit_delta=limit[1])
+    if limit is None and not path.exists():
+        raise InvalidParameter("--ledger-limit", f"given: {path.name} does not exist", None)
+    epsilon, delta = limit or (None, None)
+    ledger = FileLedger(path, limit_epsilon=epsilon, limit_delta=delta)
+    ledger.analysis = options["analysis"]
+    return ledger

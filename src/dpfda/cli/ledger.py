@@ -1,4 +1,4 @@
-"""``dpfda ledger``: what was spent from a budget on disk."""
+"""``dpfda ledger``: what was spent from a budget on disk, and what is left for planned releases."""
 
 from __future__ import annotations
 
@@ -6,29 +6,137 @@ from pathlib import Path
 
 import click
 
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda import _validate
+from dpfda.cli._output import check_writable
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
+from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.price import compose
 from dpfda.report.terminal import to_json
 
 
-@click.command()
-@click.argument(
+class _ShownByDefault(click.Group):
+    """``dpfda ledger FILE`` is ``dpfda ledger show FILE``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+_FILE = click.argument(
     "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
+
+
+@click.group(cls=_ShownByDefault)
+def command() -> None:
+    """Show a budget on disk, plan releases from it, or split it.
+
+    FILE is what --ledger of another command names. `dpfda ledger FILE` shows it.
+    """
+
+
+@command.command()
+@_FILE
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON.")
 @click.option("--parts", is_flag=True, help="Print a line for each question of a release.")
-def command(path: Path, as_json: bool, parts: bool) -> None:
-    """Show what was spent from a budget on disk.
+def show(path: Path, as_json: bool, parts: bool) -> None:
+    """Show what was spent: when, for what, under which assumptions, and what is left.
 
-    FILE is what --ledger of another command names: when, for what and under which assumptions. A
-    release that asked several questions is one line; --json and --parts show each of them.
+    A release that asked several questions is one line; --json and --parts show each of them.
     """
-    try:
-        ledger = FileLedger(path)
-    except InvalidParameter:  # nothing in it: a limit would begin one
-        rule = "a budget that --ledger of another command has begun"
-        raise InvalidData(path.name, rule, "an empty file") from None
+    ledger = _opened(path)
     if as_json:
         click.echo(to_json([entry.to_dict() for entry in ledger.entries]))
     else:
         click.echo(ledger.table(parts=parts))
+        click.echo(f"left: {ledger.left()}")
+
+
+@command.command()
+@_FILE
+@click.option("--epsilon", type=float, required=True, help="ε of each planned release.")
+@click.option("--delta", type=float, default=0.0, show_default=True,
+    help="δ of each: 0 for pure ε, otherwise Gaussian noise.")  # fmt: skip
+@click.option("--times", type=click.IntRange(min=1), default=1, show_default=True,
+    help="How many such releases.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) -> None:
+    """Say whether planned releases fit, and what they would leave. Nothing is spent.
+
+    With exit status 2 if they do not fit.
+    """
+    _validate.positive("--epsilon", epsilon)
+    if delta:
+        _validate.fraction("--delta", delta)
+    ledger = _opened(path)
+    after = ledger.after(epsilon=epsilon, delta=delta, times=times)
+    if as_json:
+        pure, other = (ledger.remaining_pure, ledger.remaining) if after is None else after
+        fields = {"fits": after is not None, "left_pure": pure, "left": vars(other)}
+        click.echo(to_json(fields))
+        raise SystemExit(0 if after is not None else 2)
+    each = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+    what = f"{times} releases of {each}" if times > 1 else f"a release of {each}"
+    if after is None:
+        raise InvalidParameter("--epsilon", f"smaller: left is {ledger.left()}", epsilon)
+    click.echo(f"{what} would leave {ledger.left(*after)}")
+
+
+@command.command()
+@_FILE
+@click.argument("parts", metavar="NAME=EPSILON...", nargs=-1, required=True)
+@click.option("--delta", type=float, default=0.0, show_default=True,
+    help="δ of each part; above 0 it must fit into the δ of FILE.")  # fmt: skip
+def split(path: Path, parts: tuple[str, ...], delta: float) -> None:
+    """Give parts of what is left to budgets of their own, one file each.
+
+    NAME=EPSILON writes NAME with the limit ε = EPSILON, and charges FILE with all of it at once:
+    several teams can then spend without knowing of each other. Parts that are not used up stay
+    charged, so one file for everybody is never worse. Releases from NAME must be about the same
+    unit as those of FILE.
+    """
+    if delta:
+        _validate.fraction("--delta", delta)
+    ledger = _opened(path)
+    wanted: dict[Path, float] = {}
+    for part in parts:
+        name, _, number = part.rpartition("=")
+        try:
+            epsilon = float(number)
+        except ValueError:
+            epsilon = 0.0
+        if not name or not 0 < epsilon < float("inf") or Path(name) in wanted:
+            raise InvalidParameter("NAME=EPSILON", "like team-a.jsonl=0.5, each once", part)
+        if Path(name).exists() or Path(name) == path:
+            raise InvalidParameter("NAME=EPSILON", "a file that does not exist yet", name)
+        check_writable("NAME=EPSILON", Path(name))
+        wanted[Path(name)] = epsilon
+    whole = {name: _event(epsilon, delta) for name, epsilon in wanted.items()}
+    if reason := ledger.refusal(compose(whole.values())):  # before the first file is written
+        raise BudgetExceeded(f"nothing was split: {reason}")
+    for place, epsilon in wanted.items():
+        ledger.spend(whole[place], label=f"budget {place.name}")  # first: what is lost is too much
+        FileLedger(place, limit_epsilon=epsilon, limit_delta=delta)
+        click.echo(f"{place} may spend ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else ""))
+    click.echo(f"left in {path}: {ledger.left()}")
+
+
+def _event(epsilon: float, delta: float) -> Event:
+    """All that a ledger with this limit may release, in whatever order beside others.
+
+    Interactive mechanisms that run at the same time compose like their (ε, δ) (Lyu 2022, Vadhan &
+    Zhang 2023).
+    """
+    if delta:
+        return ApproximateEvent(epsilon=epsilon, delta=delta)
+    return PureEvent(epsilon=epsilon)
+
+
+def _opened(path: Path) -> FileLedger:
+    try:
+        return FileLedger(path)
+    except InvalidParameter:  # nothing in it: a limit would begin one
+        rule = "a budget that --ledger of another command has begun"
+        raise InvalidData(path.name, rule, "an empty file") from None

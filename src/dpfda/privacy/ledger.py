@@ -22,11 +22,13 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
 from dpfda.privacy.composition import Budget
+from dpfda.privacy.cost import limit
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import WAYS, Filter, Sums, chosen
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import Price, compose
 
+_NEARLY_SPENT = 0.8  # of ε: from here on it is said
 _ONE_PROCESS = "a Ledger is known to one process only: share a FileLedger with others"
 
 
@@ -113,10 +115,12 @@ class BaseLedger(ABC):
     Attributes:
         rule: how entries add up, and against which limit; fixed when the ledger is created.
         outer: a ledger that pays for everything spent here as well, if any.
+        analysis: public name of what releases are made for from now on, such as a paper's.
     """
 
     rule: Filter
     outer: BaseLedger | None = None
+    analysis: str | None = None
     _turn: tuple[int, threading.RLock] | None = None  # with the process it belongs to
 
     @property
@@ -150,7 +154,7 @@ class BaseLedger(ABC):
 
         Args:
             release: what is about to be released, or what that promises.
-            label: public words for the record.
+            label: public words for the record; `analysis` stands in front of it.
             key: name of the question. The same key is never spent twice. It is stored: do not put
                 anything private into it.
             assumptions: what the price rests on; those of a guarantee are kept by themselves.
@@ -168,6 +172,9 @@ class BaseLedger(ABC):
         event = as_event(release)
         if key is not None:
             _check_text("key", key)
+        if self.analysis is not None:
+            _check_text("analysis", self.analysis)
+            label = f"{self.analysis.replace(':', ' ')} / {label}"
         unit = getattr(release, "unit", unit)
         assumptions = (*getattr(release, "assumptions", ()), *_texts("assumptions", assumptions))
         price = compose([event])
@@ -242,6 +249,57 @@ class BaseLedger(ABC):
         """The largest ε of one further release without δ, rounded down."""
         with self._exclusive():
             return self.rule.remaining_pure(self._way, self._charged)
+
+    def after(
+        self, *, epsilon: float, delta: float = 0.0, times: int = 1
+    ) -> tuple[float, Budget] | None:
+        """What would be left of planned releases, or None if they do not fit; nothing is spent.
+
+        Args:
+            epsilon: ε of each.
+            delta: δ of each; above 0 it has Gaussian noise.
+            times: how many.
+
+        Returns:
+            As `remaining_pure` and `remaining`.
+
+        Examples:
+            >>> Ledger(1.0).after(epsilon=0.25, times=3)
+            (0.25, Budget(epsilon=0.25, delta=0.0))
+        """
+        _validate.whole("times", times)
+        planned = self.rule.charge(limit(epsilon=epsilon, delta=delta)) * times
+        with self._exclusive():
+            way, sums = self._way or self.rule.way(planned), self._charged + planned
+            if way is None or not self.rule.allows(way, sums):
+                return None
+            return self.rule.remaining_pure(way, sums), self.rule.remaining(way, sums)
+
+    def left(self, pure: float | None = None, other: Budget | None = None) -> str:
+        """What is left for one further release, in words.
+
+        Args:
+            pure: of `after`; by default what is left now.
+            other: likewise.
+
+        Examples:
+            >>> Ledger(1.0).left()
+            'ε = 1'
+        """
+        pure = self.remaining_pure if pure is None else pure
+        other = self.remaining if other is None else other
+        if not self.limit.delta:
+            return f"ε = {pure:g}"
+        gaussian = f", or {other} with Gaussian noise" if other.delta else ""
+        return f"ε = {pure:g} without δ{gaussian}"
+
+    @property
+    def warning(self) -> str:
+        """A sentence once 80 % of ε is spent."""
+        share = self.spent.epsilon / self.limit.epsilon
+        if share < _NEARLY_SPENT:
+            return ""
+        return f"{min(share, 1):.0%} of the budget {self.limit} is spent; left: {self.left()}"
 
     @property
     def releases(self) -> list[tuple[Entry, ...]]:
