@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,22 +172,64 @@ def test_keys_change_without_a_restart_and_workers_are_replaced_on_sighup(tmp_pa
         assert [status(url, key) for key in (KEY, OTHER)] == [401, 200], "the last that was good"
         file.write_text(f"{OTHER}\n")
         (before,) = workers(served.process.pid)
-        served.process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 60
-        while before in (now := workers(served.process.pid)) or len(now) != 1:
-            assert status(url, OTHER) == 200, "requests are served meanwhile"
-            assert time.monotonic() < deadline
+        with visited(served) as answers:
+            served.process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + 120
+            while before in (now := workers(served.process.pid)) or len(now) != 1:
+                assert status(url, OTHER) == 200, "requests are served meanwhile"
+                assert time.monotonic() < deadline
+        assert set(answers) == {"new 200", "kept 200"}, "none was hung up on"
     finally:
         served.stop()
         served.listener.close()
-    lines = served.log.read_text().splitlines()
+    for line in (lines := served.log.read_text().splitlines()):
+        assert isinstance(json.loads(line), dict)
     assert lines
-    assert all(isinstance(json.loads(line), dict) for line in lines)
 
 
 def workers(parent: int) -> set[int]:
-    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return {int(c) for c in listed if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()}
+    found = set()
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.add(int(child))
+    return found
+
+
+@contextmanager
+def visited(served: Served) -> Iterator[Counter[str]]:
+    """People ask all the time, on new connections and on kept ones; how they were answered."""
+    answers: Counter[str] = Counter()
+    over = threading.Event()
+
+    def ask(kind: str) -> None:
+        host, port = served.listener.getsockname()
+        wire = http.client.HTTPConnection(host, port, timeout=120)
+        while not over.is_set():
+            try:
+                if wire.sock is None:
+                    wire.connect()
+                time.sleep(0.002)  # a new connection is silent at first
+                wire.request("GET", "/live")
+                answer = wire.getresponse()
+                answer.read()
+                answers[f"{kind} {answer.status}"] += 1
+            except (OSError, http.client.HTTPException) as error:
+                answers[f"{kind} {type(error).__name__}"] += 1
+                wire.close()
+            if kind == "new":
+                wire.close()
+        wire.close()
+
+    people = [threading.Thread(target=ask, args=(kind,)) for kind in ("new", "new", "kept")]
+    for one in people:
+        one.start()
+    try:
+        yield answers
+    finally:
+        over.set()
+        for one in people:
+            one.join()
 
 
 def test_the_environment_of_a_listener_is_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ from dpfda.errors import InvalidParameter
 MOST_HEAD = 16 * 1024  # bytes of a request's first line and headers, as in many servers
 MOST_HEADERS = 100
 _PIECES, _PIECE = 1000, 256  # a body may come in so many pieces, and one for so many bytes
+_LAST = 1.0  # seconds in which an idle connection may bring one more request to a process that ends
 _START = 30  # seconds in which a worker starts or answers its supervisor; else it is replaced
 _SPARE = 64  # files that are no connections: database, sockets, log
 
@@ -60,6 +61,7 @@ class PatientProtocol(HttpToolsProtocol):
     _pieces = _body = 0  # of this request's body, and their bytes
     _silent = 0  # bytes since the parser last found anything
     _unread = 0  # bytes of answers that the other side had not read at the last look
+    _ending = False  # the process ends: this request is the last one
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a request."""
@@ -116,6 +118,8 @@ class PatientProtocol(HttpToolsProtocol):
         if self._head > MOST_HEAD:
             raise _TooLarge
         super().on_headers_complete()
+        if self._ending and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body, whose size each route bounds; it may not come crumb by crumb."""
@@ -146,6 +150,18 @@ class PatientProtocol(HttpToolsProtocol):
         head = b"HTTP/1.1 %b\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         self.transport.write(head % status)
         self.transport.close()
+
+    def shutdown(self) -> None:
+        """The process ends: answer what is under way, or on its way, and hang up.
+
+        A request may arrive at this moment, also the first one of a new connection. Its sender
+        cannot know whether it was read, and would have to send it again.
+        """
+        if self.cycle is None or self.cycle.response_complete:
+            self._ending = True
+            self.loop.call_later(_LAST, super().shutdown)
+        else:
+            super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
