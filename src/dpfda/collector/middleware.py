@@ -168,7 +168,8 @@ SECONDS = 0.5
 """Of processor time, for strangers of one address at once,"""
 SECONDS_A_SECOND = 0.1
 """and after that. Addresses that took more are answered late, and only that they are too fast."""
-_REFUSAL = 0.0003  # seconds of the processor for a participant's request that is refused
+_CONNECTION = 0.0003  # seconds of the processor around a request: connection, parser, answer
+_REFUSAL = 0.0006  # for a participant's request that is refused after a look into the database
 _HERE = ("127.0.0.1", "::1")  # whoever is on this machine can stop the collector anyway
 _OWN_WAY = ("task", "reply", "replies", "withdraw")  # served by `people.py`
 
@@ -177,8 +178,9 @@ class ProcessorTime:
     """Gives the strangers of an address a bounded share of the processor.
 
     A stranger is who shows neither the key, nor a session, nor the token of a participant. Requests
-    that the framework serves are measured: everything that the event loop computes for them. A
-    request of a participant costs nothing if it succeeds and a fixed amount if it is refused.
+    that the framework serves are measured: everything that the event loop computes for them, and a
+    fixed amount for their connection. A request of a participant costs nothing if it succeeds and a
+    fixed amount if it is refused.
 
     Each worker process has its own count. The count of an address may be used up by others at that
     address; then its requests are answered with 429 after a pause, and a device repeats them.
@@ -218,7 +220,7 @@ class ProcessorTime:
             await work
         finally:
             if not scope.get(KNOWN):
-                self._limit.charge(place, work.seconds)
+                self._limit.charge(place, work.seconds + _CONNECTION)
 
     async def _serve_participant(
         self, scope: Scope, receive: Receive, send: Send, place: str
