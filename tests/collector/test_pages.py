@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from organizer import QuickForecasts
+from organizer import ENOUGH, QuickForecasts
 from pages import checked, record
 
 from dpfda import plan_study
@@ -70,6 +70,7 @@ def visit(browser: Any, collector: CollectorProcess) -> Iterator[Any]:
 
     def open_page() -> Any:
         context = browser.new_context(base_url=collector.url)
+        context.set_default_timeout(1000 * ENOUGH)
         contexts.append(context)
         page = context.new_page()
         page.problems = []
@@ -160,13 +161,13 @@ def test_creating_a_study_shows_what_people_would_be_asked(
     after = page.inner_text("#planned .true >> nth=0")
     assert float(after.lstrip("≤ ")) > float(before.lstrip("≤ "))
     page.fill("#title-0", "From the form")
-    page.fill("#n_people-0", "50")
+    page.fill("#n_people-0", "400")
     page.fill("#value_range-1", "25")
     page.click("text=Create the study")
     page.wait_for_url("**/study/*")
     assert page.inner_text("h1") == "From the form"
     facts = {"value_range": (-1, 25), "evaluation_share": 0.15, "title": "From the form"}
-    assert plan_study(50, 8, classes=("no", "yes"), **facts).hash in page.inner_text("main")
+    assert plan_study(400, 8, classes=("no", "yes"), **facts).hash in page.inner_text("main")
     page.click("text=End this phase now …")
     page.wait_for_url("**/close")
     assert "0 of " in page.inner_text("main")

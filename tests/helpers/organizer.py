@@ -22,7 +22,8 @@ STUDIES, SECONDS = 4, 5
 
 
 def _fewer() -> None:
-    planning._STUDIES, people_file._SECONDS = STUDIES, SECONDS
+    planning._STUDIES = planning._QUICK_STUDIES = STUDIES
+    people_file._SECONDS = SECONDS
 
 
 class QuickForecasts(QuickCollector):
