@@ -80,10 +80,10 @@ def test_what_cannot_be_asked_of_blocks_is_refused() -> None:
     ledger = Ledger(9.0, limit_delta=0.1)
     with pytest.raises(InvalidParameter, match="groups must be left out for dask"):
         line(ledger=ledger).fit(X, y, groups=np.arange(FEW))
-    with pytest.raises(InvalidParameter, match="classes must be given: nobody sees"):
+    with pytest.raises(InvalidParameter, match="classes must be given: no step sees"):
         dpfda.PrivateLogisticRegression(1.0, feature_ranges=(-1, 1), random_state=0,
                                         ledger=ledger).fit(X, y)  # fmt: skip
-    with pytest.raises(InvalidData, match="does not work from sums"):
+    with pytest.raises(InvalidData, match="cannot be computed from sums"):
         line(mechanism="output_perturbation", ledger=ledger).fit(X, y)
     assert ledger.entries == ()
 

@@ -86,7 +86,7 @@ def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None
     with pytest.raises(InvalidParameter, match=r"sums with .*LocalCurveClassifier"):
         rehearse(local, tables(CASES["mean"]))  # type: ignore[type-var]
     groups = dpfda.PrivateGroupComparison(1.0, value_range=(-3, 3), random_state=0)
-    with pytest.raises(InvalidParameter, match="groups must be given: nobody sees"):
+    with pytest.raises(InvalidParameter, match="groups must be given: no step sees"):
         rehearse(groups, tables(CASES["groups"]))
 
 
@@ -100,7 +100,7 @@ def test_no_site_takes_the_place_of_another_of_the_same_name() -> None:
 def test_an_inquiry_says_nothing_that_is_somebodys_own() -> None:
     known = {"estimator": "PrivateMean", "rows": 10, "columns": ("a", "b")}
     for name, value in (("ledger", None), ("random_state", 3)):
-        with pytest.raises(InvalidParameter, match="everybody's own"):
+        with pytest.raises(InvalidParameter, match="each site sets its own"):
             Inquiry(**known, parameters=PRICE | OF_CURVES | {name: value})
     for wrong in ("Ledger", "LocalCurveClassifier", "os"):
         with pytest.raises(InvalidParameter, match="one that works from sums"):

@@ -136,7 +136,9 @@ class _Sender(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
-            self.done.set_exception(exc or ConnectionResetError("the collector hung up"))
+            self.done.set_exception(
+                exc or ConnectionResetError("the collector closed the connection")
+            )
 
 
 async def _send_all(host: str, port: int, asked: Asked) -> Load:

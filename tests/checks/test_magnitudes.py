@@ -112,7 +112,7 @@ def test_a_site_refuses_a_question_about_fewer_records_than_it_has() -> None:
         rows = np.broadcast_to(1.0, (1 << 23, 1)).copy()
         rows[0] = value
         holder = site(rows, ball(2))
-        with pytest.raises(ProtocolError, match="ball_mean asks about 2 records"):
+        with pytest.raises(ProtocolError, match="ball_mean announces 2 records"):
             holder.answer(ball(2), number=0)
         assert holder._ledger.entries == ()  # type: ignore[union-attr]
         assert not holder.member.account.stages
@@ -156,7 +156,7 @@ def test_a_look_about_any_number_of_records_has_room_for_so_many_only() -> None:
     faint = replace(look, cost=Cost(epsilon=1e-5, delta=1e-6))
     faint.count((1 << 43) - 1)
     for part in (False, True):
-        with pytest.raises(ProtocolError, match="has room for 8796093022207 records"):
+        with pytest.raises(ProtocolError, match="takes at most 8796093022207 records"):
             faint.count(1 << 43, part=part)
         with pytest.raises(ProtocolError, match=r"too fine .* choose a smaller epsilon"):
             look.count((1 << 43) - 1, part=part)

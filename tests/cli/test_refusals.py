@@ -59,15 +59,15 @@ DOSES = "a.csv --epsilon 1 --target dose --drop ill"
         (f"regress {DOSES} --target-range 0 9 --feature-ranges aeg=0:9",
          "--feature-ranges must be a column of the file (did you mean 'age'?), got 'aeg'"),
         ("plan --people 9 --classes a,b --range 0 1 --non-private-error 0.1",
-         "--people, --epsilon and --error must be two of the three, and the third is found, "
+         "--people, --epsilon and --error must be given, two of the three: the third is computed, "
          "got ['--people']"),
         ("plan --people 9 --epsilon 1 --error 0.2 --classes a,b --range 0 1 --sample a.csv",
-         "--people, --epsilon and --error must be two of the three"),
+         "--people, --epsilon and --error must be given, two of the three"),
         ("plan --people 9 --epsilon 1 --classes a,b",
          "--range must be given for curves, or else --feature-ranges for a table"),
         ("plan --people 0 --epsilon 1 --classes a,b --range 0 1", "--people must be an integer"),
         ("submit abc a.csv --label a --columns age,dose --home nowhere",
-         "--home must be where dpfda join has begun your budget"),
+         "--home must be a folder that `dpfda join` made"),
         ("join http://127.0.0.1:9 abc --most-epsilon 1 --limit-epsilon 2 --home h",
          "HASH must be the 64 digits that name a study"),
         ("join http://127.0.0.1:9 abc --most-epsilon 1 --home h", "--limit-epsilon must be given"),

@@ -48,7 +48,10 @@ WRONG = {
     "no host": (["--host", "nowhere.invalid"], "--host must be an address of this machine"),
     "another's host": (["--host", "192.0.2.1"], "--host must be an address of this machine"),
     "no proxy": (["--proxy", "everybody"], "--proxy must be an IP address or network"),
-    "everybody a proxy": (["--proxy", "0.0.0.0/0"], "--proxy must be a network that is not every"),
+    "everybody a proxy": (
+        ["--proxy", "0.0.0.0/0"],
+        "--proxy must be a network that does not contain every",
+    ),
     "no patience": (["--patience", "nan"], "nan is not a finite number"),
     "endless patience": (["--patience", "inf"], "Invalid value for '--patience'"),
     "no rate": (["--rate", "nan"], "nan is not a finite number"),

@@ -58,10 +58,10 @@ def zipped(**files: bytes) -> bytes:
 
 
 HOSTILE = {
-    "a zip bomb": (zipped(export_xml=b"<HealthData>" + b" " * (64 << 20)), "no larger inside"),
+    "a zip bomb": (zipped(export_xml=b"<HealthData>" + b" " * (64 << 20)), "unpacks to at most"),
     "entities": (
         b'<!DOCTYPE gpx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><gpx>&b;</gpx>',
-        "without entities",
+        "without entity",
     ),
     "a million columns": (b"x," * 10**6 + b"\n", "at most 5000 columns"),
     "a tag without an end": (b"<HealthData " + b'a="b" ' * 10**6, "whole XML"),

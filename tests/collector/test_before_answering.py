@@ -133,7 +133,7 @@ def test_points_outside_the_domain_are_told_before(
     assert declined.stdout == "nothing was spent or sent\n"
     refused = call("submit", "--label", "day", text="\n".join(["t,x", hours[0], *hours[2:]]))
     assert refused.exit_code == 2
-    assert "two points at least between 0 and 1, got 1 of 29 points there" in refused.stderr
+    assert "two points or more between 0 and 1, got 1 of 29 points there" in refused.stderr
     nothing_happened(collector, tmp_path)
     done = call("submit", "--label", "day", text=text)
     assert done.stdout == "sent; receipt r\n"
@@ -149,12 +149,14 @@ def test_what_of_a_curve_is_changed(collector: Collector) -> None:
     assert said([1.0, 1.0, 1.0, 1.0]) == [], "along the edge"
     assert said([0.5]) == [], "all that there is"
     assert said([0.1, 0.2, np.nan]) == ["1 of 3 points have no value and are left out"]
-    edge = "{} of 3 features of the curve lie outside the study's range: its edge counts"
+    edge = (
+        "{} of 3 features of the curve lie outside the study's range and count as its nearest bound"
+    )
     assert said([1.01] * 4) == [edge.format(3)]
     assert said(([0.0, 0.5, 1.0], [-1.1, 0.0, 1.0])) == [edge.format(1)]
     assert said([0.1, 0.2], grid_points=[0.0, 1.0]) == []
     for nothing in ([], [np.nan], [0.1, np.nan], "a word", [0.1, np.inf, 0.2]):
-        with pytest.raises(InvalidData, match="two points at least"):
+        with pytest.raises(InvalidData, match="two points or more"):
             said(nothing)
     plan = replace(plan, encoder=CurveEncoder("bspline", n_basis=3, order=2))
     assert said([99.0] * 4) == [], "tanh has no edge"
@@ -165,13 +167,15 @@ def test_what_of_a_row_is_changed(make_plan: Any) -> None:
         return look_over(make_plan(10), curve=row, label="yes")
 
     assert said([1.0, -1.0]) == []
-    assert said([1.1, -1.0]) == ["1 of 2 numbers lie outside the study's range: its edge counts"]
+    assert said([1.1, -1.0]) == [
+        "1 of 2 numbers lie outside the study's range and count as its nearest bound"
+    ]
     assert said([np.nan, 0.5]) == ["1 of 2 numbers are unknown"]
     for wrong in ([0.1], [0.1, 0.2, 0.3], [[0.1, 0.2]] * 3):
         with pytest.raises(InvalidData, match="2 numbers, as the study asks for"):
             said(wrong)
     for unknown in ([np.nan, np.nan], [0.5, np.inf]):
-        with pytest.raises(InvalidData, match="finite numbers, one at least"):
+        with pytest.raises(InvalidData, match="at least one finite number"):
             said(unknown)
 
 
@@ -296,7 +300,7 @@ FILES: dict[str, tuple[CurveEncoder, str, str]] = {
     "a row of numbers": (
         CurveEncoder("identity", feature_ranges=[(0, 1)] * 3),
         "0.2,0.1,2\n",
-        "edge",
+        "nearest bound",
     ),
     "a column of numbers": (
         CurveEncoder("identity", feature_ranges=[(0, 1)] * 2),
@@ -322,7 +326,7 @@ def test_files_of_every_kind_of_study(call: Call, collector: Collector, name: st
     ("name", "text", "words"),
     [
         ("channels", "0.1\n0.2\n", "2 columns, or t and 2 of numbers"),
-        ("a row by names", "sex,age\nm,40\nf,50\n", "one line beside its header"),
+        ("a row by names", "sex,age\nm,40\nf,50\n", "a header and one row"),
         ("a row by names", "sex,age\nx,40\n", "must be one of f, m"),
         ("a row by names", "sex,name\nf,Ann\n", "age"),
         ("a row of numbers", "0.1,0.2\n", "3 numbers, as the study asks for"),

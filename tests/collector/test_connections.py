@@ -37,7 +37,7 @@ def dial(collector: CollectorProcess, first: bytes) -> socket.socket:
 
 
 def answer_to(opened: socket.socket) -> bytes:
-    """What was answered before the collector hung up."""
+    """What was answered before the collector closed the connection."""
     found = b""
     with opened, suppress(ConnectionError):
         while part := opened.recv(1 << 16):

@@ -103,7 +103,7 @@ def test_a_device_that_is_not_wanted_gives_up_and_spends_nothing(
 ) -> None:
     study = join(device, plan)
     device.script, device._patience = Script((202, {})), -1.0
-    with pytest.raises(ProtocolError, match="the study wants nobody now"):
+    with pytest.raises(ProtocolError, match="the study has no free place now"):
         device.prepare(study, curve=CURVE, label="yes")
     assert device.ledger.spent.epsilon == 0
 
@@ -118,7 +118,7 @@ def test_unless_told_otherwise_it_waits_a_minute(
     device._sleep = clock.append
     study = join(device, plan)
     device.script = Script((202, {}))
-    with pytest.raises(ProtocolError, match="the study wants nobody now"):
+    with pytest.raises(ProtocolError, match="the study has no free place now"):
         device.prepare(study, curve=CURVE, label="yes")
     assert len(clock) == 60 // 5 + 1
 

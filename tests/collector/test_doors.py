@@ -355,10 +355,10 @@ class TestPeers:
 
     def test_what_is_no_model_is_no_peer(self, monkeypatch: Any) -> None:
         self.answered(monkeypatch, Answer(200, b"{}"))
-        with pytest.raises(Refused, match="hand out a model"):
+        with pytest.raises(Refused, match="return a model"):
             plans._pull(Peer("http://127.0.0.1:1", "0"))
         self.answered(monkeypatch, Answer(500, b"{}"))
-        with pytest.raises(Refused, match="hand out its model"):
+        with pytest.raises(Refused, match="return its model"):
             plans._pull(Peer("http://127.0.0.1:1", "0"))
 
     @staticmethod

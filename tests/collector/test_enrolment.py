@@ -192,7 +192,7 @@ def test_a_device_that_comes_late_spends_nothing_for_nothing(
     assert Caller(collector, study).task(second)[0] == 200
     late = RemoteClient(tmp_path / "late", limit_epsilon=1.0, patience=0.0)
     late.join(collector.url, plan.hash, most_epsilon=1.0, invitation=first)
-    with pytest.raises(ProtocolError, match="wants nobody now"):
+    with pytest.raises(ProtocolError, match="has no free place now"):
         late.submit(plan.hash, curve=[0.1, 0.2], label="yes")
     assert late.ledger.remaining.epsilon == 1.0
 

@@ -57,7 +57,9 @@ class TestOpenPhase:
         assert not isinstance(found, str)
         record = study_of(*found)
         monkeypatch.setattr("dpfda.protocol.server.__version__", "99.0")
-        with pytest.raises(Refused, match=r"cannot go on here: .* began with dpfda .* is 99\.0"):
+        with pytest.raises(
+            Refused, match=r"cannot continue the study: .* began with dpfda .* is 99\.0"
+        ):
             opened(record)
         finished = msgspec.structs.replace(record, quota=0, kind="finished", status="finished")
         assert opened(finished).judge([]) == []

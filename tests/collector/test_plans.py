@@ -246,10 +246,11 @@ def nested(depth: int) -> Any:
         (changed(encoder={}), "basis must be given (an encoder needs it)"),
         (
             plan(CurveEncoder("identity", n_basis=800), tuple(range(9)), name="moments"),
-            "classes must be so few with so many features that there are at most 4000000 products",
+            "classes must be so few that all products of two features, for every class, are at "
+            "most ",
         ),
         (changed(more=1), "more must be a parameter of StudyPlan, got 1"),
-        (changed(seed="x" * 1001), "seed must be a word of at most 1000 characters, got"),
+        (changed(seed="x" * 1001), "seed must be a text of at most 1000 characters, got"),
         (changed(seed=10**31), "seed must be in size at most 1e+30, got"),
         (changed(target_range=[0, 1e-31]), "target_range[1] must be 0, or in size at least 1e-30"),
         (GOOD[-2] | {"design": GOOD[-2]["design"] | {"n_rounds": 10**8}}, "n_rounds must be"),

@@ -73,7 +73,7 @@ def test_scales_exist_where_c2_needs_them():
     assert TanhRescaler(scale=3).scales(2).tolist() == [3.0, 3.0]
     assert ClipRescaler(scale=(1, 2)).scales(2).tolist() == [1.0, 2.0]
     assert MaxAbsRescaler().scales(2) is None
-    with pytest.raises(InvalidParameter, match="can be undone, got 'max_abs'"):
+    with pytest.raises(InvalidParameter, match="an invertible rescaler, got 'max_abs'"):
         MaxAbsRescaler().restore([[0.5]])
 
 

@@ -164,7 +164,7 @@ def test_a_file_of_another_layout_is_refused_in_factor(tmp_path: Path) -> None:
     assert "2015_2020.csv.gz for un_deaths" in str(done.exception)
     (tmp_path / "notes.txt").write_text("", encoding="utf-8")
     done = invoke("import", tmp_path / "notes.txt")
-    assert "PATHS must be original files of one data set at least" in str(done.exception)
+    assert "PATHS must be the original files of at least one data set" in str(done.exception)
 
 
 @pytest.mark.parametrize(

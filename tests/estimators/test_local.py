@@ -222,7 +222,7 @@ def test_moments_add_up_over_rounds_of_people():
     again = first.partial_fit(TRAIN.X[:1000], TRAIN.y[:1000]).model_
     # Other noise in the second round, so the mean of both is not the first.
     assert np.abs(again.coefficients - rounds[0].coefficients).max() > 1e-3
-    with pytest.raises(InvalidParameter, match="those of earlier people"):
+    with pytest.raises(InvalidParameter, match="the same as for earlier people"):
         classifier.set_params(epsilon=2.0).partial_fit(TRAIN.X[:100], TRAIN.y[:100])
 
 
@@ -241,7 +241,9 @@ def test_a_range_does_not_harm_moments(value_range):
 def test_too_few_people_are_told_before_they_are_asked(kind):
     few = kind(0.5, value_range=(-6, 6), classes=(-1, 1), random_state=0, ledger=Ledger(0.25))
     with (
-        pytest.warns(UserWarning, match=r"too few people: replies of 60 with ε = 0.5 .* worth 3.6"),
+        pytest.warns(
+            UserWarning, match=r"too few people: 60 replies with ε = 0.5 .* sample size of 3.6"
+        ),
         pytest.raises(BudgetExceeded),
     ):
         few.fit(TRAIN.X[:60], TRAIN.y[:60])

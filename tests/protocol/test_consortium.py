@@ -62,5 +62,5 @@ def test_a_mean_curve_among_sites(gone):
     true = curves.mean(0)
     assert np.abs(release.values() - true).max() < 0.03
     assert np.abs(pooled.values() - true).max() < 0.03
-    with pytest.raises(ProtocolError, match="asks about 6000 records"):
+    with pytest.raises(ProtocolError, match="announces 6000 records"):
         convene(conversation, {"a": (rows[:5],), "b": (rows[:9],)}, source=SimulationSource(0))

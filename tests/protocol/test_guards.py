@@ -136,19 +136,19 @@ def test_a_curator_refuses_before_it_spends(question: Query, error: type[Excepti
 
 def test_questions_come_in_turn() -> None:
     curator = holder()
-    with pytest.raises(ProtocolError, match="question 0 comes first"):
+    with pytest.raises(ProtocolError, match="question 0 is next"):
         curator.answer(look(), number=1)
     curator.answer(look(), number=0)
-    with pytest.raises(ProtocolError, match="question 0 was another one"):
+    with pytest.raises(ProtocolError, match="question 0 differs from"):
         curator.answer(look(cost=Cost(epsilon=1.0).part(0.4)), number=0)
-    with pytest.raises(ProtocolError, match="question 1 comes first"):
+    with pytest.raises(ProtocolError, match="question 1 is next"):
         curator.answer(look(), number=-1)  # the last one, as Python counts
 
 
 def test_a_stream_answers_the_pass_that_was_made() -> None:
     ledger = Ledger(1.0)
     stream = holder(Stream, ledger=ledger, source=Silent())
-    with pytest.raises(InvalidData, match="does not work from sums"):
+    with pytest.raises(InvalidData, match="cannot be computed from sums"):
         stream.open(Query.named("regression_minimizer").examples()[0])
     question = look()
     stream.open(question)

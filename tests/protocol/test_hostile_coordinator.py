@@ -110,7 +110,7 @@ def test_every_step_comes_once_and_in_its_turn():
     with pytest.raises(ProtocolError, match="in its turn"):
         first.mask(routed[first.name])
     confirmed = [member.confirm(told) for member in hostile.members]
-    with pytest.raises(ProtocolError, match="once a round"):
+    with pytest.raises(ProtocolError, match="once in a round"):
         first.confirm(told)
     first.unmask(confirmed)
     with pytest.raises(ProtocolError, match="no round"):

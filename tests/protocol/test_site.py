@@ -58,11 +58,11 @@ def test_another_question_under_the_same_number_is_refused(tmp_path):
     study = Study(tmp_path)
     study.site().answer(half(), number=0)
     for site in (study.site(), study.site(seed=3)):
-        with pytest.raises(ProtocolError, match="question 0 was another one"):
+        with pytest.raises(ProtocolError, match="question 0 differs from"):
             site.answer(BoxSum(cost=WHOLE.part(Fraction(1, 4)), dimension=2), number=0)
-        with pytest.raises(ProtocolError, match="question 1 comes first"):
+        with pytest.raises(ProtocolError, match="question 1 is next"):
             site.answer(half(), number=2)
-        with pytest.raises(ProtocolError, match="question 1 comes first"):
+        with pytest.raises(ProtocolError, match="question 1 is next"):
             site.answer(half(), number=-1)
 
 

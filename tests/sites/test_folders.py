@@ -196,7 +196,7 @@ def test_a_kept_answer_is_to_its_question(tmp_path):
     path.write_bytes(
         path.read_bytes().replace(hospitals.folder.answer(0, SiteAnswer).question.encode(), b"0")
     )
-    with pytest.raises(ProtocolError, match="kept for question 0 is to another one"):
+    with pytest.raises(ProtocolError, match="stored answer to question 0 belongs to another"):
         hospitals.coordinator().run()
     path.write_bytes(b"{")
     with pytest.raises(LedgerDamaged, match=r"0000\.json is not an answer"):
@@ -242,7 +242,7 @@ def test_init_and_status(tmp_path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o770)
     code, said = run("site", "init", tmp_path / "open", *given, "--ranges", RANGES)
-    assert (code, "one that nobody else may write to" in said) == (2, True)
+    assert (code, "a folder that only you can write to" in said) == (2, True)
     refused = {
         "0:1": "by their names",
         "height=0:3": "about columns of",

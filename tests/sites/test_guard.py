@@ -86,12 +86,12 @@ def test_told_answers_must_be_those_of_the_questions_before(hospitals):
     second = first_question(hospitals)
     replace = msgspec.structs.replace
     for wrong, reason in (
-        ((), "comes with the answers to those before it"),
-        ((told,), "comes with the answers to those before it"),
+        ((), "must come with the answers to all earlier questions"),
+        ((told,), "must come with the answers to all earlier questions"),
         ((replace(told, total=told.total[:-1]), last), "another length"),
         ((replace(told, survivors=told.survivors[:-1]), last), "3 different sites at least"),
         ((replace(told, survivors=("h0",) * 3), last), "3 different sites at least"),
-        ((replace(told, question="0" * 64), last), "question 0 was another one"),
+        ((replace(told, question="0" * 64), last), "question 0 differs from"),
         ((told, last), "the plan does not ask this as question 2"),
     ):
         refused = asked(hospitals, second, number=2, answers=wrong).refused
@@ -146,7 +146,7 @@ def test_a_person_is_asked_first_and_may_say_no(hospitals):
     )
     hospitals.guards["h0"] = guard
     query = first_question(hospitals)
-    assert "nobody at this site agreed to question 0" in asked(hospitals, query).refused
+    assert "this site did not agree to question 0" in asked(hospitals, query).refused
     assert hospitals.spent("h0") == ()
     assert not asked(hospitals, query).refused
     assert not asked(hospitals, query, attempt=2).refused  # the same question is not asked again
@@ -168,7 +168,7 @@ def test_sites_are_told_that_there_is_a_result(hospitals):
 
 def test_a_no_ends_a_study_that_needs_everybody(hospitals):
     hospitals.guards["h0"] = hospitals.folders["h0"].guard(hospitals.plan, approve=lambda _: False)
-    with pytest.raises(StudyFailed, match="site 'h0' refused advertise: nobody at this site"):
+    with pytest.raises(StudyFailed, match="site 'h0' refused advertise: this site did not"):
         hospitals.coordinator().run()
 
 

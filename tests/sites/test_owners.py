@@ -160,8 +160,11 @@ def test_only_what_the_study_may_ask_is_answered_and_it_is_paid_once(tmp_path):
         ({"epsilon": 8.0}, "epsilon of a statistic task must be 4.0 here"),
         ({"name": "classifier"}, "asks no such task"),
         ({"n_rows": 1}, "n_rows of a statistic task must be 4 here"),
-        ({"people": 1}, "it is the turn of"),
-        ({"people": 0, "start": 20}, "it is the turn of 0 owners here, not 0"),
+        ({"people": 1}, "owners of this site are next"),
+        (
+            {"people": 0, "start": 20},
+            "the query is for 0 owners, and 0 owners of this site are next",
+        ),
         ({"unit": "row"}, "unit of a statistic task must be owner here"),
     ):
         assert said in send(hospitals, request(hospitals, **changes)).refused, changes
@@ -169,39 +172,39 @@ def test_only_what_the_study_may_ask_is_answered_and_it_is_paid_once(tmp_path):
     assert hospitals.spent("h0") == ()
     hospitals.coordinator().run()
     entries = hospitals.spent("h0")
-    assert [entry.event.epsilon for entry in entries] == [4.0, 0.0, 0.0]
+    assert [entry.event.epsilon for entry in entries] == [4.0, 0.0, 0.0, 0.0]
     assert [entry.key for entry in entries] == [
-        f"{hospitals.plan.digest} {stop}" for stop in (20, 40, 60)
+        f"{hospitals.plan.digest} {stop}" for stop in (20, 40, 60, 80)
     ]
     assert {entry.unit for entry in entries} == {"owner"}
     assert len(hospitals.folders["h0"].ledger.releases) == 1
     lines = [line[21:] for line in hospitals.guards["h0"].journal.lines if "refused" not in line]
-    assert [line.split()[0] for line in lines] == ["signed", "leaves", *["asked", "leaves"] * 3]
+    assert [line.split()[0] for line in lines] == ["signed", "leaves", *["asked", "leaves"] * 4]
     assert lines[2].startswith("asked     question 0: statistic to ")
     assert "noisy numbers of owners, question 0" in lines[3]
 
 
 def test_an_owner_answers_once_whoever_asks(tmp_path):
     hospitals = sites(tmp_path)
-    assert "comes after later" in send(hospitals, request(hospitals, number=-1)).refused
+    assert "is out of order" in send(hospitals, request(hospitals, number=-1)).refused
     assert not (first := send(hospitals, request(hospitals))).refused
     for again, said in (
-        (request(hospitals, number=1), "an owner is asked once"),
-        (request(hospitals, number=1, start=19, stop=40), "an owner is asked once"),
-        (request(hospitals, number=0, start=20, stop=40), "question 0 was another one"),
-        (request(hospitals, number=0, cap=0.5), "question 0 was another one"),
-        (request(hospitals, number=1, start=40, stop=20), "an owner is asked once"),
-        (request(hospitals, number=1, start=160, stop=181), "an owner is asked once"),
-        (request(hospitals, number=180, start=20, stop=40), "or after all owners"),
-        (request(hospitals, number=-1, start=20, stop=40), "comes after later ones"),
+        (request(hospitals, number=1), "each owner is asked only once"),
+        (request(hospitals, number=1, start=19, stop=40), "each owner is asked only once"),
+        (request(hospitals, number=0, start=20, stop=40), "question 0 differs from"),
+        (request(hospitals, number=0, cap=0.5), "question 0 differs from"),
+        (request(hospitals, number=1, start=40, stop=20), "each owner is asked only once"),
+        (request(hospitals, number=1, start=160, stop=181), "each owner is asked only once"),
+        (request(hospitals, number=180, start=20, stop=40), "or comes after all owners"),
+        (request(hospitals, number=-1, start=20, stop=40), "is out of order"),
     ):
         assert said in send(hospitals, again).refused
     hospitals.restart("h0")
     assert send(hospitals, request(hospitals)) == first  # from the disk, with the noise of before
-    assert "an owner is asked once" in send(hospitals, request(hospitals, number=1)).refused
+    assert "each owner is asked only once" in send(hospitals, request(hospitals, number=1)).refused
     assert not send(hospitals, request(hospitals, number=3, start=40, stop=60)).refused
     late = request(hospitals, number=2, start=60, stop=80)
-    assert "comes after later ones" in send(hospitals, late).refused
+    assert "is out of order" in send(hospitals, late).refused
     assert [entry.event.epsilon for entry in hospitals.spent("h0")] == [4.0, 0.0]
 
 
@@ -212,7 +215,7 @@ def test_what_left_is_on_the_disk_and_in_the_log_first(tmp_path, monkeypatch):
     assert "this cannot be computed" in send(hospitals, request(hospitals)).refused
     hospitals.restart("h0")
     said = send(hospitals, request(hospitals)).refused
-    assert "stopped while it answered question 0, and never answers it" in said
+    assert "stopped while it answered question 0, and does not answer it again" in said
     assert "never answered" in hospitals.folders["h0"].progress(hospitals.plan)[0]
     assert len(hospitals.spent("h0")) == 1
 
@@ -237,7 +240,7 @@ def test_a_folder_that_forgot_what_it_answered_refuses(tmp_path):
     for path in account.glob("0000.*"):
         path.unlink()
     hospitals.restart("h0")
-    gone = "what was answered in it is gone"
+    gone = "its answers are missing from this folder"
     assert gone in send(hospitals, request(hospitals)).refused
     assert gone in send(hospitals, request(hospitals, start=19, stop=40)).refused
     assert not send(hospitals, request(hospitals, number=1, start=20, stop=40)).refused
@@ -255,7 +258,7 @@ def test_an_account_that_was_put_back_asks_nobody_twice(tmp_path):
     hospitals.restart("h0")
     for number in (1, 2, 9):
         again = request(hospitals, number=number, start=20, stop=40)
-        assert "what was answered in it is gone" in send(hospitals, again).refused
+        assert "its answers are missing from this folder" in send(hospitals, again).refused
     assert not send(hospitals, request(hospitals, number=2, start=40, stop=60)).refused
     assert [entry.event.epsilon for entry in hospitals.spent("h0")] == [4.0, 0.0, 0.0]
 
@@ -269,7 +272,7 @@ def test_owners_who_changed_meanwhile_would_be_asked_twice(tmp_path):
     table.write_text(was.replace("c000,", "c999,"), encoding="utf-8")
     hospitals.restart("h0")
     second = request(hospitals, number=1, start=20, stop=40)
-    assert "the owners here are others than when the study" in send(hospitals, second).refused
+    assert "the owners at this site changed since the study" in send(hospitals, second).refused
     assert send(hospitals, request(hospitals)) == first
     table.write_text(was, encoding="utf-8")
     hospitals.restart("h0")
@@ -279,7 +282,7 @@ def test_owners_who_changed_meanwhile_would_be_asked_twice(tmp_path):
 def test_a_person_is_asked_first_and_may_say_no(tmp_path):
     hospitals, shown = sites(tmp_path), []
     hospitals.guards["h0"] = hospitals.folders["h0"].guard(hospitals.plan, approve=shown.append)
-    with pytest.raises(StudyFailed, match="'h0' refused owners: nobody at this site agreed to que"):
+    with pytest.raises(StudyFailed, match="'h0' refused owners: this site did not agree to que"):
         hospitals.coordinator().run()
     assert "statistic to" in shown[0]
     assert hospitals.spent("h0") == ()
@@ -314,7 +317,7 @@ def test_a_study_goes_on_without_those_who_may_be_missing(tmp_path):
 
 LIES = {
     "shape": (lambda m: msgspec.structs.replace(m, values=m.values[:-8]),
-        "site 'h1' sent no owners: .* numbers came where .* were asked for"),
+        "site 'h1' sent no owners: the reply has .* numbers, not"),
     "name": (lambda m: msgspec.structs.replace(m, site="h0"), "replied in another site's name"),
     "number": (lambda m: msgspec.structs.replace(m, number=7), "or to another question"),
     "infinite": (lambda m: msgspec.structs.replace(m, values=b"\xff" * len(m.values)),
@@ -385,12 +388,12 @@ def test_a_coordinator_that_dies_asks_nothing_twice(tmp_path):
     kept = hospitals.folder.answer(0, StoredReplies)
     model = hospitals.coordinator().run()["result"]
     assert hospitals.folder.answer(0, StoredReplies) == kept
-    assert hospitals.folder.attempts == [1, 2, 1]
+    assert hospitals.folder.attempts == [1, 2, 1, 1]
     assert model.boosted.to_dict() == in_one_process(hospitals).model.boosted.to_dict()
     path = hospitals.folder.path / "answers" / "0001.json"
     question = hospitals.folder.answer(1, StoredReplies).question
     path.write_bytes(path.read_bytes().replace(question.encode(), b"0" * 64))
-    with pytest.raises(ProtocolError, match="kept for question 1 is to another one"):
+    with pytest.raises(ProtocolError, match="stored answer to question 1 belongs to another"):
         hospitals.coordinator().run()
 
 
@@ -445,7 +448,7 @@ def test_what_cannot_be_asked_of_owners_is_no_plan(tmp_path):
 
     with pytest.raises(InvalidParameter, match="owners must be 180, as the cards say, got 179"):
         signed(asked(owners=179))
-    with pytest.raises(InvalidParameter, match="says nothing in clear"):
+    with pytest.raises(InvalidParameter, match="send nothing in clear"):
         asked("sample", protects="features")
     with pytest.raises(InvalidParameter, match="feature_ranges must be of 2 numbers"):
         OwnersInquiry(study=study(), feature_ranges={"age": [0, 1]}, target="sick")

@@ -175,8 +175,8 @@ def test_an_export_is_read_as_it_was_and_nothing_else_is(three):
         ([whole[0].replace(b'"phase":0', b'"phase":1')], "replies to another study"),
         ([whole[0].replace(b"[", b"[1.0,")], "of another length"),
         ([whole[0].replace(b".0]", b".5]")], "a possible output"),
-        ([b"{}"], "something else than replies"),
-        ([], "holds nobody's reply"),
+        ([b"{}"], "a line that is not a reply"),
+        ([], "holds no replies"),
     ):
         (place / "replies-0.ndjson").write_bytes(b"\n".join(lines))
         with pytest.raises(ProtocolError, match=said):

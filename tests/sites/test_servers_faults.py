@@ -39,12 +39,12 @@ def spoiled(hospitals, step, change):
 
 
 SHAPES = {
-    "no model": (b"{}", "site 'h1' sent no model: it is no model"),
+    "no model": (b"{}", "site 'h1' sent no model: it is not a model"),
     "ragged": (
         MODELS[1].to_json().encode().replace(b"[[-1.0,0.0]]", b"[[1.0],[1.0,2.0]]"),
         "site 'h1' sent no model: it cannot be read",
     ),
-    "shape": (line(1.0).to_json().encode(), "'h1' sent no model: the model is no plain linear"),
+    "shape": (line(1.0).to_json().encode(), "'h1' sent no model: the model is not a plain linear"),
     "labels": (line(1.0, 0, classes=("a", "b")).to_json().encode(), "'h1' sent no model: the mod"),
 }
 

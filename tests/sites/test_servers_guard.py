@@ -51,11 +51,11 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     steep = MODELS[1].to_dict() | {"coefficients": [[1e10, 0.0]], "scales": [[1e-300, 1.0]]}
     other = CurveEncoder("identity", feature_ranges=[(-2, 1)] * 2)
     for lies, said in (
-        ({"h0": good["h1"]}, "said to be this server's is another one"),
-        ({"h1": b"{}"}, "model of 'h1': it is no model"),
+        ({"h0": good["h1"]}, "listed for this server is not its own"),
+        ({"h1": b"{}"}, "model of 'h1': it is not a model"),
         ({"h1": good["h1"].replace(b'"kind": "curve model"', b'"kind": "release"')}, "'h1': doc"),
-        ({"h1": json.dumps(bent).encode()}, "model of 'h1': the model is no plain linear rule"),
-        ({"h1": line(1.0).to_json().encode()}, "model of 'h1': the model is no plain linear rule"),
+        ({"h1": json.dumps(bent).encode()}, "model of 'h1': the model is not a plain linear"),
+        ({"h1": line(1.0).to_json().encode()}, "model of 'h1': the model is not a plain linear"),
         ({"h2": line(1.0, 0, encoder=other).to_json().encode()},
             "model of 'h2': the model has another encoder"),
         ({"h2": line(1.0, 0, classes=("a", "b")).to_json().encode()}, "or other classes than"),
@@ -87,7 +87,8 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
     assert (
-        "people judge other models already" in send(three, "judge", shared(three, second)).refused
+        "participants of this server evaluate other models"
+        in send(three, "judge", shared(three, second)).refused
     )
     to_hold(three.folders["h0"])  # one study, and no other
     assert (three.folders["h0"].path / "exchanges").stat().st_mode & 0o777 == 0o700
@@ -142,7 +143,7 @@ def test_what_is_paid_for_and_forgotten_is_not_judged_again(three):
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
     for models in (good, second):
         said = send(three, "judge", shared(three, models)).refused
-        assert "which models it judges is gone from this folder" in said
+        assert "the list of evaluated models is missing" in said
     to_hold(three.folders["h0"])  # one study, and no other
     assert three.folders["h0"].progress(three.plan) == ["answered"]
 
@@ -163,5 +164,5 @@ def test_a_server_that_stopped_before_it_paid_pays_when_it_is_asked_again(three,
 
 def test_a_person_is_asked_before_a_model_leaves(three):
     three.guards["h0"] = three.folders["h0"].guard(three.plan, approve=lambda text: False)
-    assert "nobody at this site agreed to question 0" in send(three, "model", "x").refused
+    assert "this site did not agree to question 0" in send(three, "model", "x").refused
     assert three.folders["h0"].progress(three.plan) == []

@@ -101,7 +101,7 @@ class CentralConversation(Conversation[Result]):
         whole = self.whole
         least = float(whole.share) * self.epsilon if whole.pure else whole.mu
         if min(self.epsilon, least) < _SMALLEST:
-            rule = f"{_SMALLEST:g} at least, and noise 1/{_SMALLEST:g} at most"
+            rule = f"at least {_SMALLEST:g}, and so large that the noise is at most 1/{_SMALLEST:g}"
             raise InvalidParameter("epsilon", rule, self.epsilon)
 
     @property

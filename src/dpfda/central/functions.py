@@ -156,7 +156,7 @@ def as_places(places: Any) -> Grid:
     found = tuple(np.atleast_1d(_numbers(axis)) for axis in axes)
     if any(axis.ndim != 1 or axis.size == 0 for axis in found):
         raise InvalidParameter(
-            "grid_points", "at least one point a variable", type(places).__name__
+            "grid_points", "at least one point for each variable", type(places).__name__
         )
     if not all(np.isfinite(axis).all() for axis in found):
         raise InvalidParameter("grid_points", "finite", "NaN or infinity")
@@ -204,7 +204,7 @@ def _numbers(axis: Any) -> FloatArray:
 def _axis(axis: Any) -> FloatArray:
     points, rule = _numbers(axis), "finite and strictly increasing"
     if points.ndim != 1 or points.size < 2:
-        raise InvalidParameter("grid_points", "at least two points a variable", points.shape)
+        raise InvalidParameter("grid_points", "at least two points for each variable", points.shape)
     if not np.all(np.isfinite(points)):
         place = int(np.argmin(np.isfinite(points)))
         found = float(points[place])

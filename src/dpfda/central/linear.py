@@ -253,7 +253,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         psi = self._safe_psi(eigenvalues, mean) if self.psi is None else self.psi
         size = int(np.sum(self._thresholds(eigenvalues, psi) < mean.bound))
         if size == 0:
-            raise InvalidParameter("psi", "small enough to keep one coefficient", psi)
+            raise InvalidParameter("psi", "small enough that at least one coefficient is kept", psi)
         return {"eta": self.eta, "psi": psi, "components": size}
 
     def query(self, mean: MeanRelease) -> ShrunkMean:

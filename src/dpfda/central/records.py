@@ -108,7 +108,7 @@ def _read_surfaces(curves: Any, grid_points: Any) -> tuple[FloatArray, Grid]:
     if values.ndim != 3 or values.dtype.kind not in "fiub":
         raise InvalidData("curves", "an array (n, T1, T2) of numbers", f"shape {values.shape}")
     if min(values.shape[1:]) < 2:
-        rule = "an array (n, T), or (n, T1, T2) with two points at least along each variable"
+        rule = "an array (n, T), or (n, T1, T2) with at least two points along each variable"
         raise InvalidData("curves", rule, f"shape {values.shape}")
     grid = as_grid(grid_points)
     if values.shape[1:] != tuple(axis.size for axis in grid):
@@ -126,7 +126,7 @@ def _refuse_odd_matrices(curves: Any) -> None:
     shape = getattr(curves, "shape", None)
     if shape is not None and len(shape) == 2 and shape[1] < 2:
         found = f"{shape[1]} feature(s) (shape={tuple(shape)}) while a minimum of 2 is required."
-        raise InvalidData("curves", "seen at two points at least", found)
+        raise InvalidData("curves", "observed at two points or more", found)
 
 
 def _axis_of(grid_points: Any) -> Any:

@@ -233,7 +233,7 @@ class Release(Documented):
         if of is not None and whose(of) == "sample":
             return self.noise
         if of is not None and not self.sampling:
-            rule = "'sample': how far others would differ was not asked (inference=True asks it)"
+            rule = "'sample': a band for the population needs a release with inference=True"
             raise InvalidParameter("of", rule, of)
         return self.noise + self.sampling
 

@@ -160,11 +160,11 @@ def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float
 
 
 def public_labels(text: str | None, *, count: int | None = None) -> tuple[str, ...]:
-    """The labels of --classes, two at least: which there are in the file is private."""
+    """The labels of --classes, two at least: the labels in the file are private."""
     found = tuple(part.strip() for part in (text or "").split(","))
     if len(found) < 2 or len(set(found)) < len(found) or count not in (None, len(found)):
         many = "two labels" if count == 2 else "labels"
-        rule = f"given, {many} like no,yes: which there are in the file is private"
+        rule = f"given, {many} like no,yes: the labels in the file are private"
         raise InvalidParameter("--classes", rule, text)
     return found
 

@@ -318,7 +318,7 @@ def run(folder: Path, wait: float, gather: float, start: float, bind: str | None
     place = StudyFolder(folder)
     found = place.plan()
     if place.finished:
-        raise InvalidParameter("FOLDER", "one without a result", str(folder))
+        raise InvalidParameter("FOLDER", "a folder without a result", str(folder))
     environment(place.private / "network" / "home")  # refuses where Flower is missing
     with (
         ended_by_signals(),

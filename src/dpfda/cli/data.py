@@ -58,7 +58,7 @@ def _import(
         raise UnknownName("data set", name, sorted(CATALOGUE))
     if not wanted:
         names = ", ".join(sorted(path.name for path in there.values()))
-        raise InvalidParameter("PATHS", "original files of one data set at least", names)
+        raise InvalidParameter("PATHS", "the original files of at least one data set", names)
     for known in wanted:
         originals = _given(known, there) or list(there.values())
         columns = _columns(known, originals)

@@ -138,5 +138,5 @@ def _opened(path: Path) -> FileLedger:
     try:
         return FileLedger(path)
     except InvalidParameter:  # nothing in it: a limit would begin one
-        rule = "a budget that --ledger of another command has begun"
+        rule = "a ledger that another command created with --ledger"
         raise InvalidData(path.name, rule, "an empty file") from None

@@ -139,7 +139,7 @@ def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:
     names = {"--people": "n_people", "--epsilon": "epsilon", "--error": "error"}
     given = [option for option, name in names.items() if {**told, **facts}.get(name) is not None]
     if len(given) != 2:
-        rule = "two of the three, and the third is found"
+        rule = "given, two of the three: the third is computed"
         raise InvalidParameter("--people, --epsilon and --error", rule, given)
 
 

@@ -307,8 +307,8 @@ def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
     public_domain(rows, options["domain_range"])
     if span is not None and bound is not None:
-        raise InvalidParameter(
-            "--bound", "left out with --range: both say how large curves are", bound
-        )
+        raise InvalidParameter("--bound", "left out with --range: both bound the curves", bound)
     if span is not None and center is not None:
-        raise InvalidParameter("--center", "left out with --range, whose middle it is", center)
+        raise InvalidParameter(
+            "--center", "left out with --range: the center is the midpoint of the range", center
+        )

@@ -253,7 +253,7 @@ def _database(given: str | None, file: Path | None) -> str:
             "without a password, which every user of this machine could see; "
             "use DPFDA_DATABASE or --database-file"
         )
-        raise InvalidParameter("--database", rule, "one that has it")
+        raise InvalidParameter("--database", rule, "an address with a password")
     return given or _DATABASE
 
 
@@ -270,7 +270,7 @@ def _network(proxy: str) -> str:
     except ValueError:
         raise InvalidParameter("--proxy", "an IP address or network", proxy) from None
     if everybody:  # whoever comes could say that they come from anywhere
-        raise InvalidParameter("--proxy", "a network that is not everybody's", proxy)
+        raise InvalidParameter("--proxy", "a network that does not contain every address", proxy)
     return proxy
 
 

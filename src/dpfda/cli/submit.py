@@ -106,7 +106,7 @@ def _row(reading: Reading, opened: Opened, public: PublicColumns) -> dict[Any, A
     """The cells of one line, by the study's columns."""
     table = opened.table(least=1)
     if len(table) != 1:
-        rule = "one line beside its header: yours, and nobody else's"
+        rule = "a header and one row, your own"
         raise InvalidData(opened.path.name, rule, f"{len(table)} lines")
     click.echo(reading.said(opened, 1), err=True)
     found: dict[Any, Any] = {}
@@ -228,7 +228,7 @@ def client_at(home: Path, certificates: str | None) -> RemoteClient:
     except InvalidParameter as error:
         if error.name != "limit_epsilon":
             raise
-        rule = "where dpfda join has begun your budget: join the study first"
+        rule = "a folder that `dpfda join` made: join the study first"
         raise InvalidParameter("--home", rule, str(home)) from None
 
 

@@ -195,7 +195,7 @@ def _absorb(server: Server, folder: Path) -> None:
         try:
             reply = msgspec.json.decode(line, type=Reply)
         except (msgspec.MsgspecError, UnicodeError):
-            raise ProtocolError(f"{path.name} holds something else than replies") from None
+            raise ProtocolError(f"{path.name} holds a line that is not a reply") from None
         known = reply.plan == server.plan.hash and reply.phase == phase
         if not (known and 0 <= reply.ticket < people and missing[reply.ticket]):
             raise ProtocolError(f"{path.name} holds replies to another study, or two to one ticket")
@@ -203,7 +203,7 @@ def _absorb(server: Server, folder: Path) -> None:
             raise ProtocolError(f"{path.name} holds a reply of another length than was asked for")
         rows[reply.ticket], missing[reply.ticket] = reply.values, False
     if missing.all():
-        raise ProtocolError(f"{path.name} holds nobody's reply; were they forgotten?")
+        raise ProtocolError(f"{path.name} holds no replies: the collector may have deleted them")
     server.receive(rows, start=0, missing=missing)
     if server.phase == phase:
         server.close_phase()

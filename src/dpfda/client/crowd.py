@@ -46,7 +46,7 @@ class Wire:
             return int(head[9:12]), await self._reader.readexactly(length)
         except (asyncio.IncompleteReadError, ValueError) as error:
             self.close()
-            raise ConnectionResetError("the collector hung up") from error
+            raise ConnectionResetError("the collector closed the connection") from error
         except OSError:
             self.close()
             raise

@@ -79,7 +79,7 @@ def _points(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
             *(int((~np.isnan(x)).sum()) for x in (anywhere, inside)),
         )
         if seen < max(1, min(2, total)):
-            rule = f"seen at two points at least between {low:g} and {high:g}"
+            rule = f"observed at two points or more between {low:g} and {high:g}"
             raise InvalidData("curve", rule, f"{seen} of {total} points there")
         if total > valued:
             said.append(f"{total - valued} of {total} points have no value and are left out")
@@ -95,7 +95,7 @@ def _numbers(encoder: CurveEncoder, batch: Any) -> list[str]:
         raise InvalidData("curve", f"{size} numbers, as the study asks for", f"shape {found[1:]}")
     unknown = int(np.isnan(read_vectors(batch, n_basis=size, strict=False)).sum())
     if unknown == size:
-        raise InvalidData("curve", "finite numbers, one at least (NaN marks what is missing)")
+        raise InvalidData("curve", "at least one finite number (NaN marks a missing value)")
     return [f"{unknown} of {size} numbers are unknown"] if unknown else []
 
 
@@ -117,7 +117,10 @@ def _far_away(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
     z = encoder.coefficients(batch, grid_points, strict=False)[0]
     far = abs(z - encoder.rescaler.centers(encoder.n_features)) > scales * _ROUNDING
     what = "features of the curve" if encoder.basis.functional else "numbers"
-    text = f"{far.sum()} of {len(far)} {what} lie outside the study's range: its edge counts"
+    text = (
+        f"{far.sum()} of {len(far)} {what} lie outside the study's range and count as its nearest "
+        "bound"
+    )
     return [text] if far.any() else []
 
 

@@ -139,7 +139,10 @@ class RemoteClient:
         """
         plan = self.fetch_plan(url, plan_hash, insecure=insecure)
         if plan.epsilon > _validate.positive("most_epsilon", most_epsilon):
-            raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the ceiling")
+            raise BudgetExceeded(
+                f"the study costs ε = {plan.epsilon:g}, which is above most_epsilon = "
+                f"{most_epsilon:g}"
+            )
         agreed = tuple(accepts)
         with self._outbox.alone(plan_hash):
             known = self._outbox.find(plan_hash)
@@ -350,7 +353,7 @@ class RemoteClient:
                 if answer.status == 200:
                     break
                 if time.monotonic() > deadline:
-                    raise ProtocolError("the study wants nobody now; try again later")
+                    raise ProtocolError("the study has no free place now; try again later")
                 self._sleep(0.5)
         try:
             message = msgspec.json.decode(answer.body, type=TaskMessage)

@@ -116,7 +116,7 @@ class CollectorProcess:
             if status["status"] == "finished" or reached:
                 return status
             if time.monotonic() > deadline:
-                raise DpfdaError("the study does not go on")
+                raise DpfdaError("the study makes no progress")
             time.sleep(0.1)
 
     def _wait(self) -> None:

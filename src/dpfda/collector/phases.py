@@ -42,8 +42,10 @@ def opened(record: StudyRecord) -> OpenPhase:
         log.error(
             "a study cannot be read", extra={"fields": {"study": record.id, **failure(error)}}
         )
-        why = str(error) if isinstance(error, ChangedStudy) else "this collector cannot read it"
-        raise Refused(503, "unreadable", f"this study cannot go on here: {why}") from None
+        why = str(error) if isinstance(error, ChangedStudy) else "it cannot be read"
+        raise Refused(
+            503, "unreadable", f"this collector cannot continue the study: {why}"
+        ) from None
 
 
 class OpenPhase:

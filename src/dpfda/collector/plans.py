@@ -61,8 +61,8 @@ def check_shape(plan: Any) -> None:
     """Refuse what is too long, too deep, too large or too small, before anything is made of it."""
     for name, value in _values(plan, "", 0):
         if isinstance(value, str) and len(value) > _LONGEST:
-            rule = f"a word of at most {_LONGEST} characters"
-            raise InvalidParameter(name, rule, f"{len(value)} of them")
+            rule = f"a text of at most {_LONGEST} characters"
+            raise InvalidParameter(name, rule, f"{len(value)} characters")
         if isinstance(value, (int, float)):
             _check_number(name, value)
 
@@ -86,7 +86,7 @@ def _values(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         for key, part in value.items():
             if len(key) > _LONGEST:
                 rule = f"made of parts whose names have at most {_LONGEST} characters"
-                raise InvalidParameter(name or "plan", rule, f"{len(key)} of them")
+                raise InvalidParameter(name or "plan", rule, f"{len(key)} characters")
             yield from _values(part, f"{name}.{key}" if name else key, depth + 1)
     elif isinstance(value, list):
         for place, part in enumerate(value):
@@ -107,7 +107,10 @@ def check_sizes(plan: StudyPlan) -> None:
         raise InvalidParameter("classes", f"at most {MOST_CLASSES} labels", plan.n_classes)
     products = max(plan.n_scores, 1) * (features + 1) ** 2
     if products > MOST_PRODUCTS:
-        rule = f"so few with so many features that there are at most {MOST_PRODUCTS} products"
+        rule = (
+            "so few that all products of two features, for every class, are at most "
+            f"{MOST_PRODUCTS} numbers"
+        )
         raise InvalidParameter("classes", rule, products)
 
 
@@ -197,9 +200,9 @@ def _pull(peer: Peer) -> CurveModel:
         with Connection(peer.url, timeout=10.0, insecure=peer.insecure) as connection:
             answer = connection.ask("GET", f"/api/studies/{peer.study}/model", headers=headers)
         if answer.status != 200 or len(answer.body) > _MOST_BYTES:
-            raise Refused(424, "no_peer", "a peer did not hand out its model")
+            raise Refused(424, "no_peer", "a peer did not return its model")
         return CurveModel.from_json(answer.body)
     except (OSError, KeyError, TypeError, ValueError, DpfdaError) as error:
         if isinstance(error, Refused):
             raise
-        raise Refused(424, "no_peer", "a peer did not hand out a model") from None
+        raise Refused(424, "no_peer", "a peer did not return a model") from None

@@ -264,7 +264,9 @@ class IdentityBasis(Basis, name="identity"):
 
     def evaluate(self, points: object) -> FloatArray:
         """Refused: a vector has no t."""
-        raise InvalidParameter("basis", "made of functions of t to be evaluated", self.name)
+        raise InvalidParameter(
+            "basis", "a basis of functions of t, which alone can be evaluated", self.name
+        )
 
     def _functions(self, t: FloatArray) -> FloatArray:
         return self.evaluate(t)
@@ -439,7 +441,9 @@ class ChannelBasis(Basis, name="channels"):
 
     def evaluate(self, points: object) -> FloatArray:
         """Refused: ask each of `parts`, whose functions are those of one channel."""
-        raise InvalidParameter("basis", "of one channel to be evaluated", self.name)
+        raise InvalidParameter(
+            "basis", "a basis of one channel, which alone can be evaluated", self.name
+        )
 
     def _functions(self, t: FloatArray) -> FloatArray:
         return self.evaluate(t)

@@ -206,7 +206,7 @@ def _usable(
                 "grid_points", f"inside the domain [{low:g}, {high:g}], see domain_range"
             )
         if not seen.any(axis=1).all():
-            raise InvalidData("X", "observed at one point at least, each of them")
+            raise InvalidData("X", "curves that are each observed at one point or more")
     values = np.where(inside & ~infinite, values, np.nan)
     return np.clip(np.where(inside, points, low), low, high), values
 

@@ -37,7 +37,7 @@ class Rescaler(Registered, ABC, family="rescaler"):
 
     def restore(self, z_star: npt.ArrayLike) -> FloatArray:
         """Back from z* to coefficients; noisy values outside the box are moved to its edge."""
-        raise InvalidParameter("rescale", "one that can be undone", self.name)
+        raise InvalidParameter("rescale", "an invertible rescaler", self.name)
 
     def scales(self, n_basis: int) -> FloatArray | None:
         """The diagonal D of C2, with z* ≈ (z − center)/D; None if there is none."""

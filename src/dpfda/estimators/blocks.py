@@ -103,7 +103,9 @@ def blank(rows: Any) -> Any:
     if hasattr(rows, "to_frame"):  # one column of a table
         return _blanks(np.asarray(rows).dtype.kind)
     if not hasattr(rows, "shape"):
-        raise InvalidData("X", "an array or a table, where rows are elsewhere", type(rows).__name__)
+        raise InvalidData(
+            "X", "an array or a table, because rows are read in blocks", type(rows).__name__
+        )
     return np.zeros((2, *rows.shape[1:])) if rows.dtype.kind in "fiub" else _blanks("O")
 
 

@@ -228,13 +228,15 @@ class CuratedCurveEstimator(CentralEstimator):
                 raise InvalidParameter("value_range", rule, None)
             return 0.0 if self.center is None else self.center, math.inf
         if value_range is not None and self.bound is not None:
-            rule = "left out where value_range is given: both say how large curves are"
+            rule = "left out where value_range is given: both bound the curves"
             raise InvalidParameter("bound", rule, self.bound)
         if value_range is None:
             center = 0.0 if self.center is None else self.center
             return center, _validate.positive("bound", self.bound)
         if self.center is not None:
-            raise InvalidParameter("center", "left out where value_range says it", self.center)
+            raise InvalidParameter(
+                "center", "left out with value_range, whose midpoint is the center", self.center
+            )
         return middle("value_range", value_range)
 
     def _norm_bound(self, bound: float, grid: Grid, *, n: int, channels: int = 1) -> float:

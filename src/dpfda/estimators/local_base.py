@@ -312,9 +312,9 @@ def warn_if_few(people: float, epsilon: float) -> None:
     worth = min(people, effective_answers(people, epsilon))  # several answers are of one person
     if worth < _LEAST:
         text = (
-            f"too few people: replies of {people:.0f} with ε = {epsilon:g} are together worth "
-            f"{worth:.1f} who answer without noise, and nothing can be learnt from fewer than "
-            f"{_LEAST} (dpfda plan tells how many it takes)"
+            f"too few people: {people:.0f} replies with ε = {epsilon:g} have an effective "
+            f"sample size of {worth:.1f}, and nothing can be learnt from less than {_LEAST} "
+            "(`dpfda plan` computes how many participants a study needs)"
         )
         warnings.warn(text, UserWarning, stacklevel=3)
 

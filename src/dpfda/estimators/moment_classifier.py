@@ -119,8 +119,8 @@ class MomentClassifier(CurveClassifier):
             check_classes(self, labels)
             encoder = self._public_encoder(rows, grid_points)
             if (self.plan_.encoder, self.plan_.epsilon) != (encoder, self.epsilon):
-                rule = "those of earlier people, as ε and grid are (or use fit)"
-                raise InvalidParameter("ranges", rule, "others")
+                rule = "the same as for earlier people, like epsilon and the grid (or use fit)"
+                raise InvalidParameter("ranges", rule, "different ones")
             (earlier,) = self.server_.run.summaries
             # Of a seed, a part that nobody before these people has drawn from.
             source = self._source(int(earlier["people"].sum()))

@@ -168,7 +168,7 @@ assuming the number of records is public
             return Sparse(estimate=isinstance(self.times, str) and self.times == "estimate")
         if self.inference:
             if chosen != "adaptive":
-                rule = "'adaptive' with inference=True: the others do not see how curves scatter"
+                rule = "'adaptive' with inference=True: the others do not estimate how curves vary"
                 raise InvalidParameter("mechanism", rule, chosen)
             return MeanWithInference()
         return FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen

@@ -103,7 +103,7 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def _names_of_y(self) -> Sequence[Label] | None:
         if self._grouped and self.groups is None:
-            raise InvalidParameter("groups", "given: nobody sees the groups of all rows", None)
+            raise InvalidParameter("groups", "given: no step sees the groups of all rows", None)
         return self.groups
 
     def _names(self, labels: Any) -> tuple[Label, ...]:

@@ -69,7 +69,10 @@ class Account:
     def open(self, number: int) -> None:
         """Forget the vector, just before this site helps to open the sum."""
         if self.stages[number].opened or not self._open(number):
-            raise ProtocolError(f"stage {number} was opened already: a second sum tells too much")
+            raise ProtocolError(
+                f"stage {number} was opened already: a second sum would reveal more than was paid "
+                "for"
+            )
         self.stages[number] = replace(self.stages[number], noisy=None, opened=True)
 
     def _begin(self, number: int, question: str, event: Event | None) -> bool:

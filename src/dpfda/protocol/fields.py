@@ -125,7 +125,9 @@ class Choice(Rule):
     def read(self, name: str, given: Any, sizes: Sizes) -> str:
         """A string."""
         if not isinstance(given, str) or not 0 < len(given.strip()) <= len(given) <= _LONGEST_WORD:
-            raise InvalidParameter(name, "a short word", given)
+            raise InvalidParameter(
+                name, f"a text of at most {_LONGEST_WORD} characters that is not blank", given
+            )
         return _validate.one_of(name, given, self.options) if self.options else given
 
 

@@ -103,11 +103,11 @@ class Holder(ABC):
         """The stored answer to this number; a different question or a gap is refused."""
         asked = self._asked()
         if not 0 <= number <= asked:
-            raise ProtocolError(f"question {asked} comes first")
+            raise ProtocolError(f"question {number} is out of order: question {asked} is next")
         if number == asked:
             return None
         if self._question(number) != query.digest:
-            raise ProtocolError(f"question {number} was another one")
+            raise ProtocolError(f"question {number} differs from the one that was answered")
         return self._again(query, number)
 
     def _asked(self) -> int:
@@ -145,7 +145,7 @@ class Holder(ABC):
         """The total cost with this query; more than was announced is refused."""
         spent = self._spent + compose([query.event])
         if not within(spent, self._most):
-            raise BudgetExceeded("the conversation asks for more than it announced")
+            raise BudgetExceeded("the conversation spends more than it announced")
         return spent
 
     def _pay(self, query: Query) -> None:
@@ -208,7 +208,9 @@ class Stream(Holder):
     def open(self, query: Query) -> None:
         """Begin a pass."""
         if not isinstance(query, AdditiveQuery):
-            raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
+            raise InvalidData(
+                "X", f"given as a whole: {query.name} cannot be computed from sums over chunks"
+            )
         self._query, self._n = query, 0
         self._totals: IntArray = np.zeros(query.size, dtype=np.int64)
 
@@ -257,7 +259,9 @@ class Gatherer(Holder):
 
     def _check(self, query: Query) -> None:
         if not isinstance(query, AdditiveQuery):
-            raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
+            raise InvalidData(
+                "X", f"given as a whole: {query.name} cannot be computed from sums over chunks"
+            )
         query.count(self.n)
 
     def _respond(self, query: Query, number: int) -> Answer:

@@ -223,7 +223,9 @@ class CurveModel(RuleModel, ClassModel):
         self._read(*NUMBERS, *(["variances"] if self.variances is not None else []))
         scores = len(self.intercept)
         if scores != (1 if len(self.classes) == 2 else len(self.classes)):
-            raise InvalidParameter("intercept", "one score a class (one for two)", scores)
+            raise InvalidParameter(
+                "intercept", "one score for each class, or one score for two classes", scores
+            )
         width = self._width(scores)
         if self.variances is not None and (
             self.variances.shape != (scores, 1 + width) or np.any(self.variances < 0)

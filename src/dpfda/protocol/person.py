@@ -134,14 +134,14 @@ class Crowd(Holder):
         """The replies of the next ``query.people`` people."""
         with self._lock:
             if number is not None and number != self.asked:
-                raise AlreadySpent("everybody in a crowd answers once")
+                raise AlreadySpent("every simulated person answers once")
             self._agree(query)
             self._afford(query)
             return self._respond(query, self.asked)
 
     def _check(self, query: Query) -> None:
         if not isinstance(query, Task):
-            raise ProtocolError("people answer tasks")
+            raise ProtocolError("people answer only tasks, not queries to a data set")
         if self.asked + query.people > self.plan.n_people:
             raise ProtocolError(f"the plan is for {self.plan.n_people} people")
         self.plan.check(query)
@@ -317,4 +317,4 @@ class Scattered(Crowd):
 
 
 def _nobody(start: int, stop: int) -> tuple[FloatArray, IntArray]:
-    raise ProtocolError("nobody's curve is here")
+    raise ProtocolError("this crowd has no curves: they were left out")

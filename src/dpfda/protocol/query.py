@@ -57,7 +57,9 @@ class Answer:
     def noise(self) -> NoiseLaw:
         """The law, where noise was added."""
         if self.law is None:
-            raise ProtocolError("no noise was added to this answer: it is a choice or a response")
+            raise ProtocolError(
+                "this answer has no additive noise: it is a choice or a randomized response"
+            )
         return self.law
 
     @property
@@ -151,7 +153,7 @@ class Query(
         except DpfdaError:
             raise
         except (ArithmeticError, MemoryError, TypeError, ValueError):
-            raise ProtocolError(f"no query {data.get('name')!r} with these numbers") from None
+            raise ProtocolError(f"the fields make no valid query {data.get('name')!r}") from None
         return query
 
     @cached_property
@@ -208,14 +210,14 @@ class DatasetQuery(Query):
         """
         known = self.announced
         if known is not None and (n > known or (n < known and not part)):
-            raise ProtocolError(f"{self.name} asks about {known} records")
+            raise ProtocolError(f"{self.name} announces {known} records, got {n}")
         mechanism = self.mechanism
         if isinstance(mechanism, Additive):
             farthest = n * mechanism.sensitivity * np.asarray(mechanism.axes) / 2
             if np.any(farthest > LARGEST_STEPS * mechanism.lattice_step):
                 raise ProtocolError(
-                    f"the noise of {self.name} is too fine beside {n} records for numbers of 64 "
-                    "bits: choose a smaller epsilon"
+                    f"the noise of {self.name} is too fine for 64-bit sums over {n} "
+                    "records: choose a smaller epsilon"
                 )
 
     def answer(self, records: Records, source: Source) -> Answer:
@@ -261,7 +263,10 @@ class AdditiveQuery(DatasetQuery):
         """Refuse more records, too, than 64-bit sums have room for."""
         super().count(n, part=part)
         if n * self.largest > LARGEST_SUM:
-            raise ProtocolError(f"{self.name} has room for {LARGEST_SUM // self.largest} records")
+            raise ProtocolError(
+                f"{self.name} takes at most {LARGEST_SUM // self.largest} records, so that sums "
+                "fit 64 bits"
+            )
 
     @abstractmethod
     def block(self, records: Records) -> FloatArray | IntArray:

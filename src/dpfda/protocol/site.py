@@ -77,13 +77,16 @@ class Site(Holder):
         stage = self.member.account.stages[number]
         if stage.noisy is None and not stage.opened:
             raise ProtocolError(
-                f"this site stopped while it answered question {number}, and never answers it"
+                f"this site stopped while it answered question {number}, and does not answer it "
+                "again"
             )
         return self._receipt(query)
 
     def _check(self, query: Query) -> None:
         if not addable(query):
-            raise ProtocolError(f"sites answer sums with Gaussian noise; {query.name} is none")
+            raise ProtocolError(
+                f"sites answer only sums with Gaussian noise, and {query.name} is not one"
+            )
         query.fitting(self.__records)
         assert isinstance(query, DatasetQuery)  # as all that can be added up
         query.count(self.n, part=True)

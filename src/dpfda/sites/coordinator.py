@@ -134,7 +134,9 @@ class Coordinator:
             stored = StoredReplies(question, tuple(found), replies)
             self.folder.keep(number, stored)
         elif stored.question != question:
-            raise ProtocolError(f"the answer that is kept for question {number} is to another one")
+            raise ProtocolError(
+                f"the stored answer to question {number} belongs to another question"
+            )
         kept = zip(stored.survivors, stored.replies, strict=True)
         return {name: decode(content, REPLIED[step]) for name, content in kept}
 

@@ -104,4 +104,4 @@ class Guard:
         """Write the query into the journal, and ask a person for approval."""
         self.journal.write("asked", text)
         if self._approve is not None and not self._approve(text):
-            raise ProtocolError(f"nobody at this site agreed to {text.partition(':')[0]}")
+            raise ProtocolError(f"this site did not agree to {text.partition(':')[0]}")

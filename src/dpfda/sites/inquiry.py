@@ -66,7 +66,7 @@ class Inquiry(Portable):
             object.__setattr__(self, "grid_points", tuple(self.grid_points))
         for name, value in self.parameters.items():
             if name in _OWN:
-                raise InvalidParameter(name, "left out: it is everybody's own", type(value))
+                raise InvalidParameter(name, "left out: each site sets its own", type(value))
         _ = self.digest  # which only plain values have
         _ = self.conversation
 
@@ -81,7 +81,7 @@ class Inquiry(Portable):
         kind = _class(self.estimator)
         for name in self.parameters:
             if name not in kind().get_params():
-                raise InvalidParameter(name, f"a parameter of {self.estimator}", "it")
+                raise InvalidParameter(name, f"a parameter of {self.estimator}", "an unknown name")
         return kind(**self.parameters)
 
     @cached_property

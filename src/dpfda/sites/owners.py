@@ -108,7 +108,7 @@ def _rows(content: bytes, task: Task) -> FloatArray:
     """Replies from a message, whose shape is checked."""
     if len(content) != 8 * task.people * task.width:
         raise ProtocolError(
-            f"{len(content) / 8:g} numbers came where {task.people * task.width} were asked for"
+            f"the reply has {len(content) / 8:g} numbers, not {task.people * task.width}"
         )
     return np.frombuffer(content, dtype="<f8").reshape(task.people, task.width)
 
@@ -176,19 +176,24 @@ class OwnersPart(Part):
     def _new(self, task: Task, asked: AskOwners, mark: str, allow: Allow) -> bytes:
         begun, number = self._kept.begun, asked.number
         if not max(begun, default=-1) < number < self._study.n_people:
-            raise ProtocolError(f"question {number} comes after later ones, or after all owners")
+            raise ProtocolError(
+                f"question {number} is out of order, or comes after all owners have answered"
+            )
         if any(one.people != self._people for one in begun.values()):
-            raise ProtocolError("the owners here are others than when the study began")
+            raise ProtocolError("the owners at this site changed since the study began")
         asked_before = max((one.stop for one in begun.values()), default=0)
         if not asked_before <= asked.start <= asked.stop <= self._study.n_people:
-            raise ProtocolError("an owner is asked once")
+            raise ProtocolError("each owner is asked only once")
         if asked.start < self._paid_until:
             raise ProtocolError(
-                "the study is paid for, and what was answered in it is gone from this folder"
+                "the study was paid for, but its answers are missing from this folder"
             )
         first, last = np.searchsorted(self._tickets, [asked.start, asked.stop]).tolist()
         if not 0 < task.people == last - first:
-            raise ProtocolError(f"it is the turn of {last - first} owners here, not {task.people}")
+            raise ProtocolError(
+                f"the query is for {task.people} owners, and {last - first} owners of this site "
+                "are next"
+            )
         allow(_shown(task, number))
         self._kept.begin(number, Begun(mark, asked.stop, self._people))
         self._pay(task, asked.stop, place=len(begun) + 1)
@@ -256,7 +261,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         if not isinstance(self.study.built_design, BoostingDesign):
             raise InvalidParameter("study", "one of owners", self.study.built_design.name)
         if self.study.protects != "both":
-            rule = "'both': what is sent of owners at sites says nothing in clear"
+            rule = "'both': owners at sites send nothing in clear"
             raise InvalidParameter("protects", rule, self.study.protects)
         if (width := len(self.public.names)) != self.study.encoder.n_features:
             rule = f"of {self.study.encoder.n_features} numbers, as the study asks"

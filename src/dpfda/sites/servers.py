@@ -166,7 +166,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
             raise ProtocolError("the model has another encoder or other classes than the plan")
         model = CurveModel.from_json(document)
         if not plain_linear(model):
-            raise ProtocolError("the model is no plain linear rule of all features")
+            raise ProtocolError("the model is not a plain linear rule of all features")
         paid = model.guarantee
         if paid.model != "local" or paid.delta or paid.unit != self.unit or paid.assumptions:
             raise ProtocolError(
@@ -261,7 +261,7 @@ def _recipe(document: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(document, type=_Recipe)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise ProtocolError("it is no model") from None
+        raise ProtocolError("it is not a model") from None
     return {"encoder": found.encoder, "classes": found.classes}
 
 
@@ -344,7 +344,7 @@ class ServerPart(Part):
         question = hashlib.sha256(encode(message)).hexdigest()
         known = self._kept.begun.get(_JUDGE)
         if known is not None and known.question != question:
-            raise ProtocolError("this server's people judge other models already")
+            raise ProtocolError("the participants of this server evaluate other models already")
         study = self._inquiry.exchange_of(self._plan, self.name, self._read(message))
         if known is None:
             self._begin(study, question, allow, list(message.models))
@@ -360,7 +360,7 @@ class ServerPart(Part):
             raise ProtocolError(f"there must be the models of {needed} servers at least")
         mine = message.models.get(self.name)
         if mine is None or mine.document != self._kept.again(_SHARE, "model"):
-            raise ProtocolError("the model that is said to be this server's is another one")
+            raise ProtocolError("the model listed for this server is not its own")
         found = {}
         for name, given in message.models.items():
             try:
@@ -373,7 +373,8 @@ class ServerPart(Part):
         """Settle which models are judged, before anything is paid."""
         if self._ledger.refusal(Price(), key=self._plan.digest):
             raise ProtocolError(
-                "the study is paid for, and which models it judges is gone from this folder"
+                "the study was paid for, but the list of evaluated models is missing from this "
+                "folder"
             )
         if reason := self._ledger.refusal(study.guarantee):
             raise BudgetExceeded(reason)

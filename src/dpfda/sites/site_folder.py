@@ -105,7 +105,7 @@ class SiteFolder:
         folder = cls(path)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.name == "posix" and path.stat().st_mode & 0o022:
-            raise InvalidParameter("FOLDER", "one that nobody else may write to", str(path))
+            raise InvalidParameter("FOLDER", "a folder that only you can write to", str(path))
         if folder._config_path.exists():
             raise InvalidParameter("FOLDER", "one without a site", str(path))
         rows = folder._counted(config)

@@ -53,13 +53,13 @@ def alone(path: Path, what: str) -> Iterator[None]:
         >>> with alone(path, "the study"), alone(path, "the study"):
         ...     pass
         Traceback (most recent call last):
-        dpfda.errors.ProtocolError: the study is run by another process already
+        dpfda.errors.ProtocolError: the study is in use by another process
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if _taken(descriptor):
-            raise ProtocolError(f"{what} is run by another process already")
+            raise ProtocolError(f"{what} is in use by another process")
         yield
     finally:
         os.close(descriptor)
@@ -215,10 +215,11 @@ class KeptAnswers:
         if known is None:
             return None
         if known.question != question:
-            raise ProtocolError(f"question {number} was another one")
+            raise ProtocolError(f"question {number} differs from the one that was answered")
         if not self.answered(number):
             raise ProtocolError(
-                f"this site stopped while it answered question {number}, and never answers it"
+                f"this site stopped while it answered question {number}, and does not answer it "
+                "again"
             )
         return self._path(number, "answer").read_bytes()
 

@@ -77,7 +77,7 @@ class StudyFolder:
     def begin(self, plan: Plan) -> None:
         """Keep a new plan: one a folder, because answers belong to it."""
         if not durable.claim(self.plan_path, plan.to_json()):
-            rule = "a folder without a plan: answers belong to one"
+            rule = "a folder without a plan, because answers belong to one plan"
             raise InvalidParameter("FOLDER", rule, str(self.path))
 
     def plan(self) -> Plan:

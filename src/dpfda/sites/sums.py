@@ -54,7 +54,9 @@ _ROUNDING = 1e-6
 def length(query: Query) -> int:
     """Length of the answer; sites answer only Gaussian sums."""
     if not addable(query):
-        raise ProtocolError(f"sites answer sums with Gaussian noise; {query.name} is none")
+        raise ProtocolError(
+            f"sites answer only sums with Gaussian noise, and {query.name} is not one"
+        )
     assert isinstance(query.mechanism, Gaussian)
     return len(query.mechanism.axes)
 
@@ -81,7 +83,9 @@ def next_question(
 ) -> Query | None:
     """Query `number` of the plan's conversation; None if the conversation has ended."""
     if len(answers) != number:
-        raise ProtocolError(f"question {number} comes with the answers to those before it")
+        raise ProtocolError(
+            f"question {number} must come with the answers to all earlier questions"
+        )
     questions = conversation.questions()
     query = next(questions)
     try:
@@ -135,7 +139,9 @@ class Sums:
             stored = self._opened(query, number)
             folder.keep(number, stored)
         elif stored.question != query.digest:
-            raise ProtocolError(f"the answer that is kept for question {number} is to another one")
+            raise ProtocolError(
+                f"the stored answer to question {number} belongs to another question"
+            )
         self._answers.append(stored)
         answer = answer_of(self._plan, query, stored)
         self.transcript.append(Exchange(query, answer))
@@ -248,7 +254,7 @@ class SumsPart(Part):
         stages = self.site.member.account.stages
         for place, stage in stages.items():
             if place < len(answers) and answers[place].question != stage.question:
-                raise ProtocolError(f"question {place} was another one")
+                raise ProtocolError(f"question {place} differs from the one that was answered")
         expected = next_question(self.plan, self.conversation, number, answers)
         if expected is None or not same_question(expected, query):
             raise ProtocolError(f"the plan does not ask this as question {number}")
@@ -372,7 +378,7 @@ class TableInquiry(SharedInquiry, name="table"):
                 found[self.targets[0]] = list(given[kind])
         for name in (*names, *self.targets):
             if name not in found:
-                raise ProtocolError(f"the plan says no public range of the column {name!r}")
+                raise ProtocolError(f"the plan has no public range of the column {name!r}")
         return found
 
     @property
@@ -419,7 +425,7 @@ class TableInquiry(SharedInquiry, name="table"):
         for name in _LEFT:
             if isinstance(left := getattr(fitted, name, None), Documented):
                 return left
-        raise ProtocolError(f"{self.inquiry.estimator} leaves nothing to be published")
+        raise ProtocolError(f"{self.inquiry.estimator} has no result to publish")
 
 
 def _how(stage: Stage) -> str:

@@ -64,7 +64,9 @@ def test_a_band_is_of_the_population_where_that_is_known() -> None:
     assert np.array_equal(unknown.interval(), unknown.interval(of="sample"))
     wide, narrow = (np.mean(np.subtract(*known.interval(of=of)[::-1])) for of in OF)
     assert wide > 1.2 * narrow
-    with pytest.raises(InvalidParameter, match=r"of must be 'sample': .*inference=True asks it"):
+    with pytest.raises(
+        InvalidParameter, match=r"of must be 'sample': .*needs a release with inference=True"
+    ):
         unknown.interval(of="population")
     with pytest.raises(InvalidParameter, match="of must be"):
         known.interval(of="people")  # type: ignore[arg-type]

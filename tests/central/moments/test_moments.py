@@ -215,7 +215,7 @@ def test_what_is_missing_is_named() -> None:
         found.interval(group="c")
     with pytest.raises(InvalidParameter, match="of must be"):
         found.interval(group="a", of="people")
-    with pytest.raises(InvalidParameter, match="groups must be two at least"):
+    with pytest.raises(InvalidParameter, match="groups must be at least two"):
         dpfda.central.moments.inference.pvalue(fitted().moments_)
 
 

@@ -312,7 +312,7 @@ def test_marked_rows_are_counted() -> None:
     records = look.fitting((ROWS, TARGETS, marks))
     assert look.sums(records).tolist() == [2]
     assert look.l1 == look.l2 == 1.0
-    with pytest.raises(ProtocolError, match="mark of every row"):
+    with pytest.raises(ProtocolError, match="flag for every row"):
         look.fitting((ROWS, TARGETS))
     moments = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS)
     plain, marked = ((ROWS, TARGETS), (ROWS, TARGETS, marks))

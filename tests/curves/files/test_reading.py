@@ -379,7 +379,7 @@ def test_a_decimal_comma_that_is_given_is_no_delimiter(tmp_path: Path) -> None:
 
 
 def test_roles_may_leave_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidData, match="FILE must be a table with a column left to read"):
+    with pytest.raises(InvalidData, match="FILE must be a table with at least one column"):
         read(tmp_path, "a,b\n1,2\n3,4\n", drop="a", id="b")
 
 

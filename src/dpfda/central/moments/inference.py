@@ -171,7 +171,7 @@ def pvalue(moments: CurveMoments) -> float:
     speaks against the hypothesis: 1.
     """
     if len(moments.sizes) < 2:
-        raise InvalidParameter("groups", "two at least", moments.groups)
+        raise InvalidParameter("groups", "at least two", moments.groups)
     places, few = large(moments), moments.query.second
     if len(places) < 2:
         return 1.0

@@ -152,10 +152,10 @@ class RegressionModel(Documented):
             rule = "'gaussian_fm', with link='linear', for intervals: coefficients of others have "
             raise InvalidParameter("mechanism", rule + "no known error", self.mechanism)
         if len(released.vector) > WIDEST:
-            rule = f"{WIDEST} at most, the intercept counted, for intervals"
+            rule = f"at most {WIDEST}, including the intercept, for intervals"
             raise InvalidParameter("features", rule, len(released.vector))
         if of is not None and whose(of) == "population":
-            rule = "'sample': how far others would differ was not released"
+            rule = "'sample': the release does not say how much curves of other people vary"
             raise InvalidParameter("of", rule, of)
         slopes = released.slopes(released.draws) / self.recipe.scale
         band = between(slopes, level=level, simultaneous=simultaneous)
@@ -221,7 +221,10 @@ class RegressionModel(Documented):
         """
         level = _validate.fraction("level", level)
         if not self.has_band:
-            rule = "'moments', and linear, for a band of a slope: others do not know their errors"
+            rule = (
+                "'moments', with link='linear', for a band of the slope: other fits give no "
+                "error of it"
+            )
             raise InvalidParameter("mechanism", rule, self.mechanism)
         assert self.encoder is not None
         if self.pulled:

@@ -91,7 +91,7 @@ class RowQuery(DatasetQuery):
     def count(self, n: int, *, part: bool = False) -> None:
         """Refuse more rows than 64-bit sums have room for, in however many chunks they come."""
         if n > MOST_ROWS:
-            raise InvalidData("X", f"at most {MOST_ROWS} rows")
+            raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
         super().count(n, part=part)
 
     def fitting(self, records: Records) -> Records:
@@ -106,11 +106,9 @@ class RowQuery(DatasetQuery):
         shapes = tuple(column.shape for column in records)
         n = shapes[0][0] if shapes and shapes[0] else 0
         if n > MOST_ROWS:
-            raise InvalidData("X", f"at most {MOST_ROWS} rows")
+            raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
         if shapes[:2] != ((n, self.dimension), (n,)) or shapes[2:] not in ((), ((n,),)):
-            raise ProtocolError(
-                f"{self.name} asks for rows of {self.dimension} numbers and a target"
-            )
+            raise ProtocolError(f"{self.name} needs rows of {self.dimension} numbers and a target")
         return records[:2]
 
 
@@ -360,7 +358,7 @@ class OutsideCount(RowQuery, AdditiveQuery, name="regression_outside"):
         """The marks of records of the right shapes."""
         self.shaped(records)
         if len(records) != 3:
-            raise ProtocolError(f"{self.name} asks for a mark of every row")
+            raise ProtocolError(f"{self.name} needs a flag for every row")
         return (records[2] > 0,)
 
     def block(self, records: Records) -> IntArray:

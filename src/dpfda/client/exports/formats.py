@@ -158,7 +158,9 @@ def _bounded(inner: Any, packed: int) -> Iterator[bytes]:
     while piece := inner.read(_PIECE):
         out += len(piece)
         if out > _FREE and out > _MOST_RATIO * packed:
-            raise InvalidData("FILE", "an archive no larger inside than an export is")
+            raise InvalidData(
+                "FILE", f"an archive that unpacks to at most {_MOST_RATIO} times its size"
+            )
         yield piece
 
 
@@ -169,7 +171,7 @@ def _xml(start: bytes, pieces: Iterator[bytes], zone: Zone) -> Export:
     text: list[str] = []
 
     def refused(*_: Any) -> None:
-        raise InvalidData("FILE", "XML without entities of its own, as exports are")
+        raise InvalidData("FILE", "XML without entity declarations")
 
     def opened(tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]

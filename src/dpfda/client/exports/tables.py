@@ -75,7 +75,7 @@ def _cells(text: str) -> Cells:
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     except csv.Error:  # a cell of more than 128 kB
-        raise InvalidData("FILE", "a table of short cells") from None
+        raise InvalidData("FILE", "a table whose cells are shorter than 128 kB") from None
     width = len(rows[0])
     for k, row in enumerate(rows, start=1):
         if len(row) == width + 1 and not row[-1]:

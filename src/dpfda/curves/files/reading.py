@@ -146,16 +146,16 @@ class Reading:
             kept = places_of(self.columns, names, option=self.asked_by)
             if taken & set(kept):
                 both = names[min(taken & set(kept))]
-                raise InvalidParameter(self.asked_by, "without those that have another role", both)
+                raise InvalidParameter(
+                    self.asked_by, "without columns that have another role", both
+                )
         else:
             kept = [place for place in range(len(names)) if place not in taken]
         if self.drop is not None:
             dropped = places_of(self.drop, names, option="--drop")
             kept = [place for place in kept if place not in dropped]
         if not kept:
-            rule = (
-                "a table with a column left to read, beside those that are dropped or have a role"
-            )
+            rule = "a table with at least one column that is not dropped and has no other role"
             raise InvalidData("FILE", rule)
         return [
             names[place] if names.count(names[place]) == 1 else f"{NUMBER}{place + 1}"
@@ -190,7 +190,10 @@ class Reading:
             if len(order) < len(table):
                 return self._long(table, names, np.array(found), said)
         if curves and self.columns is None and _seems_long(table, names):
-            rule = "clear about three columns like id, t, x (pass --id, or --columns for curves)"
+            rule = (
+                "unambiguous: three columns like id, t, x may be in long form (pass --id) or be "
+                "curves (pass --columns)"
+            )
             raise InvalidData("FILE", rule)
         if curves:
             self._refuse_strays(opened, names)

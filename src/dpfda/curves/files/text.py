@@ -427,7 +427,7 @@ def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ())
     if rising and _counted(others, decimal) and not _any_rises(body, words, decimal):
         return True
     if rising:
-        rule = "clear about its first row: increasing numbers may be grid points or a curve"
+        rule = "unambiguous: a first row of increasing numbers may be grid points or a curve"
         raise InvalidData("FILE", f"{rule} (pass --header or --no-header)")
     return False
 

@@ -131,7 +131,9 @@ class Ensemble(BoostedModel, name="ensemble"):
         if len(self.rules) != len(self.alphas):
             raise InvalidParameter("alphas", "one for each rule", len(self.alphas))
         if not all(rule.fits(columns=self.columns, classes=self.classes) for rule in self.rules):
-            raise InvalidParameter("rules", "about these features and classes", "others")
+            raise InvalidParameter(
+                "rules", f"for {self.columns} columns and {self.classes} classes", "others"
+            )
 
     @classmethod
     def empty(cls, bounds: Any, *, classes: int) -> Ensemble:

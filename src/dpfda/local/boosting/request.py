@@ -235,7 +235,9 @@ class Owner(Person):
     def __init__(self, plan: StudyPlan, *, epsilon: float | None = None, **held: Any) -> None:
         self.epsilon = plan.epsilon if epsilon is None else _validate.positive("epsilon", epsilon)
         if self.epsilon < plan.epsilon and not plan.design.get("own_budgets"):
-            raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the owner's")
+            raise BudgetExceeded(
+                f"the study costs ε = {plan.epsilon:g}, which is above the owner's budget"
+            )
         super().__init__(plan, **held)
 
     def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:

@@ -56,7 +56,9 @@ class FeedbackRequest(VoteRequest, name="feedback"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.rule.fits(columns=self.dimension, classes=self.n_classes):
-            raise InvalidParameter("rule", "about these features and classes", "others")
+            raise InvalidParameter(
+                "rule", f"for {self.dimension} columns and {self.n_classes} classes", "others"
+            )
 
     @cached_property
     def mechanism(self) -> CategoricalResponse:

@@ -45,7 +45,9 @@ class VoteRequest(Request):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.ensemble.columns, self.ensemble.classes) != (self.dimension, self.n_classes):
-            raise InvalidParameter("ensemble", "about these features and classes", "others")
+            raise InvalidParameter(
+                "ensemble", f"for {self.dimension} columns and {self.n_classes} classes", "others"
+            )
 
     @classmethod
     def example_fields(cls, **fields: Any) -> dict[str, Any]:

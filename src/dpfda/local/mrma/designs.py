@@ -165,7 +165,10 @@ class MRMADesign(ReportedDesign, name="mrma"):
             _validate.fraction("verdict_share", self.verdict_share)
         self._check_evaluation_share(self.evaluation_share)
         if self.training_share + self.evaluation_share >= 1:
-            rule = "below 1 together with training_share, so that somebody judges"
+            rule = (
+                "below 1 together with training_share, so that participants remain for the "
+                "evaluation"
+            )
             raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:

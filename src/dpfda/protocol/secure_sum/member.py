@@ -129,7 +129,9 @@ class Member:
         if stage is not None and round_id.question != stage.question:
             raise ProtocolError("this site answered another question in this stage")
         if stage is not None and stage.opened:
-            raise ProtocolError("this stage was opened already; a second sum would tell too much")
+            raise ProtocolError(
+                "this stage was opened already; a second sum would reveal more than was paid for"
+            )
         if stage is None or stage.noisy is None:
             raise ProtocolError("this site has nothing to contribute to the stage")
         if round_id.attempt <= self._attempts.get(round_id.stage, 0):
@@ -184,7 +186,9 @@ class Member:
         current = self._current("mask")
         noisy = self.account.stages[current.id.stage].noisy
         if noisy is None:
-            raise ProtocolError("this stage was opened already; a second sum would tell too much")
+            raise ProtocolError(
+                "this stage was opened already; a second sum would reveal more than was paid for"
+            )
         shares = {sender: self._unsealed(sender, content) for sender, content in sealed.items()}
         self._require(1 + len(shares), self.terms.needed, "shared their keys")
         current.next = "confirm"
@@ -214,7 +218,7 @@ class Member:
         if current.survivors:
             if survivors.sites != current.survivors:
                 self._accuse(COORDINATOR, "told this site two different sets of survivors")
-            raise ProtocolError("a set of survivors is confirmed once a round")
+            raise ProtocolError("a set of survivors is confirmed once in a round")
         if survivors.sites != tuple(sorted(set(survivors.sites), key=self.terms.number)):
             raise ProtocolError("survivors come in roster order, each once")
         if self.name not in survivors.sites:
@@ -309,7 +313,9 @@ class Member:
         if round_id is not None and round_id != self._round.id:
             raise ProtocolError("a message belongs to another round")
         if self._round.next not in (step, also):
-            raise ProtocolError(f"{step} comes once a round, in its turn; now: {self._round.next}")
+            raise ProtocolError(
+                f"{step} comes once in a round, in its turn; next is {self._round.next}"
+            )
         return self._round
 
     @staticmethod
