@@ -59,6 +59,8 @@ def test_a_warning_where_all_is_well_is_a_false_alarm(monkeypatch: pytest.Monkey
     assert judged["false_alarms"] == 1
     assert judged["called_too_small"] == 1
     assert judged["silent_failures"] == 0
+    found = [one._replace(vague=True) for one in planted("alarmed")]
+    assert figures(found)["false_alarms"] == 0  # a band as wide as the range is worth a word
     plant(monkeypatch, "calm", lambda epsilon, delta: Judged(1e-3, True, 0.1))
     assert figures(planted("calm"))["false_alarms"] == 0
 

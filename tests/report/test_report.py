@@ -203,6 +203,15 @@ def test_what_means_nothing_is_called_so() -> None:
     flat = np.zeros((60, 12)) + RNG.normal(0, 0.3, (60, 1))
     few = dpfda.PrivateMean(0.01, **KNOWN).fit(flat)
     assert "as wide as the public range of values, so this release says nothing" in doubts(few)
+    ten = 2.2 + np.random.default_rng(0).normal(0, 0.4, (10, 12))  # far from the center
+    for model, why in (
+        (dpfda.PrivateMean(10.0, inference=True, **KNOWN), "too few people were asked"),
+        (dpfda.PrivateMean(3.0, inference=True, **KNOWN), "noise hides the shape of the curve"),
+    ):
+        told = doubts(model.fit(ten))
+        assert "the band is as wide as the public range of values: " in told
+        assert why in told
+        assert "the public center" not in told
     many = np.zeros((3000, 12)) + RNG.normal(0, 0.3, (3000, 1))
     level = dpfda.PrivateMean(1.0, **KNOWN).fit(many).report().contents
     assert "no shape of the curve was found" in " ".join(level.verdict)

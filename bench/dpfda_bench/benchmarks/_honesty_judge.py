@@ -248,9 +248,10 @@ def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
 
     Every warning counts, whatever it says. A run ends well (`_well`) if the released curve, or its
     predictions, have less than a tenth of the squared error of the public center, if its band
-    holds, and if what else a warning may be about (effects, slopes, coefficients, predictions
-    beside one number for everybody) has less than a tenth of the error of none. Runs with other
-    ranges, and runs that do not end well, are no alarms.
+    holds and, of a mean, is narrower than the public range, and if what else a warning may be about
+    (effects, slopes, coefficients, predictions beside one number for everybody) has less than a
+    tenth of the error of none. Runs with other ranges, and runs that do not end well, are no
+    alarms.
     """
     for cell, runs in holding.items():
         right = [one for one in runs if one.slack == "right"]
@@ -260,7 +261,7 @@ def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
 
 def _well(one: Trial) -> bool:
     """Whether all that was asked for is right: effects, slopes and coefficients, too."""
-    right = one.error < _WELL * one.public and one.holds is not False
+    right = one.error < _WELL * one.public and one.holds is not False and not one.vague
     return right and all(error < _WELL for error in one.others)
 
 

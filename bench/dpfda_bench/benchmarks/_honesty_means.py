@@ -42,6 +42,7 @@ def _mean(by: Literal["range", "norm"], inference: bool = False) -> Kind:
                 held(target, low, high),
                 float(np.mean(high - low)) / (2 * scale),
                 release.warnings,
+                vague=bool(np.median(high - low) >= 2 * scale),
             )
 
         def offered(epsilon: float, delta: float) -> dict[str, float]:

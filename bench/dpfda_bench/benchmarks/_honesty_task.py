@@ -24,6 +24,7 @@ class Judged(NamedTuple):
         width: of the band.
         warnings: that came with it.
         others: errors of what else a warning may be about (effects, slopes), over those of none.
+        vague: whether the band of a mean is as wide as the public range.
     """
 
     error: float
@@ -31,6 +32,7 @@ class Judged(NamedTuple):
     width: float | None = None
     warnings: tuple[str, ...] = ()
     others: tuple[float, ...] = ()
+    vague: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

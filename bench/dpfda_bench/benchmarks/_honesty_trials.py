@@ -44,6 +44,7 @@ class Trial(NamedTuple):
         warned: whether there was a warning.
         called_small: whether a warning said that a range is too small.
         others: errors of what else a warning may be about, over those of nothing.
+        vague: whether the band of a mean is as wide as the public range.
         default: whether this is what the package does if nobody chooses a mechanism.
         crash: the error with which it ended, if any; the rest then says nothing.
     """
@@ -63,6 +64,7 @@ class Trial(NamedTuple):
     warned: bool
     called_small: bool
     others: tuple[float, ...] = ()
+    vague: bool = False
     default: bool = True
     crash: str = ""
 
@@ -135,6 +137,7 @@ def _of_one(
             warned=bool(said),
             called_small=any(map(_TOO_SMALL.search, said)),
             others=judged.others,
+            vague=judged.vague,
             default=task.default,
             crash=crash,
         )

@@ -160,7 +160,8 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "share of the runs with a right range that have a warning, whatever it says, though the "
         "error is below a tenth of the public center's (for every group), that of effects, slopes "
         "and coefficients below a tenth of none, that of predictions from features below a tenth "
-        "of one number for everybody, and the band holds.",
+        "of one number for everybody, and the band holds; that of a mean must also be narrower "
+        "than the public range.",
         "called_too_small: share of runs with a range 3 or 10 times too wide of which a warning "
         "says that it is too small. by subgroup: the worst shape and range of each kind.",
         "width_ratio: geometric mean of widths over those of the reference version, in the cells "

@@ -163,6 +163,8 @@ def _mean(release: Release, row: int) -> Verdict:
     if known or (clear and not wide):
         text = f"{name}: a level line fits into the band, so no shape of the curve was found."
         return Verdict(sentences=(text,) * level)
+    if clear:
+        return _wide(release, row, span)
     kind: Kind = "center" if same else "noise"
     what = "this is the public center of the curves, or close to it: noise hides where they are"
     if not same:
@@ -171,6 +173,20 @@ def _mean(release: Release, row: int) -> Verdict:
         what += ", and the band is as wide as the public range of values, so this release says "
         what += "nothing"
     return Verdict(kind=kind, sentences=(f"{name}: {what}. {remedy(release.warnings)}",))
+
+
+def _wide(release: Release, row: int, span: float | None) -> Verdict:
+    """The verdict on a mean that is close, with a band as wide as the public range."""
+    kind: Kind = "noise"
+    why = "noise hides the shape of the curve"
+    if release.sampling and span is not None:
+        ends = release.interval(of="sample", simultaneous=True)
+        low, high = (np.atleast_2d(side)[row] for side in ends)
+        if float(np.median(high - low)) < span:
+            kind = "unclear"
+            why = "for this epsilon, too few people were asked to know the mean of everybody"
+    text = f"{release.name_of(row + 1)}: the band is as wide as the public range of values: {why}."
+    return Verdict(kind=kind, sentences=(f"{text} {remedy(release.warnings)}",))
 
 
 def remedy(warnings: Iterable[str]) -> str:
