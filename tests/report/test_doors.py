@@ -124,6 +124,7 @@ def test_benchmarks_and_reproductions(tmp_path: Path, monkeypatch: pytest.Monkey
     module = SimpleNamespace(GOALS=goals, TITLE="Table 9 <b>", run=lambda *given, **how: found)
     module.verdict = lambda outcome: SimpleNamespace(word="differs", why=MARKUP)
     module.GUARANTEES, module.NEEDS, module.SECONDS = {"as printed": "no ε at all"}, (), 1
+    module.CLAIMED, module.READING = "ε", "As printed."
     monkeypatch.setattr(catalog, "_load", lambda *given: module)
     for command in (("bench", "noise"), ("reproduce", "003-table-2", "--quick")):
         page = tmp_path / f"{command[0]}.html"

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from dpfda.errors import MissingExtra
+from dpfda.privacy.notebook import as_table
 from dpfda.protocol.estimate import HELD_OUT, Estimate, wilson
 from dpfda.protocol.findings import ERROR, Findings, beside_guessing, found_of
 from dpfda.protocol.model import RuleModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Table
+from dpfda.report.contents import show
 
 if TYPE_CHECKING:
     from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
@@ -168,6 +170,12 @@ class StudyResult:
     def __str__(self) -> str:
         """The notes: what the numbers mean, in words."""
         return "\n".join(self.notes) or repr(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is known, each number with its interval."""
+        rows = self.table()
+        shown = [[show(cell) for cell in row.values()] for row in rows]
+        return as_table(shown, headings=tuple(rows[0]) if rows else (), note=" ".join(self.notes))
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a number: value, interval, and the people behind it."""

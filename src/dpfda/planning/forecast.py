@@ -20,6 +20,7 @@ from dpfda.planning.sample import expected_by_theory
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.planning.trials import Expected, Planned, Trials
 from dpfda.protocol.plan import MOST_PEOPLE, Label, StudyPlan
+from dpfda.report.report import fragment
 
 ALSO = ("epsilons", "people", "second", "difference")
 """What else can be simulated: other ε, other numbers of people, a second study, and smaller
@@ -74,6 +75,12 @@ class Forecast:
     also: tuple[str, ...] = ()
     theory: float | None = None
     basis: str
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentences, the table and the picture."""
+        from dpfda.planning import page  # which stands on this file
+
+        return fragment(page.report(self))
 
 
 def forecast(

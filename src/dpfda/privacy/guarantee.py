@@ -12,6 +12,7 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda.noise import Source
 from dpfda.noise.source import Sampler
+from dpfda.privacy.notebook import as_table
 
 Model = Literal["local", "central", "decentralized"]
 
@@ -99,6 +100,12 @@ class Guarantee(Portable):
     def assuming(self, *assumptions: str) -> Guarantee:
         """The same promise under further conditions."""
         return replace(self, assumptions=(*self.assumptions, *assumptions))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a line for each part of the promise."""
+        facts = [("ε", f"{self.epsilon:g}"), ("δ", f"{self.delta:g}"), ("model", self.model)]
+        facts += [("unit", self.unit), ("noise", _SAMPLERS[self.sampler])]
+        return as_table([*facts, *(("assuming", one) for one in self.assumptions)])
 
     def __str__(self) -> str:
         parts = [f"ε = {self.epsilon:g}"]

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -26,6 +26,7 @@ from dpfda.privacy.cost import limit
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import WAYS, Filter, Sums, chosen
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.notebook import as_table
 from dpfda.privacy.price import Price, compose
 
 _NEARLY_SPENT = 0.8  # of ε: from here on it is said
@@ -322,9 +323,21 @@ class BaseLedger(ABC):
             lines += [f"{entry.sequence:>4}  {entry}" for entry in more if parts]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: a line for each release, what is spent, and what is left."""
+        rows = []
+        for entries in self.releases:
+            first, (whole, _) = entries[0], entries[0].part_of
+            rows.append((first.sequence, first.when, whole, self._cost(entries)))
+        note = f"{self.spent} of {self.limit} spent; left: {self.left()}"
+        return as_table(rows, headings=("", "when (UTC)", "release", "cost"), note=note)
+
+    def _cost(self, entries: Sequence[Entry]) -> Budget:
+        return self.rule.spent(compose([entry.event for entry in entries]))
+
     def _together(self, entries: list[Entry]) -> str:
-        cost = self.rule.spent(compose([entry.event for entry in entries]))
         first, (whole, _) = entries[0], entries[0].part_of
+        cost = self._cost(entries)
         return f"{first.when}  {whole}: {cost}, {len(entries)} questions{first.assuming}"
 
     def _refusal(self, price: Price) -> str:

@@ -34,6 +34,7 @@ from dpfda.privacy.events import Event
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger, Ledger, as_event
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.notebook import as_table
 from dpfda.privacy.price import Price, compose
 
 _REMEDY = (
@@ -64,11 +65,20 @@ class Tallied:
         if self.event is None:
             object.__setattr__(self, "event", as_event(self.promise))
 
-    def __str__(self) -> str:
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
+    @property
+    def when(self) -> str:
+        """Its time, for people."""
+        return time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
+
+    @property
+    def cost(self) -> str:
+        """What it announced, with its unit."""
         cost = Budget(epsilon=self.promise.epsilon, delta=self.promise.delta)
+        return f"{cost} a {self.promise.unit}"
+
+    def __str__(self) -> str:
         paid = "" if self.paid else ", without a ledger"
-        return f"{when}  {self.label} ({self.promise.model}): {cost} a {self.promise.unit}{paid}"
+        return f"{self.when}  {self.label} ({self.promise.model}): {self.cost}{paid}"
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,19 @@ class Spent:
     def to_json(self) -> str:
         """The same as text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a line for each release, and the totals."""
+        rows = [
+            (number, one.when, one.label, one.promise.model, one.cost, "yes" if one.paid else "no")
+            for number, one in enumerate(self.releases, 1)
+        ]
+        headings = ("", "when (UTC)", "release", "model", "cost", "ledger")
+        whole = [
+            f"for a {unit} who is in all of them: {cost}" for unit, cost in self.totals.items()
+        ]
+        note = "; ".join(whole) or str(self)
+        return as_table(rows, headings=headings, note=note)
 
     def __str__(self) -> str:
         if not self.releases:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,9 +122,10 @@ class Picture:
         """A picture from a function that draws on matplotlib axes."""
 
         def draw() -> Any:
-            from matplotlib import pyplot
+            from matplotlib.figure import Figure
 
-            figure, axes = pyplot.subplots(figsize=_NARROW, layout="constrained")
+            figure = Figure(figsize=_NARROW, layout="constrained")
+            axes = figure.subplots()
             plot(axes)
             axes.set_title("")
             return figure
@@ -136,7 +139,8 @@ class Picture:
             import matplotlib
         except ImportError:
             raise MissingExtra("matplotlib", "plot") from None
-        matplotlib.use("Agg")
+        if "matplotlib.pyplot" not in sys.modules and "MPLBACKEND" not in os.environ:
+            matplotlib.use("Agg")  # a notebook keeps the way in which it draws
         from matplotlib import pyplot
 
         with warnings.catch_warnings(), pyplot.style.context(_STYLES[dark]):

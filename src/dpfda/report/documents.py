@@ -24,6 +24,7 @@ from dpfda.errors import InvalidData
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.report import Contents, Report, Verdict
+from dpfda.report.report import fragment
 
 HOMES = {
     "curve model": "dpfda.protocol.model:CurveModel",
@@ -106,6 +107,10 @@ class Documented(Portable, ABC):
             more: `title`, `ledger`, and what a record is told: see `Report.of`.
         """
         return Report.of(self._deployment(), contents or self._contents(), **more)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: verdict, tables and picture; the rest is folded."""
+        return fragment(self.report())
 
     def to_dict(self) -> dict[str, Any]:
         """The document as plain values."""

@@ -136,6 +136,29 @@ def to_html(report: Report) -> str:
     )
 
 
+def fragment(report: Report) -> str:
+    """The same for a notebook, in the colors of the notebook; what is long is folded."""
+    shown = report.contents
+    folded = {
+        "What people are promised": _paragraphs(report.promise),
+        "How to read this": _list(shown.notes),
+        "Settings": _pairs(shown.settings),
+        "Method, to paste into a paper": _method(report),
+    }
+    parts = [
+        f"<p><b>{text(report.title)}</b></p>\n",
+        _said(shown.doubts, "doubt") + _said(shown.verdict, "verdict"),
+        *map(_table, shown.tables),
+        *map(_figure, shown.pictures),
+        *(
+            f"<details><summary>{heading}</summary>\n{inside}</details>\n"
+            for heading, inside in folded.items()
+            if inside
+        ),
+    ]
+    return f'<div class="dpfda">\n{"".join(parts)}</div>\n'
+
+
 def text(value: Any) -> str:
     r"""Text that is safe in a page, escaped and without control characters.
 
@@ -339,6 +362,10 @@ class Report:
     def html(self) -> str:
         """The page."""
         return to_html(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return fragment(self)
 
     def write(self, path: str | Path) -> Path:
         """Write the page; its folder is made if needed."""
