@@ -198,6 +198,19 @@ def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) 
         page.click("#keep")
     receipt = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
     assert (receipt["study"], receipt["information"]) == (plan.hash, INFORMATION["version"])
-    assert set(receipt) == {"study", "information", "collector", "receipt"}
+    assert set(receipt) == {"study", "information", "collector", "receipt", "check"}
+    link = page.get_attribute("#check-link", "href")
+    assert link == receipt["check"] == f"{page.url}#receipt={receipt['receipt']}"
+    stranger = Device(browser, collector.url, width=390, color_scheme="dark")
+    other = stranger.open(link)
+    other.wait_for_selector("#checked:has-text('has arrived. It will be counted when')")
+    assert other.inner_text("#checked-receipt") == receipt["receipt"]
+    assert not other.is_visible("#yours")
+    assert stranger.posted == []
+    keep(other, "take-part-receipt-390")
+    assert stranger.problems == []
+    other = stranger.open(f"{page.url}#receipt={'0' * 48}")
+    other.wait_for_selector("#problem:has-text('This receipt is not one of this study')")
+    stranger.context.close()
     assert person.problems == []
     person.context.close()

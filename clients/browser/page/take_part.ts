@@ -15,6 +15,7 @@ const HASH = /^[0-9a-f]{64}$/;
 const file = location.pathname.split("/").at(-1)!;
 const hash = HASH.test(file) ? file : (told.get("study") ?? ""); // what can be seen in the path counts
 const invitation = told.get("invitation") ?? undefined;
+const somebodys = told.get("receipt"); // whoever has a receipt may see whether it was counted
 const MANY_DAYS = 400; // in a list
 const LONG = 2_000; // milliseconds of waiting, after which the page says why
 
@@ -34,6 +35,7 @@ async function begin(): Promise<void> {
   const plan = await person.fetchPlan(hash).finally(() => clearTimeout(slow));
   say("problem", "");
   describe(plan);
+  if (somebodys !== null) return check(person, somebodys);
   await describeBudget(store, plan);
   keepConsent();
   const letter = await store.change((state) => state.letters[hash]);
@@ -66,6 +68,17 @@ async function begin(): Promise<void> {
     void guarded(() => answered(store, person, plan));
   });
   checked(plan);
+}
+
+/** What a receipt is worth, to whoever opens the link in it. */
+async function check(person: Client, receipt: string): Promise<void> {
+  keepConsent();
+  const counted = await person.counted(hash, receipt).catch((error: unknown) => {
+    throw error instanceof NotGranted && [400, 404].includes(error.status) ? new Unfit("problem.receipt") : error;
+  });
+  say("checked-receipt", receipt);
+  say("checked", tell(counted ? "page.checked" : "page.checked-not"));
+  step("check");
 }
 
 function describe(plan: Plan): void {
@@ -286,7 +299,9 @@ function finished(person: Client, plan: Plan, receipt: string, body: string, now
   say("receipt", receipt);
   say("sent", body);
   const information = plan.information ? { information: plan.information.version } : {};
-  const kept = { study: hash, ...information, collector: home, receipt }; // to be shown: nothing of what was sent
+  const page = find<HTMLAnchorElement>("check-link");
+  page.href = `${location.href.split("#")[0]}#${new URLSearchParams(file === hash ? { receipt } : { study: hash, receipt })}`;
+  const kept = { study: hash, ...information, collector: home, receipt, check: page.href }; // to be shown: nothing of what was sent
   const link = find<HTMLAnchorElement>("keep");
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(kept, null, 1)}\n`], { type: "application/json" }));
   link.download = `receipt-${hash.slice(0, 8)}.json`;
@@ -307,7 +322,7 @@ function finished(person: Client, plan: Plan, receipt: string, body: string, now
 
 /** One part of the page after another; whoever cannot see it is led there. */
 function step(id: string, lead = true): void {
-  for (const other of ["yours", "leaves", "done", "withdrawn"]) show(other, other === id);
+  for (const other of ["yours", "leaves", "done", "withdrawn", "check"]) show(other, other === id);
   find<HTMLDetailsElement>("about").open = false; // it was read, and is a tap away
   if (lead) find<HTMLElement>(id).querySelector("h2")!.focus();
 }

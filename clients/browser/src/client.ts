@@ -160,9 +160,9 @@ export class Client {
     });
   }
 
-  /** Whether the study has counted this device's reply; the receipt is all that is shown. */
-  async counted(hash: string): Promise<boolean> {
-    const { receipt } = await this.#joined(hash);
+  /** Whether the study has counted this device's reply, or that of another receipt, which is all that is shown. */
+  async counted(hash: string, receipt?: string): Promise<boolean> {
+    receipt ??= (await this.#joined(hash)).receipt;
     if (receipt === undefined) throw new Refused("form", "there is no receipt of this study");
     const { document } = await this.#collector.ask("GET", `${path(hash)}/receipts/${encodeURIComponent(receipt)}`);
     if (typeof document?.counted !== "boolean") throw new Refused("collector", "the collector does not say whether the reply was counted");

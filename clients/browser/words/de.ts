@@ -118,6 +118,10 @@ export const de: Words = {
   "page.counted": "Ja, sie wurde gezählt.",
   "page.not-counted": "Sie ist angekommen und wird gezählt, wenn dieser Teil der Studie endet.",
   "page.receipt-words": "Die Quittung verrät weder, was Sie gesendet haben, noch welche der gespeicherten Antworten Ihre ist.",
+  "page.check-link": "Die Seite, die das allen zeigt",
+  "page.check": "Eine Quittung dieser Studie",
+  "page.checked": "Die Antwort zu dieser Quittung wurde gezählt.",
+  "page.checked-not": "Die Antwort zu dieser Quittung ist angekommen. Sie wird gezählt, wenn ihr Teil der Studie endet.",
   "page.withdraw": "Meine Antwort zurückziehen",
   "page.withdraw-words": "Solange dieser Teil der Studie läuft, kann Ihre Antwort gelöscht werden: Kein Ergebnis wird sie enthalten. Dieser Browser zeigt dem Server der Studie dann ein Geheimnis, das er bis dahin für sich behalten hat; mit einer Quittung geht das nicht. ε bleibt verbraucht, weil der Server die Antwort gesehen hat, und diese Studie kann nicht noch einmal beantwortet werden.",
   "page.withdraw-now": "Meine Antwort endgültig löschen",
@@ -146,6 +150,7 @@ export const de: Words = {
   "refused.here": "Dieser Browser hat diese Studie schon beantwortet. Jede Studie bekommt eine Antwort.",
   "problem.over": "Diese Studie ist beendet und nimmt keine Antworten mehr an.",
   "problem.invited": "An dieser Studie nehmen eingeladene Personen teil. Öffnen Sie den Link, der Ihre Einladung enthält.",
+  "problem.receipt": "Diese Quittung gehört nicht zu dieser Studie, oder die Antwort wurde zurückgezogen. Prüfen Sie den Link.",
   "problem.here": "Auf dieser Seite ist etwas schiefgegangen. Es wurde nichts gesendet.",
   "problem.consent": "Die Information zu dieser Studie ist nicht die, mit der die Studie angelegt wurde. Es wurde nichts gesendet.",
 

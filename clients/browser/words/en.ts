@@ -91,6 +91,10 @@ export const en = {
   "page.counted": "Yes, it was counted.",
   "page.not-counted": "It has arrived, and will be counted when this part of the study ends.",
   "page.receipt-words": "The receipt does not tell what you sent, nor which of the stored replies is yours.",
+  "page.check-link": "The page that shows this to anybody",
+  "page.check": "A receipt of this study",
+  "page.checked": "The reply of this receipt was counted.",
+  "page.checked-not": "The reply of this receipt has arrived. It will be counted when its part of the study ends.",
   "page.withdraw": "Withdraw my reply",
   "page.withdraw-words": "As long as this part of the study goes on, your reply can be removed: no result will contain it. This browser then shows the collector a secret that it has kept until now; a receipt cannot do this. ε stays spent, because the collector has seen the reply, and this study cannot be answered again.",
   "page.withdraw-now": "Remove my reply for good",
@@ -119,6 +123,7 @@ export const en = {
   "refused.here": "This browser has answered this study before. Each study gets one answer.",
   "problem.over": "This study is over: it takes no more replies.",
   "problem.invited": "This study is for people who were invited. Open the link that holds your invitation.",
+  "problem.receipt": "This receipt is not one of this study, or its reply was withdrawn. Check the link.",
   "problem.here": "Something went wrong on this page. Nothing was sent.",
   "problem.consent": "The information about this study is not the one that the study was made with. Nothing was sent.",
 
