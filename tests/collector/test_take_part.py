@@ -395,6 +395,36 @@ def test_other_kinds_of_studies(browser: Any, collector: CollectorProcess) -> No
     person.context.close()
 
 
+def test_a_row_is_typed(browser: Any, collector: CollectorProcess) -> None:
+    """Nobody has a file of two answers; a file is possible, and comes first where it is chosen."""
+    person = Device(browser, collector.url, width=390, locale="de-DE", color_scheme="dark")
+    facts = {"value_range": None, "domain_range": (0, 1), "feature_ranges": ROW}
+    page = person.tab(study(collector, "Typed", epsilon=1.0, people=930, **facts))
+    page.wait_for_selector("#yours:not([hidden])")
+    assert "Sie tippen sie ein oder wählen eine Datei" in page.text_content("#needed")
+    page.check("#agreed")
+    page.select_option("#label", index=1)
+    assert "alle Ihre Angaben oder eine Datei" in page.inner_text("#missing")
+    page.fill("#cell-0", "forty")
+    page.select_option("#cell-1", label="m")
+    page.wait_for_selector("#problem:has-text('„age“ ist keine Zahl')")
+    page.fill("#cell-0", "140,5")
+    page.wait_for_function("() => document.querySelector('#read').textContent.includes('1 von 3')")
+    page.fill("#cell-0", "40,5")
+    assert page.inner_text("#cells") == "age: 40.5\nsex: m"
+    assert page.inner_text("label[for=cell-0]") == "age, von 0 bis 99"
+    accessible(page, "take-part-typed-390")
+    choose(page, "sex,age\nf,30\n", label=None)
+    page.wait_for_selector("#cells li:has-text('age: 30')")
+    choose(page, "", label=None)
+    page.wait_for_selector("#problem:not(:empty)")
+    page.set_input_files("#file", [])
+    page.wait_for_selector("#cells li:has-text('age: 40.5')")
+    say_yes(page)
+    assert person.problems == []
+    person.context.close()
+
+
 def noisy_vectors(collector: CollectorProcess) -> StudyPlan:
     """Of curves that leave with noise, beside labels that everybody knows."""
     plan = StudyPlan(

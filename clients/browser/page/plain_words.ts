@@ -3,7 +3,7 @@
 import { asks, assumptions, channelsOf, domainOf, type Plan } from "../src/index.ts";
 import type { Parameter } from "../words/words.ts";
 import { tell, type Code } from "./language.ts";
-import { isCurve, type Units } from "./reading.ts";
+import { fieldsOf, isCurve, type Units } from "./reading.ts";
 
 const WEAK = 0.9; // as often is the truth told that one cannot deny it with a straight face
 
@@ -38,8 +38,9 @@ function curveWords(plan: Plan, units: Units): string {
     const [x, t] = [units.x && ` (${units.x})`, units.t && ` (${units.t})`];
     return tell(count === 1 ? "plan.curve" : "plan.curve-channels", { count, x, t, low, high });
   }
-  if (table?.named) return tell("plan.row", { columns: listed(table.columns.map(({ key }) => String(key)), "and") });
-  return tell("plan.row-numbers", { count: table ? table.columns.length : basis.n_basis! });
+  const typed = fieldsOf(plan).length > 0 ? "-typed" : "";
+  if (table?.named) return tell(`plan.row${typed}`, { columns: listed(table.columns.map(({ key }) => String(key)), "and") });
+  return tell(`plan.row-numbers${typed}`, { count: table ? table.columns.length : basis.n_basis! });
 }
 
 export function promise(plan: Plan): string {

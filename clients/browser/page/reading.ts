@@ -2,7 +2,7 @@
 
 import { channelsOf, domainOf, outside, type Curve, type Plan } from "../src/index.ts";
 import {
-  column, daysOf, fullestDay, hoursOf, named, timeColumns, times, valueColumns, type Choice, type Recording, type Series, type Table,
+  column, daysOf, fullestDay, hoursOf, named, numberOf, timeColumns, times, valueColumns, type Choice, type Recording, type Series, type Table,
 } from "../files/index.ts";
 import { inOrder } from "../files/series.ts";
 import type { Parameters } from "../words/words.ts";
@@ -202,6 +202,33 @@ export function readRow(plan: Plan, table: Table | null): Read {
   if (values.length !== wanted) throw new Unfit("read.numbers", { wanted, found: values.length });
   if (values.every(Number.isNaN)) throw new Unfit("read.no-number", { which: "" });
   return row(plan, values, table.rows.length === 1 ? table.names : values.map((_, k) => String(k + 1)));
+}
+
+/** One of a few numbers, or categories, that a person can type instead of having a file. */
+export type Field = { name: string | null; low: number | null; high: number | null; categories: unknown[] };
+
+const MOST_TYPED = 30;
+
+/** What a row is made of, where it can be typed; nothing for curves, and for rows that are long. */
+export function fieldsOf(plan: Plan): Field[] {
+  const { table, basis } = plan.encoder;
+  if (isCurve(plan)) return [];
+  const nameless: Field = { name: null, low: null, high: null, categories: [] };
+  const fields = table
+    ? table.columns.map(({ key, low, high, categories }): Field => ({ name: table.named && typeof key === "string" ? key : null, low, high, categories }))
+    : Array.from({ length: basis.n_basis! }, () => nameless);
+  return fields.length > MOST_TYPED ? [] : fields;
+}
+
+/** A row of cells that were typed; a category is the place of one. */
+export function readTyped(plan: Plan, cells: string[], names: string[]): Read {
+  const values = fieldsOf(plan).map(({ categories }, k) => {
+    if (categories.length) return categories[Number(cells[k])];
+    const value = numberOf(cells[k]!.trim(), true);
+    if (Number.isNaN(value)) throw new Unfit("read.typed", { name: names[k]! });
+    return value;
+  });
+  return row(plan, values, names);
 }
 
 function row(plan: Plan, values: unknown[], names: string[]): Read {

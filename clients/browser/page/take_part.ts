@@ -7,7 +7,7 @@ import { problemWords, tell, told as words, translate } from "./language.ts";
 import { leaves, own, type Own } from "./leaving.ts";
 import { hundred } from "./picture.ts";
 import { granted, needed, promise, questions, stays, truly, verdict, what } from "./plain_words.ts";
-import { isCurve, namesOf, readCurve, readRow, Unfit, usual, type Chosen, type Read, type Units } from "./reading.ts";
+import { fieldsOf, isCurve, namesOf, readCurve, readRow, readTyped, Unfit, usual, type Chosen, type Read, type Units } from "./reading.ts";
 
 const home = find<HTMLElement>("take-part").dataset.collector || new URL("..", location.href).href.replace(/\/$/, "");
 const told = new URLSearchParams(location.hash.slice(1));
@@ -55,6 +55,7 @@ async function begin(): Promise<void> {
   if (!study.open && !invitation && !letter) return problem(new Unfit("problem.invited"));
   if (isCurve(plan)) say("needed", needed(plan, units));
   show("yours");
+  offerFields(plan);
   find<HTMLInputElement>("file").addEventListener("change", () => void opened(plan));
   find("form").addEventListener("input", (event) => {
     checked(plan);
@@ -188,6 +189,35 @@ function offerColumns(plan: Plan, from: Recording): void {
   points.value = t === null ? "" : String(t);
 }
 
+/** A row of few columns can be typed: nobody has a file of five answers. */
+function offerFields(plan: Plan): void {
+  const fields = fieldsOf(plan).map(({ name, low, high, categories }, k) => {
+    const label = document.createElement("label");
+    label.htmlFor = `cell-${k}`;
+    const words = name ?? tell("page.cell", { place: k + 1 });
+    label.textContent = low === null || categories.length ? words : tell("page.cell-range", { name: words, low, high: high! });
+    const field = document.createElement(categories.length ? "select" : "input");
+    field.id = label.htmlFor;
+    field.dataset.name = words;
+    if (field instanceof HTMLInputElement) field.inputMode = "decimal";
+    else field.replaceChildren(new Option(tell("page.choose"), ""), ...categories.map((one, place) => new Option(String(one), String(place))));
+    const both = document.createElement("div");
+    both.append(label, field);
+    return both;
+  });
+  find("cells-typed").replaceChildren(...fields);
+  show("typed", fields.length > 0);
+  show("file-kinds", isCurve(plan));
+  if (fields.length > 0) say("file-words", tell("page.file-instead"));
+}
+
+/** What was typed into the fields of a row; null as long as one is empty. */
+function typedRow(plan: Plan): Read | null {
+  const fields = [...find("cells-typed").querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")];
+  if (fields.length === 0 || fields.some(({ value }) => value.trim() === "")) return null;
+  return readTyped(plan, fields.map(({ value }) => value), fields.map(({ dataset }) => dataset.name!));
+}
+
 /** The days of what was read, the one in use chosen. */
 function offerDays({ days, averages }: Read): void {
   show("days", days.length > 1);
@@ -207,15 +237,15 @@ function checked(plan: Plan): void {
   say("problem", "");
   try {
     if (wrong) throw wrong;
-    if (recording) read = readAgain(plan, recording);
+    read = recording ? readAgain(plan, recording) : typedRow(plan);
   } catch (error) {
     problem(error);
   }
-  const about = recording && read ? [tell(recording.how.code, recording.how.parameters), ...read.said.map(words)] : [];
+  const about = read ? [...(recording ? [tell(recording.how.code, recording.how.parameters)] : []), ...read.said.map(words)] : [];
   say("read", about.join(" "));
   own("curve", "cells", read);
   const missing = [
-    ...(read ? [] : [tell("page.needs-file")]),
+    ...(read ? [] : [tell(fieldsOf(plan).length ? "page.needs-row" : "page.needs-file")]),
     ...(label(plan) === undefined ? [tell(plan.target_range ? "page.needs-number" : "page.needs-label")] : []),
     ...(limit() >= plan.epsilon ? [] : [tell("page.needs-limit", { epsilon: plan.epsilon })]),
     ...(plan.protects === "both" || find<HTMLInputElement>("accepted").checked ? [] : [tell("page.needs-granted")]),
