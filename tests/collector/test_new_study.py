@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
@@ -16,11 +17,19 @@ from dpfda import plan_study
 from dpfda.client.http import Connection
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import planning
-from dpfda.collector.pages.form import PRESETS, facts_of, settings_of
+from dpfda.collector.pages.form import (
+    EXAMPLES,
+    PRESETS,
+    facts_of,
+    form_of,
+    information_of,
+    settings_of,
+)
 from dpfda.collector.pages.views import sample_reply
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import InvalidParameter
+from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.wire import ReplyMessage
 
 
@@ -42,8 +51,12 @@ def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str
         ({"n_people-0": "2.5"}, "People must be a whole number, got 2.5"),
         ({"n_people-0": ""}, "People must be a number, got 'nothing'"),
         ({"epsilon-0": "much"}, "Privacy cost per person (ε) must be a number, got 'much'"),
-        ({"class_share-0": "many"}, "Share of the last label must be a number, got 'many'"),
-        ({"class_share-0": "1.5"}, "Share of the last label must be"),
+        ({"class_share-0": "many"}, "How common each label is must be one share for each of two"),
+        ({"class_share-0": "1.5, -0.5"}, "How common each label is must be"),
+        ({"class_share-0": "60 %, 50 %"}, "must be one share for each"),
+        ({"holds": "row"}, "Answers or numbers must be one in a line: name, lowest, highest"),
+        ({"holds": "row", "columns": "age, 18, 99\nmood"}, "name: answer, answer, …, got 'mood'"),
+        ({"holds": "row", "columns": "age, 18, 99\nage, 1, 2"}, "got 'age'"),
         ({"title-0": "  "}, "Title must be given: people see it before they take part"),
         ({"classes-0": "ill"}, "Labels must be at least two different labels"),
         ({"value_range-1": "-2"}, "Lowest and highest possible value must be"),
@@ -60,7 +73,7 @@ def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str
         ),
         (
             {"target_range-0": "0", "target_range-1": "9", "classes-0": "", "class_share-0": ".5"},
-            "Share of the last label must be left out with target_range",
+            "How common each label is must be one share for each of two labels",
         ),
         ({"domain_unit": "h" * 41}, "Unit of t must be at most 40 characters"),
         ({"information-purpose": "Sleep"}, "Who asks must be given"),
@@ -116,8 +129,69 @@ def test_the_settings_of_a_form() -> None:
 
 
 def test_a_public_share_of_labels_is_a_fact() -> None:
-    assert facts_of(PRESETS | {"class_share-0": "0.2"}) == facts_of(PRESETS) | {"class_share": 0.2}
+    for shares in ("0.8, 0.2", "80 %, 20%"):  # of "no, yes", in this order
+        typed = PRESETS | {"class_share-0": shares}
+        assert facts_of(typed) == facts_of(PRESETS) | {"class_share": 0.2}
+    rare = PRESETS | {"classes-0": "well, ill", "class_share-0": "95 %, 5 %"}
+    assert facts_of(rare)["class_share"] == 0.95, "of the label that sorts last, which is well"
     assert "class_share" not in facts_of(PRESETS)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_are_studies_that_work(organizer: Organizer, example: str) -> None:
+    """And a form that is made of such a study makes it again, with another seed."""
+    form = PRESETS | {"title-0": example} | EXAMPLES[example]
+    found = asyncio.run(planning.outlook(facts_of(form), form, quick=True))
+    assert found.prospect in ("works", "may work"), found
+    told = INFORMATION if "day" in example else {}
+    shares = {"class_share-0": "95 %, 5 %"} if "heart" in example else {}
+    facts = facts_of(form | shares)
+    plan = replace(plan_from_facts(facts), information=told)
+    settings = settings_of(form | {"open": "yes", "deadline": "36", "deadline_unit": "hours"})
+    again = form_of(plan, settings)
+    assert settings_of(again) == settings
+    assert information_of(again) == told
+    repeated, other = plan_from_facts(facts_of(again)), plan.to_dict()
+    assert repeated.seed == plan.seed + 1
+    made = json.loads(json.dumps(replace(repeated, seed=plan.seed, information=told).to_dict()))
+    assert str(made["encoder"]["basis"]) == str(json.loads(json.dumps(other))["encoder"]["basis"])
+    assert (made["design"], made["classes"], made["epsilon"]) == (
+        other["design"],
+        other["classes"],
+        1.0,
+    )
+    if example != "spectra":  # whose range of 6 over 200 nm has no exact scale
+        assert replace(repeated, seed=plan.seed, information=told).hash == plan.hash
+    page = unescape(ask(organizer, "/new", example=example).body.decode())
+    assert f'value="{example.capitalize()}"' in page
+
+
+INFORMATION = {
+    "version": "2",
+    "institution": "Institute of Sleep",
+    "contact": "sleep@example.org",
+    "purpose": "Sleep and coffee",
+}
+
+
+def test_a_study_is_duplicated(organizer: Organizer, collector: CollectorProcess) -> None:
+    typed = {"holds": "row", "columns": EXAMPLES["a questionnaire"]["columns"], "deadline": "2"}
+    _, address = created(organizer, **typed, **{"n_people-0": "4000"}, anyway="yes")
+    study = address.rpartition("/")[2]
+    shown = ask(organizer, address).body.decode()
+    assert f'href="/new?like={study}"' in shown
+    page = unescape(ask(organizer, "/new", like=study).body.decode())
+    assert 'name="title-0" value="Gait"' in page
+    assert "sex: female, male, other" in page
+    assert 'name="seed-0" value="1"' in page
+    assert re.search(r'value="row" checked', page)
+    own = plan_study(50, 1.0, value_range=(0, 1), classes=("no", "yes"), n_features=3, title="Own")
+    collector.create(own)
+    page = unescape(ask(organizer, "/new", like=own.hash[:16]).body.decode())
+    assert "this one was planned elsewhere, with other settings" in page
+    assert ask(organizer, "/new", like="0" * 16).status == 404
+    for one in (study, own.hash[:16]):
+        collector.request("DELETE", f"/api/studies/{one}")
 
 
 def test_what_it_is_worth_while_somebody_types(organizer: Organizer) -> None:

@@ -203,6 +203,34 @@ def test_a_file_of_public_people_stays_chosen(visit: Any) -> None:
     assert page.problems == []
 
 
+def test_an_example_and_a_draft(visit: Any, finished: StudyPlan) -> None:
+    """What was typed stays in this browser until its study exists."""
+    page = visit()
+    page.goto("/new")
+    assert not page.is_visible("#draft")
+    assert page.is_visible("#value_range-0")
+    assert not page.is_visible("#columns")
+    page.click("text=a questionnaire")
+    page.wait_for_selector("#columns:visible")
+    assert not page.is_visible("#value_range-0")
+    page.wait_for_selector("#planned li")
+    page.fill("#title-0", "Sleep in five questions")
+    page.check("text=Anybody who has the link")
+    page.goto("/new")
+    assert "Sleep in five questions" in page.inner_text("#draft")
+    page.click("text=Go on with it")
+    assert page.is_visible("#columns")
+    assert page.input_value("#columns").startswith("age, 18, 99")
+    assert page.is_checked("[name=open][value=yes]")
+    page.wait_for_selector("#outlook svg", timeout=60_000)
+    page.click("text=Create the study")
+    page.wait_for_url("**/study/*")
+    assert page.get_attribute("text=See the page as participants do", "href").startswith("http")
+    page.goto("/new")
+    assert not page.is_visible("#draft")
+    assert page.problems == []
+
+
 def test_a_form_that_makes_no_study_says_why(visit: Any) -> None:
     page = visit()
     page.goto("/new")

@@ -47,6 +47,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         "database": database,
         "new": "/new",
+        "questionnaire": "/new?example=a%20questionnaire",
         "list": "/",
         "number": "/study/" + hold(database, number, numbers, people_who_answer=1200),
         "null": "/study/"
@@ -85,6 +86,7 @@ def shown(browser: Any, collector: CollectorProcess) -> Iterator[Any]:
     ("name", "width", "dark"),
     [
         ("new", 1280, False), ("new", 390, True),
+        ("questionnaire", 1280, True), ("questionnaire", 390, False),
         ("list", 1280, False), ("list", 390, False),
         ("running", 1280, False), ("running", 390, False),
         ("null", 1280, False), ("null", 390, True),
@@ -99,7 +101,7 @@ def test_a_page_looks_well(
     shown.set_viewport_size({"width": width, "height": 900})
     shown.emulate_media(color_scheme="dark" if dark else "light")
     shown.goto(studies[name])
-    if name == "new":
+    if name in ("new", "questionnaire"):
         shown.fill("#title-0", "Gait at home")
         shown.wait_for_selector("#outlook svg", timeout=60_000)
         shown.wait_for_selector("#outlook:not([aria-busy])")

@@ -94,7 +94,7 @@ async def outlook(
     known = {k: v for k, v in facts.items() if v not in (None, "") and k not in ("title", "seed")}
     errors = {name: number(form.get(name)) for name in ERRORS}
     asked = {name: value for name, value in errors.items() if value not in (None, "")}
-    asked |= {"family": form.get("family", "")}
+    asked |= {"family": "table" if "feature_ranges" in known else form.get("family", "")}
     key = json.dumps({"facts": known, "asked": asked, "quick": quick})
     work = partial(_simulated, key)
     if file is not None:
@@ -121,6 +121,9 @@ def _from_file(
     said: list[str] = []
 
     def sample() -> dict[str, Any]:
+        if "feature_ranges" in facts:
+            rule = "a file of curves (dpfda plan --sample takes tables)"
+            raise InvalidParameter(file.name, rule, "answers or numbers")
         if len(file.content) > MOST_BYTES:
             rule = f"at most {MOST_BYTES >> 20} MB (dpfda plan --sample takes more)"
             raise InvalidParameter(file.name, rule, f"{len(file.content) / (1 << 20):.1f} MB")

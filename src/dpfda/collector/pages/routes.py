@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from litestar import MediaType, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath
@@ -24,10 +25,12 @@ from dpfda.collector.limits import AdminAuth
 from dpfda.collector.log import failure
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.form import (
+    EXAMPLES,
     PRESETS,
     check_numbers,
     check_title,
     facts_of,
+    form_of,
     in_the_forms_words,
     information_of,
     settings_of,
@@ -38,18 +41,35 @@ from dpfda.collector.pages.study_view import link
 from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused, note_known
 from dpfda.collector.service import Collector
-from dpfda.collector.settings import Settings
+from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
+from dpfda.protocol.plan import StudyPlan
 
 _AT_ONCE = 2  # forecasts that are under way when another is made while somebody types
 
 
 @get("/new", include_in_schema=False)
-async def new_form(csrf: NamedDependency[str]) -> Page:
-    """The form for a new study."""
-    return views.new_page(PRESETS, csrf=csrf)
+async def new_form(
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+    example: str = "",
+    like: str = "",
+) -> Page:
+    """The form for a new study: with presets, an example, or what another study has."""
+    if example in EXAMPLES:
+        filled = PRESETS | {"title-0": example.capitalize()} | EXAMPLES[example]
+        return views.new_page(filled, csrf=csrf)
+    if not like:
+        return views.new_page(PRESETS, csrf=csrf)
+    record = await collector.study(like[:64])
+    try:
+        settings = msgspec.json.decode(record.settings, type=StudySettings)
+        filled = form_of(StudyPlan.from_dict(json.loads(record.plan)), settings)
+    except DpfdaError as error:
+        return views.new_page(PRESETS, csrf=csrf, complaint=in_the_forms_words(error))
+    return views.new_page(filled, csrf=csrf)
 
 
 @get("/planned", include_in_schema=False)

@@ -20,7 +20,13 @@ from markupsafe import Markup
 
 from dpfda.client.http import is_loopback
 from dpfda.collector.pages import charts, planning
-from dpfda.collector.pages.form import check_numbers, facts_of, in_the_forms_words
+from dpfda.collector.pages.form import (
+    EXAMPLES,
+    PRESETS,
+    check_numbers,
+    facts_of,
+    in_the_forms_words,
+)
 from dpfda.collector.pages.study_view import link, settings, study, study_report
 from dpfda.collector.pages.templating import page, phase_name, qr_svg, status_name
 from dpfda.collector.plans import check_sizes
@@ -192,6 +198,8 @@ def new_page(
         status=422 if complaint else 200,
         form=form,
         complaint=complaint,
+        examples=list(EXAMPLES),
+        fresh=form is PRESETS,
         planned=_planned(form),
         outlook=outlook,
         hopeless=hopeless,
@@ -220,7 +228,8 @@ def _planned(form: Mapping[str, str]) -> dict[str, Any]:
         plan = plan_from_facts(facts)
         check_sizes(plan)
         rows, notes = in_words(plan)
-        sample = sample_reply(plan, facts["value_range"])
+        curves = "value_range" in facts
+        sample = sample_reply(plan, facts["value_range"]) if curves else None
     except DpfdaError as error:
         return {"refused": in_the_forms_words(error)}
     named = [row | {"phase": phase_name(row["phase"])} for row in rows]

@@ -2,7 +2,10 @@
 const same = { credentials: "same-origin" };
 // 1. A study's page keeps itself up to date.
 const live = document.querySelector("[data-live]");
+const DRAFT = "dpfda: a new study";
 if (live) {
+  const title = new Map(JSON.parse(localStorage.getItem(DRAFT) ?? "[]")).get("title-0");
+  if (title && document.querySelector("h1").textContent === title.trim()) localStorage.removeItem(DRAFT);
   setInterval(async () => {
     if (document.hidden) return;
     try {
@@ -56,6 +59,27 @@ if (form) {
     if (!form.elements.sample.files.length) worth.soon();
   });
   if (!outlook.querySelector("svg, .error")) worth.soon();
+  // What is in the form is kept in this browser until a study of that title exists.
+  form.addEventListener("input", () => {
+    const values = [...new FormData(form)].filter(([name, value]) => name !== "csrf" && typeof value === "string");
+    localStorage.setItem(DRAFT, JSON.stringify(values));
+  });
+  const draft = new Map(JSON.parse(localStorage.getItem(DRAFT) ?? "[]"));
+  const offer = document.querySelector("#draft");
+  if ("fresh" in form.dataset && draft.size) {
+    offer.hidden = false;
+    offer.querySelector("span").textContent = draft.get("title-0") || "without a title";
+    offer.querySelector("button").addEventListener("click", () => {
+      for (const field of form.elements) {
+        if (!field.name || ["csrf", "sample"].includes(field.name)) continue;
+        if (["radio", "checkbox"].includes(field.type)) field.checked = draft.get(field.name) === field.value;
+        else if (draft.has(field.name)) field.value = draft.get(field.name);
+      }
+      offer.hidden = true;
+      planned.soon();
+      worth.soon();
+    });
+  }
   // 3. A forecast leaves the form as it is, with the file that was chosen in it.
   form.addEventListener("submit", async (event) => {
     const button = event.submitter;
