@@ -48,7 +48,10 @@ class PointEstimator(CentralEstimator):
         if not table.named and not any(isinstance(one, Collection) for one in given or ()):
             table = PublicColumns.of(given, width=self.n_features_in_)
         if len(table.names) > 2:
-            rule = "of one or two columns; a mapping picks them: {column: (low, high)}"
+            rule = (
+                "of one or two columns; a mapping picks them: {column: (low, high)} (on a grid in "
+                "three variables noise exceeds what most cells hold)"
+            )
             raise InvalidParameter("feature_ranges", rule, given)
         return table
 
