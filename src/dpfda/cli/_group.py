@@ -167,4 +167,4 @@ def _added() -> dict[str, EntryPoint]:
 @click.group(cls=CommandFiles, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dpfda")
 def dpfda() -> None:
-    """Learn from curves that nobody may see."""
+    """Differential privacy for functional data: learn from curves without collecting them."""

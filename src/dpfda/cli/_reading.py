@@ -180,8 +180,10 @@ def files_argument(command: Command) -> Command:
     command = click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Let the workers of this dask scheduler read the files, where they have the same "
-        "paths. They send sums; noise is drawn here.",
+        help=(
+            "Read the files on the workers of this dask scheduler, where they must have "
+            "the same paths. Workers send sums; the noise is drawn here."
+        ),
     )(command)
     return click.argument("files", metavar="FILE...", nargs=-1, required=True, type=path)(command)
 

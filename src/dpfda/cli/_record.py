@@ -16,8 +16,8 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
 
 _NEEDED = {
-    "curator": "who holds the data and answers for them",
-    "data": "whose data they are, and what they say",
+    "curator": "who holds the data and is responsible for them",
+    "data": "whose data they are, and what they contain",
     "date": "the day of publication, like 2026-01-31",
 }
 _TOLD = (*_NEEDED, "purpose")
@@ -115,7 +115,7 @@ def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--ledger-limit",
         type=(float, float),
         metavar="EPSILON DELTA",
-        help="Begin the file: ε and δ that all releases together may cost.",
+        help="Create the ledger with this limit: ε and δ of all releases together.",
     )
     ledger = click.option(
         "--ledger",

@@ -43,13 +43,13 @@ def sweep_options(*, kept: bool) -> Callable[[Command], Command]:
                 help="Folder that keeps finished simulations. [default: a folder of the user's "
                 "cache]")(command)  # fmt: skip
             command = click.option("--resume/--fresh", "resume", default=True,
-                help="Go on where an earlier run of the same code was ended, or begin anew. "
-                "[default: resume]")(command)  # fmt: skip
+                help="Continue an interrupted run of the same code, or start again. [default: "
+                "resume]")(command)  # fmt: skip
         command = click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky",
             show_default=True, help="Processes of this machine, or of the dask cluster at "
             "DASK_SCHEDULER_ADDRESS.")(command)  # fmt: skip
         return click.option("--jobs", type=click.IntRange(min=1), metavar="N",
-            help="How many processes. [default: one a core]")(command)  # fmt: skip
+            help="Number of processes. [default: one a core]")(command)  # fmt: skip
 
     return add
 

@@ -32,21 +32,28 @@ _TWIN_DRAWS = 200_000
 
 @click.command(name="audit")
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Queries, studies, conversations too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Audit queries, studies and central releases too."
+)
 @click.option("--twins", is_flag=True, help="Audit broken mechanisms; all must be caught.")
-@click.option("--draws", default=_MOST_DRAWS, show_default=True, help="Most reports of an input.")
+@click.option(
+    "--draws",
+    default=_MOST_DRAWS,
+    show_default=True,
+    help="Largest number of reports drawn for each input.",
+)
 @click.option("--seed", type=int, help="Use a seeded source instead of OS entropy.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     name: str | None, everything: bool, twins: bool, draws: int, seed: int | None, as_json: bool
 ) -> None:
-    """Attack what ships: lower bounds on the true ε.
+    """Attack the shipped mechanisms: lower bounds on the true ε.
 
-    Without options every mechanism is audited; with NAME, whatever has it in its name; with --all
-    also every query through its holder, every study, and every whole conversation. Reports are
-    drawn from the worst neighboring inputs; the bound holds with 99.9 % confidence. "Detects" is
-    the smallest relative violation of the claim that the draws would have shown. A bound above the
-    claim disproves the claim and the exit status is 1.
+    Without options every mechanism is audited; with NAME, those whose name contains it; with --all
+    also every query to a data holder, every study, and every central release as a whole. Reports
+    are drawn from the worst neighboring inputs; the bound holds with 99.9 % confidence. "Detects"
+    is the smallest relative violation of the claim that the draws would have shown. A bound above
+    the claim disproves the claim and the exit status is 1.
     """
     if everything and name is not None:
         raise click.UsageError("give a NAME or --all, not both")

@@ -35,7 +35,8 @@ from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 @click.command(name="classify")
 @files_argument
 @click.option(
-    "--classes", help="The public labels: no,yes or a,b,c. Only a simulation may find them."
+    "--classes",
+    help=("The public labels: no,yes or a,b,c. Only a simulation may take them from the file."),
 )
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
@@ -59,7 +60,7 @@ def command(
     """Fit a private classifier to a file of curves, or to several.
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve, and --label the column of its class.
-    The set of labels is public knowledge and must be given: a set read off the file would not be
+    The set of labels is public knowledge and must be given: a set taken from the file would not be
     private. The range of the values, if left out, is found privately, from n·ε = 500 on with a δ
     and 1000 without. Without --ledger every run spends its budget anew.
     """

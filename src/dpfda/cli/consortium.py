@@ -70,7 +70,7 @@ def inquiry_options(command: Command) -> Command:
     pair: dict[str, Any] = {"type": (float, float), "metavar": "LOW HIGH"}
     given: list[Callable[[Command], Command]] = [
         click.option("--ask", "what", type=click.Choice(sorted([*ESTIMATORS, *OTHERS])),
-            required=True, help="What is wanted in the end."),
+            required=True, help="The result to compute."),
         click.option("--target", help="Column to predict, of classes or of groups; of curves "
             "(function-on-scalar) all of them: t0..t49."),
         click.option("--feature-ranges", metavar="RANGES",
@@ -92,16 +92,16 @@ def inquiry_options(command: Command) -> Command:
         click.option("--rule", type=click.Choice(RULES), default="statistic", show_default=True,
             help="What owners send (ada-boost)."),
         click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
-            help="Of requests, each to other owners (boosting)."),
+            help="Number of rounds, each with other owners (boosting)."),
         click.option("--rows-per-owner", type=click.IntRange(1),
             help="How many rows of an owner count (boosting)."),
         click.option("--reference", type=click.Path(exists=True, dir_okay=False, path_type=Path),
             metavar="FILE", help="Public rows with the columns of --feature-ranges, from which "
             "features are built; the plan contains some of them (boosting)."),
         click.option("--like", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            metavar="MODEL", help="Any server's model: all read curves as it does (servers)."),
+            metavar="MODEL", help="Model of any server: all servers use its encoder (servers)."),
         click.option("--own-epsilon", type=float,
-            help="What a server's own study cost its people at most (servers)."),
+            help="Largest ε that a server's own study cost its participants (servers)."),
     ]  # fmt: skip
     for option in reversed(given):
         command = option(command)
@@ -257,7 +257,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group()
 def command() -> None:
-    """Lead a study among hospitals that share nothing."""
+    """Lead a study of hospitals that share only masked sums."""
 
 
 @command.command()
@@ -270,11 +270,11 @@ def command() -> None:
     help="Where sites reach us.")  # fmt: skip
 @inquiry_options
 @click.option("--colluders", type=int, default=1, show_default=True,
-    help="Sites that may pool what they know with us.")  # fmt: skip
+    help="Number of sites that may collude with us.")  # fmt: skip
 @click.option("--dropouts", type=int, default=0, show_default=True,
-    help="Sites that may fall silent during a question.")  # fmt: skip
+    help="Number of sites that may drop out during a question.")  # fmt: skip
 def plan(folder: Path, **given: Any) -> None:
-    """Write a plan for sites to sign; only what it says will be asked."""
+    """Write a plan for sites to sign: only its queries are asked."""
     cards = tuple(map(read_card, given["sites"]))
     asked = inquiry_from(given, rows=sum(card.rows for card in cards))
     host = _check_address("--address", given["address"])
@@ -304,7 +304,7 @@ def plan(folder: Path, **given: Any) -> None:
 @command.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--wait", type=float, default=120.0, show_default=True,
-    help="Seconds after which a site that did not reply is silent.")  # fmt: skip
+    help="Seconds after which a site that did not reply counts as dropped out.")  # fmt: skip
 @click.option("--gather", type=float, default=600.0, show_default=True,
     help="Seconds to wait for sites to connect.")  # fmt: skip
 @click.option("--start", type=float, default=120.0, show_default=True,
@@ -340,7 +340,7 @@ def run(folder: Path, wait: float, gather: float, start: float, bind: str | None
 @command.command()
 @click.argument("folder", type=_FOLDER)
 def status(folder: Path) -> None:
-    """Show who signed a plan, and how far its questions came."""
+    """Show who signed a plan, and how many of its questions are answered."""
     place = StudyFolder(folder)
     found = place.plan()
     for line in str(found).split("\n"):

@@ -21,14 +21,14 @@ _FOLDER = click.option(
 
 @click.group()
 def command() -> None:
-    """List the papers' data sets, or bring their files in."""
+    """List the papers' data sets, or import their files."""
 
 
 @command.command(name="list")
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 def _list(folder: Path | None, as_json: bool) -> None:
-    """Say which files are here, and what to do for the others."""
+    """Show which files are present, and how to get the others."""
     facts = {name: _facts(name, folder) for name in CATALOGUE}
     if as_json:
         click.echo(to_json(facts))

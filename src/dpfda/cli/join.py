@@ -23,7 +23,8 @@ _HOME = Path.home() / ".dpfda"
 @click.option("--limit-epsilon", type=float,
     help="What all studies together may cost you; needed the first time.")  # fmt: skip
 @click.option("--accept", "accepts", multiple=True, metavar="ASSUMPTION",
-    help='What you take for granted, such as "labels are public". May be repeated.')  # fmt: skip
+    help='An assumption that you accept, such as "labels are public". May be '
+    'repeated.')  # fmt: skip
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
     default=_HOME, help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--invitation", type=click.File(encoding="utf-8"),

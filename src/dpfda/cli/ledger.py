@@ -63,7 +63,7 @@ def show(path: Path, as_json: bool, parts: bool) -> None:
     help="How many such releases.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) -> None:
-    """Say whether planned releases fit, and what they would leave. Nothing is spent.
+    """Show whether planned releases fit, and what they would leave. Nothing is spent.
 
     With exit status 2 if they do not fit.
     """
@@ -90,7 +90,7 @@ def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) ->
 @click.option("--delta", type=float, default=0.0, show_default=True,
     help="δ of each part; above 0 it must fit into the δ of FILE.")  # fmt: skip
 def split(path: Path, parts: tuple[str, ...], delta: float) -> None:
-    """Give parts of what is left to budgets of their own, one file each.
+    """Split the remaining budget into separate ledgers, one file each.
 
     NAME=EPSILON writes NAME with the limit ε = EPSILON, and charges FILE with all of it at once:
     several teams can then spend without knowing of each other. Parts that are not used up stay

@@ -30,8 +30,8 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--people", "n_people", type=int, help="How many take part.")
 @click.option("--epsilon", type=float, help="What each of them spends, once.")
 @click.option("--error", type=float,
-    help="The error to reach, where people or ε is left out; of a number, 1 is that of its "
-    "mean.")  # fmt: skip
+    help="Target error, where --people or --epsilon is left out. For a number: mean "
+    "squared error as a share of its variance.")  # fmt: skip
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
@@ -43,22 +43,24 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="For a table: 0:1,5:9 in order, age=18:99,weight=30:150, or, with categories, JSON or a "
     ".json or .toml file.")  # fmt: skip
 @click.option("--protects", type=click.Choice(["both", "features", "labels"]), default="both",
-    show_default=True, help="What is not public anyway.")  # fmt: skip
+    show_default=True, help="What is private: features, labels, or both.")  # fmt: skip
 @click.option("--evaluation-share", type=float,
     show_default=f"{JUDGES:g}, or none where labels alone are protected",
-    help="Share of people who judge the finished model; with 0 nobody learns how good "
-    "it is.")  # fmt: skip
+    help="Share of participants who evaluate the finished model. With 0 its error stays "
+    "unknown.")  # fmt: skip
 @click.option("--temperature-share", type=float, default=0.0, show_default=True,
-    help="Share of people who say how sure the finished model may be.")  # fmt: skip
+    help="Share of participants whose answers calibrate the probabilities of the "
+    "finished model.")  # fmt: skip
 @click.option("--class-share", type=float,
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
 @click.option("--spread-differs", is_flag=True,
-    help="Classes may differ in how far people are from the middle: ask for it.")  # fmt: skip
+    help="Classes may differ in spread, not only in location: ask about it.")  # fmt: skip
 @click.option("--non-private-error", type=float,
-    help="Forecast: what you expect a classifier without privacy to err, or which part of a "
-    "number's variance a regression leaves.")  # fmt: skip
+    help="Forecast: the error that you expect of a classifier without privacy, or the "
+    "share of a number's variance that a regression leaves unexplained.")  # fmt: skip
 @click.option("--family", type=click.Choice(list(FAMILIES)),
-    help="Forecast: what people look like. Default: smooth curves, or a table.")  # fmt: skip
+    help="Forecast: the kind of curves to simulate. Default: smooth curves, or a "
+    "table.")  # fmt: skip
 @click.option("--typical", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Forecast: a file of typical public curves, one a class, with their --label.")  # fmt: skip
 @click.option("--sample", type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -70,7 +72,7 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @reading_options(without={"groups": "everybody in a study has one curve or row"})
 @click.option("--seed", type=int, default=0, show_default=True,
     help="Of the public randomness: who is asked what.")  # fmt: skip
-@click.option("--title", default="", help="For people to read.")
+@click.option("--title", default="", help="Title of the study, which participants read.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the plan.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path),
     help="Forecast: write plan, program, commands, consent text and page here.")  # fmt: skip
@@ -86,8 +88,8 @@ def command(
     """Plan a study before anybody is asked.
 
     From public facts alone: what people are asked, how many of them, and what they are promised.
-    With --non-private-error, or a --sample of public people, whole studies are simulated first: of
-    --people, --epsilon and --error give two, and the third is found.
+    With --non-private-error, or a --sample of public people, whole studies are simulated first:
+    give two of --people, --epsilon and --error, and the third is computed.
     """
     check_writable("--out", out)
     reading = reading_from(options)

@@ -71,7 +71,7 @@ _MODELS = {
     '.toml file, with categories of covariates: {"age": [18, 99], "sex": ["f", "m"]}.')  # fmt: skip
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
 @click.option("--inference", is_flag=True,
-    help="Let the band of a mean hold the mean of the population.")  # fmt: skip
+    help="Give the mean a band for the mean of the population.")  # fmt: skip
 @click.option("--design", type=click.Choice(["dense", "sparse"]), default="dense",
     show_default=True,
     help="sparse: few points of each curve are known (mean); others are empty cells.")  # fmt: skip
@@ -118,14 +118,14 @@ def command(
     \b
     SUMMARY is one of
       mean                the mean curve, with a band
-      covariance          how much curves vary, and together where
+      covariance          how curves vary, and which points vary together
       density             where points lie, in one or more dimensions
-      function-on-scalar  what covariates do to a curve: a function for each
+      function-on-scalar  the effect of each covariate on the curve
       kernel-machine      a function of columns that predicts another one
       moments             means, sizes and covariances of groups at once
       groups              means of groups, compared
       fpca                the main ways in which curves differ
-      synthetic           made-up curves that have the means and covariances
+      synthetic           synthetic curves with the released means and covariances
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX. A row is a curve (or a point, for densities and kernel
     machines); its columns are grid points. Bounds and ranges are public knowledge; --range, if left

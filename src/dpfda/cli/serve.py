@@ -96,8 +96,8 @@ def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
     help="TLS certificate (PEM).")  # fmt: skip
 @_setting("--tls-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
 @_setting("--proxy", "proxies", multiple=True, metavar="ADDRESS",
-    help="Address or network of a proxy before the collector, whose X-Forwarded headers are "
-    "believed. May be repeated; without it nobody's are.")  # fmt: skip
+    help="Address or network of a proxy before the collector, whose X-Forwarded headers "
+    "are trusted. May be repeated; by default none are.")  # fmt: skip
 @_setting("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
     help="Origin of a page elsewhere on which people may take part in studies of this collector, "
     "such as https://studies.example (see page). May be repeated.")  # fmt: skip
@@ -105,8 +105,8 @@ def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
     help="Where participants reach this collector, such as https://studies.example: links and QR "
     "codes begin with it.  [default: the address with which the dashboard is opened]")  # fmt: skip
 @_setting("--secure-cookies/--no-secure-cookies", default=None,
-    help="Whether browsers keep the dashboard's cookie to https.  "
-    "[default: with a certificate or a proxy]")  # fmt: skip
+    help="Whether browsers send the dashboard's cookie over https only.  [default: with "
+    "a certificate or a proxy]")  # fmt: skip
 @_setting("--patience", type=_Finite(1e6), default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
 @_setting("--rate", type=_Finite(1e9), default=5.0, show_default=True,
@@ -115,7 +115,7 @@ def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
     help="People of one address who may take part in an open study at once; 0 for any number."
     )  # fmt: skip
 @_setting("--purge-after", type=_Finite(1e5), metavar="DAYS",
-    help="Purge the replies of a study so long after it was finished.  [default: never]"
+    help="Purge the replies of a study this long after it finished.  [default: never]"
     )  # fmt: skip
 @_setting("--group", type=click.IntRange(1), default=256, show_default=True,
     help="Largest group commit.")  # fmt: skip

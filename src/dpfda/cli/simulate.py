@@ -156,9 +156,11 @@ METHODS: dict[str, Callable[..., Predict]] = {
 @click.option("--feature-ranges", "ranges", metavar="RANGES",
     help="For a table: 0:1 for all columns, age=18:99,weight=30:150, or, with categories, JSON or "
     "a .json or .toml file.")  # fmt: skip
-@click.option("--servers", metavar="COLUMN", help="Of multi-server: who is at which server.")
+@click.option(
+    "--servers", metavar="COLUMN", help="Multi-server: the column that names each person's server."
+)
 @click.option("--test-share", type=float, default=0.25, show_default=True,
-    help="Share of people who are not asked; errors are theirs.")  # fmt: skip
+    help="Share of people who are held out to measure errors.")  # fmt: skip
 @reading_options()
 @click.option("--seed", type=int, default=0, show_default=True, help="Of noise and split.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -169,8 +171,8 @@ def command(
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve (--range) or a row of a table
     (--feature-ranges), and --label the column of its class. The table has the error of every method
-    on people who were not asked, beside guessing and a classifier without privacy. Whoever has the
-    file sees all rows, so this is a simulation and protects nobody.
+    on held-out people, beside guessing and a classifier without privacy. Whoever has the file sees
+    all rows, so this is a simulation and protects nobody.
     """
     for epsilon in epsilons:
         _validate.positive("--epsilon", epsilon)

@@ -31,12 +31,12 @@ _trust = click.option(
 
 @click.group()
 def command() -> None:
-    """Take part, as a hospital, in studies whose sites share nothing."""
+    """Take part in studies as a hospital that shares only masked sums."""
 
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--name", required=True, help="Who we are, in every roster.")
+@click.option("--name", required=True, help="Our name in every list of sites.")
 @click.option("--data", type=_FILE, help="Our table; it is read here, never sent.")
 @click.option("--ranges", metavar="RANGES",
     help="Columns that may be asked about, with their public ranges: age=18:99,dose=0:100 or a "
@@ -49,7 +49,7 @@ def command() -> None:
 @click.option("--study", type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Instead of a table, a study of our people that dpfda studies export wrote.")  # fmt: skip
 @click.option("--people", type=click.IntRange(0), default=0,
-    help="With --study, how many of our people judge models.")  # fmt: skip
+    help="With --study, how many of our people evaluate models.")  # fmt: skip
 @click.option("--confirm", is_flag=True, help="Ask a person before each question is answered.")
 @_trust
 def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
@@ -132,7 +132,7 @@ def serve(
 @click.argument("folder", type=_FOLDER)
 @click.option("--lines", type=int, default=10, show_default=True, help="Of the log.")
 def status(folder: Path, lines: int) -> None:
-    """Show what a site signed, spent, was asked and let go."""
+    """Show what a site signed, spent, was asked and sent."""
     site = SiteFolder(folder)
     config = site.config
     click.echo(f"site {config.name} ({site.card.fingerprint}), {site.card.rows} "

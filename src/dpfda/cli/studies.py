@@ -83,7 +83,7 @@ def _administrator(
 
 @click.group()
 def command() -> None:
-    """Look after the studies of a collector.
+    """Manage the studies of a collector.
 
     A STUDY is named by its id or by its plan's hash.
     """
@@ -124,9 +124,10 @@ def show(study: str, as_json: bool, **collector: Any) -> None:
 @command.command()
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--deadline", type=float, metavar="SECONDS",
-    help="End a phase so long after its first task, without the missing.")  # fmt: skip
+    help="End a phase this long after its first task, without the missing replies.")  # fmt: skip
 @click.option("--lapse", type=float, metavar="SECONDS",
-    help="Give a task to somebody else so long after it was shown; 3600 by default.")  # fmt: skip
+    help="Give a task to another person if there is no reply this long after it was "
+    "shown; 3600 by default.")  # fmt: skip
 @click.option("--information", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with what participants read before they consent: version, institution, "
     "contact, purpose; and officer, approval, risks, retention, results. It becomes part of the "
@@ -213,8 +214,8 @@ def close(study: str, as_json: bool, **collector: Any) -> None:
 def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
     """Write a study into files: plan and state, models, randomized replies.
 
-    model.json is the latest model, for dpfda show and dpfda predict; models.json has all of them
-    with what was known of each.
+    model.json is the latest model, for dpfda show and dpfda predict; models.json has all models,
+    each with its summary.
     """
     if out.exists():
         raise InvalidParameter("--out", "a folder that does not exist yet", str(out))
@@ -229,9 +230,9 @@ def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_collector
 def purge(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
-    """Forget the replies of a study's concluded phases.
+    """Delete the replies of a study's concluded phases.
 
-    Models stay, and whoever has a receipt can still have it checked.
+    Models stay, and receipts can still be checked.
     """
     _be_sure(f"Forget the replies of {printable(study)}?", yes)
     with _administrator(**collector) as administrator:
@@ -243,7 +244,7 @@ def purge(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_collector
 def delete(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
-    """End a study, whatever it does, and forget all of it.
+    """End a study in any state, and delete all of it.
 
     People, replies, models and receipts are gone for good; its plan cannot be used here again.
     """

@@ -154,7 +154,8 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
     help="Day of an export: 2026-11-16, or average. Default: that with most measurements.",
 )
 @click.option("--time-zone", metavar="ZONE",
-    help="Where clocks stood, as Europe/Berlin, for UTC. Default: this machine's.")  # fmt: skip
+    help="Time zone of the measurements, such as Europe/Berlin, for times in UTC. "
+    "Default: this machine's.")  # fmt: skip
 @click.option("--show", is_flag=True,
     help="Ask before ε is spent; then show what would be sent and what it hides, and ask again. "
     'After that "no" ε stays spent.')  # fmt: skip

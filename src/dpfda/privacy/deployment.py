@@ -121,7 +121,7 @@ class Deployment:
 
         Args:
             curator: who holds the data and answers for the release.
-            data: whose data they are and what they say.
+            data: whose data they are and what they contain.
             date: day of publication, as 2026-01-31.
             purpose: what the release is for.
             contact: where readers may ask.

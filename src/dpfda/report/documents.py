@@ -80,7 +80,7 @@ class Documented(Portable, ABC):
 
         Args:
             curator: who holds the data and answers for the release.
-            data: whose data they are and what they say.
+            data: whose data they are and what they contain.
             date: day of publication, as 2026-01-31.
             more: `purpose`, `contact`, and the `ledger` that says what else was released.
         """

@@ -19,8 +19,8 @@ _NEAR = 0.01  # of the domain: a point this far outside is a visit a little earl
 
 #: The options that say how to read a file, for everybody who lets them be given.
 OPTIONS = {
-    "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
-    "decimal": "In numbers: '.' or ','. Sniffed by default.",
+    "sep": "Column separator: ';', ',', '|' or tab. Default: detected.",
+    "decimal": "Decimal mark: '.' or ','. Default: detected.",
     "columns": "Columns to read as numbers: age,weight or t0..t92; @3 is the third.",
     "drop": "Columns to leave out.",
     "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
@@ -29,8 +29,10 @@ OPTIONS = {
     "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
     "numbers, or else evenly on 0:1.",
     "header": "Whether the first row of a text file holds names (numbers: grid points).",
-    "fill": "Fill empty cells: along a curve, otherwise by the middle of the public range. A "
-    "missing category is none of those listed.",
+    "fill": (
+        "Fill empty cells: along a curve by interpolation, otherwise with the center "
+        "of the public range. A missing category counts as none of those listed."
+    ),
     "drop_empty": "Leave out curves without any value, and rows whose target, label or (without "
     "--fill) feature is empty. Which rows these are becomes public; the guarantee says so.",
 }
