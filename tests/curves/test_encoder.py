@@ -18,7 +18,7 @@ from dpfda.curves import (
     TanhRescaler,
 )
 from dpfda.curves.basis import projector
-from dpfda.errors import InvalidParameter, UnknownName
+from dpfda.errors import InvalidData, InvalidParameter, UnknownName
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 ANY = st.floats(width=64)
@@ -260,3 +260,22 @@ def test_a_light_client_needs_numpy_and_scipy_only():
     )
     for heavy in ("sklearn", "skfda", "pandas", "matplotlib", "scipy"):
         assert f"'{heavy}'" not in loaded.stdout
+
+
+def test_what_a_basis_loses_is_the_energy_in_other_functions() -> None:
+    t = np.linspace(2.0, 6.0, 401)
+    waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 5)[:, None] * (t - 2) / 4)
+    scores = np.random.default_rng(0).normal(size=(50, 4)) * [2.0, 1.0, 0.5, 0.25]
+    curves = 37 + scores @ waves  # a level in common is no variation
+    energy = scores.var(axis=0)
+    for size in (1, 2, 3, 4, 5):
+        encoder = CurveEncoder("cosine", n_basis=size, domain_range=(2, 6))
+        expected = energy[size - 1 :].sum() / energy.sum()
+        assert encoder.lost(curves, t) == pytest.approx(expected, abs=1e-3)
+    both = np.stack([curves, curves], axis=2)
+    pair = CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2, domain_range=(2, 6))] * 2)
+    assert pair.lost(both, t) == pytest.approx(energy[1:].sum() / energy.sum(), abs=1e-3)
+    with pytest.raises(InvalidData, match="two curves"):
+        encoder.lost(curves[:1])
+    with pytest.raises(InvalidParameter, match="basis"):
+        CurveEncoder("identity", n_basis=2).lost(curves)
