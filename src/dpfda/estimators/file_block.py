@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.curves.files import Opened, Reading, Rows, Table
-from dpfda.curves.files.cells import label
+from dpfda.curves.files.cells import label, place_of
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 
@@ -100,10 +100,16 @@ class FileBlock:
         table = self.kept(opened, table)
         features = self.features or self._reading.chosen(opened, aside=self._aside)
         if self.features and table.first == 1:  # what a column looks like, the first rows say
-            public = () if self.public is None else self.public.columns
-            words = {one.key for one in public if one.categories}
-            self.reading.refuse_others(table, [name for name in features if name not in words])
+            self.reading.refuse_others(table, self._numbers(features))
+        table.read_ahead([place_of(name, table.names) for name in self._numbers(features)])
         return self._rows(table, features), self._target(table)
+
+    def _numbers(self, features: Sequence[str]) -> list[str]:
+        """The columns that are numbers, read in one go."""
+        public = () if self.public is None else self.public.columns
+        words = {column.key for column in public if column.categories}
+        target = [] if self.target is None or self.names is not None else [self.target]
+        return [*(name for name in features if name not in words), *target]
 
     def kept(self, opened: Opened, table: Table) -> Table:
         """Its rows without those that are left out because they hold no data."""

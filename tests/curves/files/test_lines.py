@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda.curves.files import Handed, Reading, text
+from dpfda.curves.files import Handed, Reading, arrow, text
 from dpfda.curves.files.text import Lines
 from dpfda.errors import DpfdaError
 
@@ -57,9 +57,13 @@ def tables(content: bytes, **how: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("sep", "decimal"), [(",", "."), (";", ","), ("\t", "."), ("|", ".")])
 @pytest.mark.parametrize("odd", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("parser", ["msgspec", "arrow"])
 def test_whatever_is_in_the_lines(
-    sep: str, decimal: str, odd: float, monkeypatch: pytest.MonkeyPatch
+    sep: str, decimal: str, odd: float, parser: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if parser == "arrow":
+        monkeypatch.setattr(arrow, "LARGE", 0)
+    monkeypatch.setattr(text, "_PART", 9)
     rng = np.random.default_rng([ord(sep), int(100 * odd)])
     cases, fast = [], 0
     for _ in range(150):
@@ -112,3 +116,25 @@ def test_lines_of_many_blocks() -> None:
     np.testing.assert_array_equal(table.numbers(["a", "b", "c", "d", "e"]), X)
     np.testing.assert_array_equal(table.numbers(["d", "b"]), X[:, [3, 1]])
     assert [str(cell) for cell in table.column(2)] == words.tolist()
+
+
+def test_numbers_of_large_files_are_those_of_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every digit counts: two parsers that round differently would release different bits."""
+    rng = np.random.default_rng(0)
+    mantissas, exponents = rng.integers(0, 2**63, 9000), rng.integers(-345, 285, 9000)
+    cells = [f"-{m}e{e}" if e % 2 else f"{m / 1e9:.17g}" for m, e in zip(mantissas, exponents)]  # noqa: B905
+    cells[::50] = ["NA"] * 180
+    lines = [",".join(cells[k : k + 3]) for k in range(0, 9000, 3)]
+    content = Handed("a.csv", ("a,b,c\n" + "\n".join(lines)).encode())
+
+    def numbers() -> Any:
+        monkeypatch.setattr(text, "_PART", 1000)
+        tables = list(Reading().open(content).chunks(100))
+        assert len(tables) > 100
+        assert all(isinstance(table, Lines) for table in tables)
+        return np.vstack([table.numbers(["c", "a", "b"], gaps=True) for table in tables])
+
+    small = numbers()
+    monkeypatch.setattr(arrow, "LARGE", 0)
+    assert numbers().tobytes() == small.tobytes()
+    assert np.isnan(small).sum() == 180

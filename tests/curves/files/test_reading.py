@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpfda.curves.files import Handed, Reading
+from dpfda.curves.files import text as lines
 from dpfda.errors import InvalidData, InvalidParameter
 
 WIDE = np.array([[1.5, 2.5, 2.0], [4.5, 5.0, 6.5]])
@@ -286,7 +287,8 @@ def test_parquet_in_chunks_with_words_and_gaps(tmp_path: Path) -> None:
         Reading(label="sex").rows(path)
 
 
-def test_chunks_count_their_rows(tmp_path: Path) -> None:
+def test_chunks_count_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_PART", 6)
     path = tmp_path / "a.csv"
     path.write_text("a,b\n1,2\n3,4\n5,x\n")
     tables = list(Reading().open(path).chunks(2))

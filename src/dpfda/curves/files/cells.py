@@ -23,7 +23,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 
 BoolArray = npt.NDArray[np.bool_]
 
-_MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", ".", "-", "?"}
+MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", ".", "-", "?"}
 _DATE = re.compile(r"(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)", re.ASCII)
 _CLOCK = re.compile(
     r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?: ?(?:Z|[+-]\d\d:?\d\d))?",
@@ -42,7 +42,7 @@ _FEW = 20  # different words: more are no set of labels
 
 def is_missing(cell: str) -> bool:
     """Whether a cell denotes a missing value."""
-    return cell.strip().lower() in _MISSING
+    return cell.strip().lower() in MISSING
 
 
 def number(cell: str, decimal: str = ".") -> float | None:

@@ -22,13 +22,14 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.files import cells
+from dpfda.curves.files import arrow, cells
 from dpfda.curves.files.cells import NUMBER, File, Table
 from dpfda.errors import InvalidData, InvalidParameter
 
 _END = ord("\n")
 _QUOTE = ord('"')
 _CHUNK = 1 << 17  # bytes
+_PART = 1 << 24  # characters, or the next end of a line, that are in memory at a time
 _NUMBERS = msgspec.json.Decoder(list[float])  # JSON's numbers are most people's numbers
 
 
@@ -54,6 +55,14 @@ class Lines(Table):
         places = sorted(set(places) - set(self._known))
         if not places:
             return
+        if len(self.body) >= arrow.LARGE:
+            width = len(self.names)
+            found = arrow.floats(self.body, self.sep, self.decimal, width=width, places=places)
+            if found is not None:
+                self._known.update(
+                    (place, (x, None)) for place, x in zip(places, found, strict=True)
+                )
+                return
         body = self._only(places)
         try:
             values = _floats(body, self.sep, self.decimal)
@@ -112,9 +121,9 @@ def _regular(part: bytes, sep: str, width: int) -> bool:
     if width == 1 or between.size != ends.size * (width - 1):
         return False
     cuts, starts = between.reshape(-1, width - 1), np.append(0, ends[:-1] + 1)
-    blank = letters[starts] <= ord(" ")
+    blank = (letters[starts] <= ord(" ")) | (letters[starts] == ord(sep))
     return bool(
-        (cuts[:, 0] > starts).all()
+        (cuts[:, 0] >= starts).all()
         and (cuts[:, -1] < ends).all()
         and all(
             part[start:end].replace(sep.encode(), b"").strip()
@@ -280,12 +289,17 @@ def left_out(titles: int) -> tuple[str, ...]:
 
 
 def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
-    """The rows below the header, in blocks of this size, or (None) all at once."""
+    """The rows below the header, some at a time, or (None) all at once.
+
+    Plain lines come in parts of `_PART` characters; from the first cell on that needs its quotes,
+    the rest of the file comes in parts of `rows` rows.
+    """
     width, first = len(dialect.names), 1
     with _reading(path, dialect.encoding) as stream:
         lines = _telling(stream)
         deque(islice(split(lines, dialect.sep), dialect.titles + dialect.header), maxlen=0)
-        while part := stream.read() if rows is None else "".join(islice(stream, rows)):
+        while part := stream.read(-1 if rows is None else _PART):
+            part += stream.readline()
             body = None if "#" in part else plain(part, dialect.sep, width)
             if body is None:
                 part = "".join(_telling(StringIO(part, newline="")))
