@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 PIP = -m pip install -qq --disable-pip-version-check --root-user-action=ignore
 INSTALL = $(PIP) -c constraints.txt
 
-.PHONY: help setup demo quick test check format client bench mutants pythons lock docs reproductions clean
+.PHONY: help setup demo quick test check format client bench mutants pythons engines lock docs reproductions clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -88,6 +88,12 @@ mutants: $(READY) ## break privacy-relevant lines one at a time; a test must not
 pythons: ## quick tests on every promised Python version that this machine has
 	@$(PYTHON) tools/pythons.py
 
+ENGINES := .venv-engines/bin/python
+engines: ## fit on Ray and Spark, in an environment of their own (needs Java)
+	@test -x $(ENGINES) || $(PYTHON) -m venv .venv-engines
+	@$(ENGINES) $(INSTALL) -e '.[dev]' -e bench 'ray[data]>=2.40,<3' 'pyspark>=4,<5'
+	@$(ENGINES) -m pytest -q tests/estimators/test_engines.py
+
 lock: ## write constraints.txt anew: the newest versions that pyproject.toml allows
 	@$(PYTHON) tools/lock.py
 
@@ -98,6 +104,6 @@ reproductions: $(READY) ## every table and figure of the papers, and the page ab
 	@$(BIN)/python tools/reproductions.py $(ENTRIES)
 
 clean: ## remove environments and everything that was built
-	@rm -rf .venv .venv-demo .venv-federation .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
+	@rm -rf .venv .venv-demo .venv-engines .venv-federation .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache .mutants
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,7 +27,7 @@ _EXTRAS = {
     "learn": ("sklearn", "array_api_compat", "joblib"),
     "cli": ("click", "rich"),
     "plot": ("matplotlib",),
-    "files": ("pandas", "pyarrow", "openpyxl"),
+    "files": ("pandas", "pyarrow", "openpyxl", "fsspec"),
     "fda": ("skfda", "rdata"),
     "images": ("skimage",),
     "gpu": ("torch",),

@@ -11,13 +11,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from dpfda.curves.basis import within
-from dpfda.curves.files import OPTIONS, Reading, Rows
+from dpfda.curves.files import OPTIONS, Reading, Rows, tables_at
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.privacy.guarantee import EMPTY_RECORDS_ARE_PUBLIC, assuming
@@ -174,9 +175,26 @@ def two_classes(text: str | None) -> tuple[str, ...]:
     return public_labels(text, count=2)
 
 
+class _Tables(click.ParamType):  # type: ignore[type-arg]  # has none before click 8.2
+    """The files of a path, folder, pattern or address."""
+
+    name = "path"
+    _path = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
+        """One file at least."""
+        found = tables_at(value)
+        return [
+            self._path.convert(one, param, ctx) if isinstance(one, Path) else one for one in found
+        ]
+
+
+def _every(context: click.Context, parameter: click.Parameter, value: Any) -> tuple[Any, ...]:
+    return tuple(chain(*value))
+
+
 def files_argument(command: Command) -> Command:
-    """FILE..., and --scheduler."""
-    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    """FILE..., each a file, folder, pattern or address; and --scheduler."""
     command = click.option(
         "--scheduler",
         metavar="ADDRESS",
@@ -185,7 +203,8 @@ def files_argument(command: Command) -> Command:
             "the same paths. Workers send sums; the noise is drawn here."
         ),
     )(command)
-    return click.argument("files", metavar="FILE...", nargs=-1, required=True, type=path)(command)
+    how: dict[str, Any] = {"metavar": "FILE...", "nargs": -1, "required": True}
+    return click.argument("files", type=_Tables(), callback=_every, **how)(command)
 
 
 def are_several(files: Sequence[Path], scheduler: str | None, reading: Reading) -> bool:

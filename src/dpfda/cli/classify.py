@@ -59,7 +59,8 @@ def command(
 ) -> None:
     """Fit a private classifier to a file of curves, or to several.
 
-    FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve, and --label the column of its class.
+    FILE is CSV, TSV, Parquet, Feather, NPZ or XLSX, a folder or quoted pattern of such files, or
+    an address like s3://...; a row is a curve, and --label the column of its class.
     The set of labels is public knowledge and must be given: a set taken from the file would not be
     private. The range of the values, if left out, is found privately, from n·ε = 500 on with a δ
     and 1000 without. Without --ledger every run spends its budget anew.

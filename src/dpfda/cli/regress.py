@@ -82,7 +82,8 @@ def command(
 ) -> None:
     """Fit a private linear or logistic regression.
 
-    FILE is CSV, TSV, Parquet, NPZ or XLSX. Bounds are public knowledge and must be given:
+    FILE is CSV, TSV, Parquet, Feather, NPZ or XLSX, a folder or quoted pattern of such files, or
+    an address like s3://... Bounds are public knowledge and must be given:
     --feature-ranges for features in their own units, or --feature-norm-bound for rows that are
     scaled already; values outside are moved to the bound. CSV and Parquet files are read in chunks,
     once for each stage of the mechanism. Without --ledger every run spends its budget anew.

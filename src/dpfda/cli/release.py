@@ -127,8 +127,9 @@ def command(
       fpca                the main ways in which curves differ
       synthetic           synthetic curves with the released means and covariances
 
-    FILE is CSV, TSV, Parquet, NPZ or XLSX. A row is a curve (or a point, for densities and kernel
-    machines); its columns are grid points. Bounds and ranges are public knowledge; --range, if left
+    FILE is CSV, TSV, Parquet, Feather, NPZ or XLSX, a folder or quoted pattern of such files, or
+    an address like s3://... A row is a curve (or a point, for densities and kernel machines); its
+    columns are grid points. Bounds and ranges are public knowledge; --range, if left
     out, is found privately, from n·ε = 500 on with a δ and 1000 without. Without --ledger every run
     spends its budget anew.
     """  # noqa: D301

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -24,11 +24,16 @@ Sums = tuple[int, IntArray]
 """How many rows, and what they add up to: all that leaves a block."""
 
 
+@runtime_checkable
 class Blocks(Protocol):
-    """Rows in several places."""
+    """Rows in several places: what an engine needs to have to be fitted to by `fit_stream`.
+
+    Which process calls `work` on which block, in which order, and how often it was started again,
+    changes no bit.
+    """
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
-        """What each block gives, in any order."""
+        """`work` of each block, in any order; it can be pickled, and so can what it gives."""
         ...
 
     def first(self) -> tuple[Any, Any]:
@@ -47,6 +52,13 @@ class InTurn:
 
     blocks: Sequence[Block]
     rows: int | None = None
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> Self:
+        """Blocks whose rows are counted without a pass where all of them say how many they have."""
+        counts = [getattr(block, "rows", None) for block in blocks]
+        known = [count for count in counts if count is not None]
+        return cls(blocks, sum(known) if known and len(known) == len(blocks) else None)
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterator[Sums]:
         """One block at a time."""

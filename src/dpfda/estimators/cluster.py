@@ -16,6 +16,7 @@ import numpy as np
 
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, MissingExtra, ProtocolError
 from dpfda.estimators.blocks import Block, Sums, blank, is_dask, pairs
+from dpfda.estimators.file_block import FileBlock, FrameBlock
 
 try:
     import dask
@@ -72,6 +73,10 @@ class OfDask:
     X: Any
     y: Any = None
 
+    def __post_init__(self) -> None:
+        if self.y is not None and not is_dask(self.y):
+            raise InvalidData("y", "a collection of dask, as X is", type(self.y).__name__)
+
     @property
     def rows(self) -> int | None:
         """Where its chunks are known."""
@@ -82,12 +87,26 @@ class OfDask:
         """What each block gives."""
         shared = dask.delayed(work, pure=False, traverse=False)
         add_up = dask.delayed(_add_up, pure=False)
+        found = dask.compute(*(add_up(shared, pair) for pair in self._pairs()))
+        return map(_opened, found)
+
+    def _pairs(self) -> list[Any]:
+        """X and y of each block, delayed."""
+        if _is_table(self.X) and (self.y is None or _is_table(self.y)):
+            # As one expression: dask merges small partitions, of one column more than of many.
+            known = [self.X] if self.y is None else [self.X, self.y]
+            if len({one.npartitions for one in known}) > 1:
+                many = [str(one.npartitions) for one in known]
+                raise InvalidData("y", f"in as many partitions as X: {many[0]}", many[1])
+            how: Any = {"meta": (None, object), "align_dataframes": False}
+            paired = self.X.map_partitions(_pair, *known[1:], enforce_metadata=False, **how)
+            return list(paired.to_delayed())
         X = _parts(self.X)
         y = [None] * len(X) if self.y is None else _parts(self._beside())
         if len(X) != len(y):
             raise InvalidData("y", f"in as many blocks as X: {len(X)}", f"{len(y)}")
-        found = dask.compute(*(add_up(shared, one, other) for one, other in zip(X, y, strict=True)))
-        return map(_opened, found)
+        pair = dask.delayed(_pair, pure=False)
+        return [pair(one, other) for one, other in zip(X, y, strict=True)]
 
     def first(self) -> tuple[Any, Any]:
         """Two blank rows of its form."""
@@ -97,6 +116,45 @@ class OfDask:
         """Targets in the same blocks as rows."""
         known = hasattr(self.y, "rechunk") and hasattr(self.X, "chunks") and self.rows is not None
         return self.y.rechunk({0: self.X.chunks[0]}) if known else self.y
+
+
+@dataclass(frozen=True)
+class OfFrames:
+    """The partitions of a dask dataframe as tables, whose columns are taken as those of files are.
+
+    Attributes:
+        frame: the dataframe.
+        like: how to take X and y out of a partition.
+    """
+
+    frame: Any
+    like: FileBlock
+    rows: int | None = None
+
+    def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
+        """What each partition gives."""
+        found = dask.compute(*self._tasks(work))
+        return map(_opened, found)
+
+    def first(self) -> tuple[Any, Any]:
+        """Two blank rows like those of the first partition that has any."""
+        for task in self._tasks(_form):
+            X, y = _opened(task.compute())
+            if X is not None:
+                return X, y
+        return None, None
+
+    def _tasks(self, work: Callable[[Block], Any]) -> list[Any]:
+        shared = dask.delayed(partial(_of_frame, work, self.like), pure=False, traverse=False)
+        return [shared(part) for part in self.frame.to_delayed()]
+
+
+def _of_frame(work: Callable[[Block], Any], like: FileBlock, frame: Any) -> Any:
+    return _kept_in(work, FrameBlock(partial(_alone, frame), like))
+
+
+def _form(block: Block) -> tuple[Any, Any]:
+    return _first([block])
 
 
 def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
@@ -120,12 +178,20 @@ def _opened(found: Any) -> Any:
     return found
 
 
-def _add_up(work: Callable[[Block], Sums], X: Any, y: Any) -> Any:
-    return _kept_in(work, partial(_chunk, X, y))
+def _pair(X: Any, y: Any = None) -> tuple[Any, Any]:
+    return X, y
 
 
-def _chunk(X: Any, y: Any) -> list[Any]:
-    return [(X, y)]
+def _is_table(collection: Any) -> bool:
+    return hasattr(collection, "map_partitions") and not hasattr(collection, "rechunk")
+
+
+def _add_up(work: Callable[[Block], Sums], chunk: Any) -> Any:
+    return _kept_in(work, partial(_alone, chunk))
+
+
+def _alone(one: Any) -> list[Any]:
+    return [one]
 
 
 def _first(blocks: Sequence[Block]) -> tuple[Any, Any]:
@@ -138,8 +204,6 @@ def _first(blocks: Sequence[Block]) -> tuple[Any, Any]:
 
 def _parts(collection: Any) -> list[Any]:
     """Its blocks, each of whole rows."""
-    if not is_dask(collection):
-        raise InvalidData("y", "a collection of dask, as X is", type(collection).__name__)
     if hasattr(collection, "rechunk"):
         across = dict.fromkeys(range(1, collection.ndim), -1)
         collection = collection.rechunk(across) if across else collection

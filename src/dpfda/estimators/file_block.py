@@ -5,17 +5,21 @@ What is taken out of a file's table: features within public ranges, labels that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpfda.curves.files import Opened, Reading, Rows, Table
+from dpfda.curves.files import File, Opened, Reading, Rows, Table, count_in, is_frame, tables_at
 from dpfda.curves.files.cells import label, place_of
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
+
+if TYPE_CHECKING:  # loads scikit-learn
+    from dpfda.estimators.blocks import Block
 
 
 class Frame(dict[str, Any]):
@@ -78,7 +82,7 @@ class FileBlock:
             those that look like something else than numbers are refused, and labels that are none.
     """
 
-    path: Path
+    path: File | Opened
     target: str | None = None
     public: PublicColumns | None = None
     names: Sequence[Any] | None = None
@@ -88,8 +92,20 @@ class FileBlock:
     def __call__(self) -> Iterator[tuple[Any, Any]]:
         """A pass over it."""
         opened = self.opened()
-        for table in opened.chunks(CHUNK):
+        for table in opened.only(self._needed(opened)).chunks(CHUNK):
             yield self.chunk(opened, table)
+
+    @property
+    def rows(self) -> int | None:
+        """How many there are, where the file says so and none is left out."""
+        return None if self.reading.drop_empty else count_in(self.path)
+
+    def _needed(self, opened: Opened) -> list[str]:
+        """The columns that are read, by the names that the file gives them."""
+        roles = (self.reading.label, self.reading.id, self.reading.groups, self.target)
+        features = self.features or self._reading.chosen(opened, aside=self._aside)
+        places = {place_of(name, opened.names) for name in (*features, *filter(None, roles))}
+        return [opened.names[place] for place in sorted(places)]
 
     def opened(self) -> Opened:
         """The file, before its rows are read."""
@@ -149,7 +165,7 @@ class FileBlock:
 
 @dataclass(frozen=True)
 class RowsBlock:
-    """All rows of a file at once, as the command line reads them: curves, or points.
+    """The rows of a file as the command line reads them: curves, or points.
 
     Attributes:
         path: where the file is for whoever reads it.
@@ -162,7 +178,7 @@ class RowsBlock:
         target: column of y, a number.
     """
 
-    path: Path
+    path: File | Opened
     reading: Reading
     aside: dict[str, str] = field(default_factory=dict)
     curves: bool = True
@@ -172,20 +188,77 @@ class RowsBlock:
     names: Sequence[Any] | None = None
     target: str | None = None
 
-    def __call__(self) -> list[tuple[Any, Any]]:
-        """One chunk."""
-        rows = self.reading.rows(self.path, aside=self.aside, curves=self.curves, least=1)
+    def __call__(self) -> Iterator[tuple[Any, Any]]:
+        """A pass over it; a file in long form is one chunk."""
+        opened, reading = self.reading.open(self.path, aside=self.aside), self.reading
+        how: Any = {"aside": self.aside, "curves": self.curves}
+        count = 0
+        for table in opened.chunks(None if reading.id is not None else CHUNK):
+            part = replace(opened, chunks=partial(_alone, table))
+            rows = reading.rows(part, least=0, **how)
+            count += len(rows.X)
+            yield self._chunk(rows)
+            if reading.columns is None:  # what columns look like, the first rows say
+                reading = reading.at(opened, aside=self.aside)
+        if not count:
+            self.reading.rows(self.path, least=1, **how)  # refuses
+
+    @property
+    def rows(self) -> int | None:
+        """How many there are, where the file says so, each is a curve and none is left out."""
+        if self.reading.drop_empty or self.reading.id is not None:
+            return None
+        return count_in(self.path)
+
+    def _chunk(self, rows: Rows) -> tuple[Any, Any]:
         if grid_of(rows) != self.grid or isinstance(rows.X, list):
             raise InvalidData(self.path.name, "a file with the grid points of the first one")
         if self.covariates is not None:
-            return [(frame(rows, self.covariates, gaps=self.reading.fill), rows.X)]
+            return frame(rows, self.covariates, gaps=self.reading.fill), rows.X
         if self.label is not None:
             words = rows.text(self.label)
             check_labels(words, list(self.names or ()), self.label, row=rows.row)
-            return [(rows.X, words.astype(str))]
-        return [(rows.X, None if self.target is None else rows.numbers([self.target])[:, 0])]
+            return rows.X, words.astype(str)
+        return rows.X, None if self.target is None else rows.numbers([self.target])[:, 0]
+
+
+def _alone(table: Table, _: int | None) -> Iterator[Table]:
+    return iter([table])
+
+
+@dataclass(frozen=True)
+class FrameBlock:
+    """Chunks (X, y) of frames that a function yields: what an engine has in one place.
+
+    Attributes:
+        frames: starts a pass over them.
+        like: how to take X and y out of each.
+    """
+
+    frames: Callable[[], Iterable[Any]]
+    like: FileBlock
+
+    def __call__(self) -> Iterator[tuple[Any, Any]]:
+        """A pass over them."""
+        for one in self.frames():
+            for part in tables_at(one):
+                yield from replace(self.like, path=part)()
 
 
 def grid_of(rows: Rows) -> tuple[float, ...] | None:
     """The grid points of a file, if it has any."""
     return None if rows.grid_points is None else tuple(rows.grid_points.tolist())
+
+
+def blocks_of(given: Any, like: FileBlock) -> list[Block]:
+    """Functions that start a pass: given ones, and those over the files and frames among them."""
+    several = (
+        isinstance(given, Iterable) and not isinstance(given, (str, Path)) and not is_frame(given)
+    )
+    found: list[Block] = []
+    for one in given if several else [given]:
+        if not callable(one):
+            found += (replace(like, path=part) for part in tables_at(one))
+        else:
+            found.append(one if like.target is None else FrameBlock(one, like))
+    return found

@@ -27,9 +27,9 @@ from dpfda.curate import gather
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
-from dpfda.estimators.blocks import Block, Blocks, InTurn, Summing, merge
+from dpfda.estimators.blocks import Blocks, InTurn, Summing, is_dask, merge
 from dpfda.estimators.curve_reader import count_rows, take
-from dpfda.estimators.file_block import FileBlock
+from dpfda.estimators.file_block import FileBlock, blocks_of
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange
@@ -41,7 +41,7 @@ class SumEstimator(PrivateEstimator):
 
     def fit_stream(
         self,
-        chunks: Block | Sequence[Block | str | Path],
+        chunks: Any,
         *,
         target: str | None = None,
         grid_points: Any = None,
@@ -50,21 +50,31 @@ class SumEstimator(PrivateEstimator):
         """Fit from chunks X, or (X, y), in little memory, to the same bits as `fit`.
 
         Args:
-            chunks: a function that starts a new pass over chunks, or several; or files (CSV, TSV,
-                Parquet, NPZ). There is a pass for every question, and a first one that reads and
-                counts rows: their number is public.
-            target: of files, the column that is y.
+            chunks: what starts a new pass over rows, or several of these:
+
+                * a function that yields chunks X or (X, y); with `target`, frames;
+                * a path, folder, pattern (``lake/*.parquet``) or address (``s3://…``) of files:
+                  CSV, TSV, Parquet, Feather or NPZ;
+                * a frame: a `pyarrow.dataset`, a table of pyarrow, pandas or polars (also lazy), a
+                  relation of DuckDB or a collection of dask;
+                * `Blocks` of another engine.
+
+                There is a pass for every question, and a first one that reads and counts rows:
+                their number is public.
+            target: of files and frames, the column that is y.
             grid_points: as in `fit`.
             scheduler: address of a dask scheduler, or its client: its workers read the blocks, all
                 that they send is sums, and noise is drawn here. By default this process reads.
         """
-        given: Any = chunks
-        if callable(chunks) or isinstance(chunks, (str, Path)):
-            given = [chunks]
-        blocks = [one if callable(one) else self._file(Path(one), target) for one in given]
-        if scheduler is None:
-            return self._fit_blocks(InTurn(blocks), grid_points=grid_points)
-        return self._fit_afar(_cluster().OnWorkers(blocks, scheduler), grid_points=grid_points)
+        like = self._file(Path(), target)
+        if is_dask(chunks):
+            chunks = _cluster().OfFrames(chunks, like)
+        if isinstance(chunks, Blocks):
+            return self._fit_afar(chunks, grid_points=grid_points)
+        blocks = blocks_of(chunks, like)
+        if scheduler is not None:
+            return self._fit_afar(_cluster().OnWorkers(blocks, scheduler), grid_points=grid_points)
+        return self._fit_blocks(InTurn.of(blocks), grid_points=grid_points)
 
     def _file(self, path: Path, target: str | None) -> FileBlock:
         """A file whose columns are those that public ranges name."""

@@ -1,4 +1,4 @@
-"""Columns read by Apache Arrow, where pyarrow is installed: lines of text, and record batches.
+"""What Apache Arrow reads: Parquet, Feather, frames of other libraries, and numbers of large texts.
 
 Numbers are those of the readers without it, bit for bit: both round correctly. Cells that only one
 of them accepts are left to the other one.
@@ -6,12 +6,17 @@ of them accepts are left to the other one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.files.cells import MISSING
+from dpfda.curves.files.cells import MISSING, Table
+from dpfda.curves.files.file import File
+from dpfda.errors import InvalidData, MissingExtra
 
 LARGE = 1 << 20  # bytes of text: fewer are read before pyarrow is loaded
 _BLOCK = 1 << 23  # bytes that are parsed at a time
@@ -49,3 +54,103 @@ def floats(
     if gaps != [column.null_count for column in table.columns]:
         return None  # a word that Arrow alone takes for NaN
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Table):
+    """Rows of a record batch; a column becomes an array when it is read."""
+
+    batch: Any = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def column(self, place: int) -> Any:
+        """Numbers as floats with NaN for what is missing; anything else as text."""
+        found = place
+        if len(self.batch.schema.names) != len(self.names):  # some columns were left out
+            found = self.batch.schema.get_field_index(self.names[place])
+        column = self.batch.column(found)
+        types, kind = _arrow().types, column.type
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+            numbers = column.cast(_arrow().float64(), safe=False)
+            return numbers.to_numpy(zero_copy_only=False)
+        return ["" if cell is None else str(cell) for cell in column.to_pylist()]
+
+
+def tables(batches: Iterable[Any], names: Sequence[str], *, rows: int | None) -> Iterator[Table]:
+    """Record batches as tables of at most so many rows, or (None) all as one."""
+    if rows is None:
+        if every := list(batches):
+            yield Batch(tuple(names), (), batch=_arrow().Table.from_batches(every))
+        return
+    first = 1
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            yield Batch(tuple(names), (), first=first, batch=part)
+            first += part.num_rows
+
+
+def parquet(
+    path: File, names: Sequence[str], columns: Collection[str] | None, rows: int | None
+) -> Iterator[Table]:
+    """A Parquet file, some rows at a time, and of its columns those that are needed."""
+    with _reading(path, "Parquet") as (stream, _):
+        from pyarrow.parquet import ParquetFile
+
+        wanted = None if columns is None else list(columns)
+        file = ParquetFile(stream)
+        size = rows or max(1, file.metadata.num_rows)
+        yield from tables(file.iter_batches(batch_size=size, columns=wanted), names, rows=rows)
+
+
+def parquet_form(path: File) -> tuple[tuple[str, ...], int]:
+    """The columns of a Parquet file, and how many rows it has, by its footer."""
+    with _reading(path, "Parquet") as (stream, _):
+        from pyarrow.parquet import ParquetFile
+
+        file = ParquetFile(stream)
+        return tuple(file.schema_arrow.names), int(file.metadata.num_rows)
+
+
+def feather(path: File, names: Sequence[str], rows: int | None) -> Iterator[Table]:
+    """An Arrow file (Feather) or stream."""
+    with _reading(path, "Arrow") as (stream, arrow):
+        yield from tables(_batches(stream, arrow)[1], names, rows=rows)
+
+
+def feather_names(path: File) -> tuple[str, ...]:
+    """The columns of an Arrow file or stream."""
+    with _reading(path, "Arrow") as (stream, arrow):
+        return tuple(_batches(stream, arrow)[0].names)
+
+
+def _batches(stream: Any, arrow: Any) -> tuple[Any, Iterable[Any]]:
+    """Schema and record batches of an Arrow file, or of a stream."""
+    try:
+        file = arrow.ipc.open_file(stream)
+    except arrow.ArrowInvalid:
+        stream.seek(0)
+        opened = arrow.ipc.open_stream(stream)
+        return opened.schema, opened
+    return file.schema, (file.get_batch(k) for k in range(file.num_record_batches))
+
+
+@contextmanager
+def _reading(path: File, kind: str) -> Iterator[tuple[Any, Any]]:
+    arrow = _arrow()
+    try:
+        with path.open("rb") as stream:
+            yield stream, arrow
+    except (OSError, ValueError, EOFError, arrow.ArrowException):
+        raise InvalidData(path.name, f"a readable {kind} file") from None
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError:
+        raise MissingExtra("pyarrow", "files") from None
+    return pyarrow

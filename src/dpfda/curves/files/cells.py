@@ -1,7 +1,4 @@
-"""Tables of named columns, their cells as numbers, and the place of invalid cells.
-
-A `File` is on disk or given as bytes; both are read by the same code.
-"""
+"""Tables of named columns, their cells as numbers, and the place of invalid cells."""
 
 from __future__ import annotations
 
@@ -11,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
-from io import BytesIO
-from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -380,34 +375,3 @@ def places_of(text: str, names: Sequence[str], *, option: str) -> list[int]:
     if not found or len(set(found)) < len(found):
         raise InvalidParameter(option, "different columns of the file", text)
     return found
-
-
-@dataclass(frozen=True)
-class Handed:
-    r"""Bytes with a name, opened as a path is; nothing is written to disk.
-
-    Examples:
-        >>> from dpfda.curves.files import Reading
-        >>> Reading().rows(Handed("a.csv", b"1;2,5\n3;4\n")).X.tolist()
-        [[1.0, 2.5], [3.0, 4.0]]
-    """
-
-    name: str
-    content: bytes = field(repr=False)
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of the name, which states the format of the file."""
-        return PurePath(self.name).suffix
-
-    @property
-    def suffixes(self) -> list[str]:
-        """All ends of the name."""
-        return PurePath(self.name).suffixes
-
-    def open(self, mode: str = "rb") -> IO[bytes]:
-        """The bytes, from the beginning."""
-        return BytesIO(self.content)
-
-
-File = Path | Handed

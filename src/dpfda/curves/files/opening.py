@@ -1,21 +1,23 @@
 """Open a file of any format: its columns by name, and its rows, at once or in chunks.
 
-Text is read by `text.py`; Parquet, NPZ and XLSX are read here.
+Text is read by `text.py`, Parquet and Feather by `arrow.py`; NPZ and XLSX are read here.
 """
 
 from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.files import text
-from dpfda.curves.files.cells import NUMBER, File, Table, grid_in
+from dpfda.curves.files import arrow, text
+from dpfda.curves.files.cells import NUMBER, Table, grid_in
+from dpfda.curves.files.file import File, Place
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 
 _KEYS = ("curves", "points", "X", "values")
@@ -49,38 +51,6 @@ def npz(path: File) -> tuple[Table, FloatArray | None]:
     return Table(tuple(columns), tuple(map(_plain, columns.values()))), grid
 
 
-def parquet(path: File, *, rows: int) -> Iterator[Table]:
-    """A Parquet file, some rows at a time."""
-    try:
-        import pyarrow as arrow
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise MissingExtra("pyarrow", "files") from None
-    try:
-        first = 1
-        with path.open("rb") as stream:
-            for batch in ParquetFile(stream).iter_batches(batch_size=rows):
-                columns = tuple(_plain(_numbers(arrow, column)) for column in batch.columns)
-                yield Table(tuple(batch.schema.names), columns, first=first)
-                first += batch.num_rows
-    except (OSError, ValueError, EOFError, arrow.ArrowException):
-        raise InvalidData(path.name, "a readable Parquet file") from None
-
-
-def parquet_names(path: File) -> tuple[str, ...]:
-    """The columns of a Parquet file."""
-    try:
-        import pyarrow as arrow
-        from pyarrow.parquet import read_schema
-    except ImportError:
-        raise MissingExtra("pyarrow", "files") from None
-    try:
-        with path.open("rb") as stream:
-            return tuple(read_schema(stream).names)
-    except (OSError, ValueError, EOFError, arrow.ArrowException):
-        raise InvalidData(path.name, "a readable Parquet file") from None
-
-
 def xlsx(path: File) -> tuple[str, list[list[str]]]:
     """The first sheet of a workbook: its title, and its cells as text."""
     try:
@@ -97,18 +67,6 @@ def xlsx(path: File) -> tuple[str, list[list[str]]]:
     return sheet.title, [row for row in rows if any(map(str.strip, row))]
 
 
-def _numbers(arrow: Any, column: Any) -> Any:
-    """A column as an array: numbers as floats with NaN for what is missing."""
-    kind = column.type
-    if (
-        arrow.types.is_integer(kind)
-        or arrow.types.is_floating(kind)
-        or arrow.types.is_boolean(kind)
-    ):
-        return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
-    return ["" if cell is None else str(cell) for cell in column.to_pylist()]
-
-
 def _plain(column: Any) -> Any:
     """Numbers as they are, anything else as text."""
     if isinstance(column, np.ndarray) and column.dtype.kind not in "fiub":
@@ -117,9 +75,13 @@ def _plain(column: Any) -> Any:
 
 
 _TEXT = {"", ".csv", ".tsv", ".txt", ".tab", ".dat"}
+FORMATS = (_TEXT - {""}) | {".parquet", ".feather", ".arrow", ".npz", ".xlsx"}
+"""Suffixes of files that are read; text may be packed (.csv.gz)."""
 _WITHOUT = {
     ".npz": ("--sep", "--decimal", "--header"),
     ".parquet": ("--sep", "--decimal", "--header"),
+    ".feather": ("--sep", "--decimal", "--header"),
+    ".arrow": ("--sep", "--decimal", "--header"),
     ".xlsx": ("--sep",),
 }
 
@@ -136,6 +98,8 @@ class Opened:
         decimal: in its numbers.
         grid_points: where the file itself brings them.
         chunks: starts a pass over the rows, some at a time; None: all at once.
+        rows: how many there are, where it is known without a pass.
+        reads: `chunks` of some columns alone, where that is faster.
     """
 
     path: File
@@ -145,6 +109,19 @@ class Opened:
     header: bool = True
     decimal: str = "."
     grid_points: FloatArray | None = None
+    rows: int | None = None
+    reads: Callable[[Collection[str], int | None], Iterator[Table]] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the file, or of what else was opened."""
+        return self.path.name
+
+    def only(self, names: Collection[str]) -> Opened:
+        """The same for whoever needs these columns alone; others may be missing in its tables."""
+        if self.reads is None or len(set(self.names)) < len(self.names):
+            return self
+        return replace(self, chunks=partial(self.reads, names))
 
     def table(self, *, least: int = 2) -> Table:
         """All rows, two at least."""
@@ -160,7 +137,7 @@ class Opened:
 
 
 def open_file(
-    path: File,
+    path: File | Opened,
     *,
     sep: str | None = None,
     decimal: str | None = None,
@@ -168,6 +145,13 @@ def open_file(
     asked: Collection[str] = (),
 ) -> Opened:
     """Open a file by its suffix; missing options are detected. `asked` are names of columns."""
+    if isinstance(path, Opened):
+        return path
+    if isinstance(path, Place) and path.columns:
+        inner = open_file(
+            replace(path, columns=()), sep=sep, decimal=decimal, header=header, asked=asked
+        )
+        return beside(inner, path.columns)
     suffixes, last = {suffix.lower() for suffix in path.suffixes[-2:]}, path.suffix.lower()
     if (suffixes or {""}) & _TEXT:
         return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header, asked=asked))
@@ -182,14 +166,52 @@ def open_file(
             path=path, names=table.names, chunks=lambda _: iter([table]), grid_points=grid
         )
     if last == ".parquet":
-        return Opened(
-            path=path,
-            names=parquet_names(path),
-            chunks=lambda rows: parquet(path, rows=1 << 40 if rows is None else rows),
-        )
+        names, rows = arrow.parquet_form(path)
+        reads = partial(arrow.parquet, path, names)
+        return Opened(path=path, names=names, rows=rows, reads=reads, chunks=partial(reads, None))
+    if last in (".feather", ".arrow"):
+        names = arrow.feather_names(path)
+        return Opened(path=path, names=names, chunks=partial(arrow.feather, path, names))
     if last == ".xlsx":
         return _workbook(path, decimal=decimal or ".", header=header, asked=asked)
-    raise InvalidParameter("FILE", "a .csv, .tsv, .txt, .parquet, .npz or .xlsx file", path.name)
+    rule = "a .csv, .tsv, .txt, .parquet, .feather, .arrow, .npz or .xlsx file"
+    raise InvalidParameter("FILE", rule, path.name)
+
+
+def beside(opened: Opened, columns: tuple[tuple[str, str], ...]) -> Opened:
+    """A table with further columns that are the same in all its rows; those of the file win."""
+    added = tuple((name, value) for name, value in columns if name not in opened.names)
+
+    def chunks(rows: int | None) -> Iterator[Table]:
+        return (
+            _Wider(names, (), table.decimal, table.first, whole=table, added=added)
+            for table in opened.chunks(rows)
+        )
+
+    names = (*opened.names, *(name for name, _ in added))
+    return replace(opened, names=names, chunks=chunks, reads=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Wider(Table):
+    """A table with further columns of one value each."""
+
+    whole: Table = field(default=Table((), ()), repr=False)
+    added: tuple[tuple[str, str], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def column(self, place: int) -> Any:
+        width = len(self.whole.names)
+        if place < width:
+            return self.whole.column(place)
+        return [self.added[place - width][1]] * len(self)
+
+    def read_ahead(self, places: Sequence[int]) -> None:
+        inner = [place for place in places if place < len(self.whole.names)]
+        self.whole.read_ahead(inner)
+        self._known.update({k: self.whole._known[k] for k in inner if k in self.whole._known})
 
 
 def _text(path: File, dialect: text.Dialect) -> Opened:

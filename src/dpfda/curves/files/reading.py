@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.curves.files.cells import NUMBER, File, Table, place_of, places_of, shown, strays
+from dpfda.curves.files.cells import NUMBER, Table, place_of, places_of, shown, strays
+from dpfda.curves.files.file import File
 from dpfda.curves.files.opening import Opened, open_file
 from dpfda.errors import InvalidData, InvalidParameter
 
@@ -130,7 +131,13 @@ class Reading:
         """The same, for these columns; `by` names what asks for them, should one be missing."""
         return replace(self, columns=",".join(names), asked_by=by)
 
-    def open(self, path: File, *, aside: Iterable[str] = ()) -> Opened:
+    def at(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> Reading:
+        """The same for further rows of an open file, whose first ones showed what columns hold."""
+        names = self.chosen(opened, aside=aside)
+        places = [f"{NUMBER}{place_of(name, opened.names) + 1}" for name in names]
+        return replace(self, columns=",".join(places), drop=None)
+
+    def open(self, path: File | Opened, *, aside: Iterable[str] = ()) -> Opened:
         """Open the file before its rows are read; the requested columns are known."""
         lists = [part.split(",") for part in (self.columns, self.drop) if part is not None]
         asked = {name.strip() for name in (*aside, *chain(*lists))}
@@ -166,7 +173,7 @@ class Reading:
 
     def rows(
         self,
-        path: File,
+        path: File | Opened,
         *,
         aside: Mapping[str, str] | None = None,
         curves: bool = True,
@@ -241,7 +248,7 @@ class Reading:
         X[empty] = self.center
 
     def head(
-        self, path: File, *, aside: Mapping[str, str] | None = None, curves: bool = True
+        self, path: File | Opened, *, aside: Mapping[str, str] | None = None, curves: bool = True
     ) -> Rows:
         """The public header of a file in wide form, without rows: columns, grid points."""
         opened = self.open(path, aside=aside or ())
@@ -340,7 +347,7 @@ class Reading:
 
 def _seems_long(table: Table, names: Sequence[str]) -> bool:
     """Three columns of numbers: the first repeats in runs, in which the second increases."""
-    if len(names) != _LONG or len(table.names) != _LONG:
+    if len(names) != _LONG or len(table.names) != _LONG or len(table) < 2:
         return False
     who, t, _ = table.numbers(names, gaps=True).T
     same = np.diff(who) == 0

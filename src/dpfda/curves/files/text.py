@@ -23,7 +23,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves.files import arrow, cells
-from dpfda.curves.files.cells import NUMBER, File, Table
+from dpfda.curves.files.cells import NUMBER, Table
+from dpfda.curves.files.file import File
 from dpfda.errors import InvalidData, InvalidParameter
 
 _END = ord("\n")

@@ -1,0 +1,100 @@
+"""A file on disk, at an address, or given as bytes: all are read by the same code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path, PurePath, PurePosixPath
+from typing import IO, Any
+
+from dpfda.errors import InvalidParameter, MissingExtra
+
+
+@dataclass(frozen=True)
+class Handed:
+    r"""Bytes with a name, opened as a path is; nothing is written to disk.
+
+    Examples:
+        >>> from dpfda.curves.files import Reading
+        >>> Reading().rows(Handed("a.csv", b"1;2,5\n3;4\n")).X.tolist()
+        [[1.0, 2.5], [3.0, 4.0]]
+    """
+
+    name: str
+    content: bytes = field(repr=False)
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the name, which states the format of the file."""
+        return PurePath(self.name).suffix
+
+    @property
+    def suffixes(self) -> list[str]:
+        """All ends of the name."""
+        return PurePath(self.name).suffixes
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """The bytes, from the beginning."""
+        return BytesIO(self.content)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file on disk or at an address, and what its folders say of all its rows.
+
+    Attributes:
+        address: a path, or what fsspec opens: ``s3://…``, ``https://…``, ``memory://…``; it
+            finds credentials where the tools of the store keep them.
+        columns: names and values of columns that the file itself does not have.
+
+    Examples:
+        >>> Place("s3://lake/ward=3/part-0.csv.gz").suffixes
+        ['.csv', '.gz']
+    """
+
+    address: str
+    columns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self._path.name
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the name, which states the format of the file."""
+        return self._path.suffix
+
+    @property
+    def suffixes(self) -> list[str]:
+        """All ends of the name."""
+        return self._path.suffixes
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """The file, from the beginning; of a remote one, the parts that are read are fetched."""
+        if "://" not in self.address:
+            return Path(self.address).open(mode)
+        store, path = store_of(self.address)
+        stream: IO[bytes] = store.open(path, mode)
+        return stream
+
+    @property
+    def _path(self) -> PurePosixPath:
+        return PurePosixPath(self.address.partition("://")[2].partition("?")[0] or self.address)
+
+
+def store_of(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtra("fsspec", "files") from None
+    try:
+        store, path = url_to_fs(address)
+    except (ValueError, ImportError) as error:  # of a protocol that is unknown or not installed
+        rule = f"an address that fsspec opens ({error})"
+        raise InvalidParameter("FILE", rule, address) from None
+    return store, path
+
+
+File = Path | Handed | Place

@@ -1,0 +1,159 @@
+"""Tables in many files, or in none: folders, patterns, object stores, datasets and frames.
+
+    place ── tables_at ──> files, or parts of a frame ── open_file ──> chunks of rows
+
+A folder is one table. Its folders named like ``ward=3`` make columns, as Hive and Spark write them.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from dpfda.curves.files.arrow import parquet_form, tables
+from dpfda.curves.files.cells import Table
+from dpfda.curves.files.file import File, Place, store_of
+from dpfda.curves.files.opening import FORMATS, Opened
+from dpfda.errors import InvalidParameter
+
+_MARKS = frozenset("*?[")
+_NOBODY = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark write for a missing value
+_ROWS = 100_000  # of a batch that an engine is asked for
+
+
+def tables_at(place: Any) -> list[File | Opened]:
+    """The files of a path, folder, pattern or address; the parts of a dataset; or a frame.
+
+    Examples:
+        >>> tables_at("rows.csv")
+        [PosixPath('rows.csv')]
+    """
+    if isinstance(place, (str, Path)):
+        return list(_files(str(place)))
+    if isinstance(place, Opened):
+        return [place]
+    if hasattr(place, "get_fragments"):
+        return _fragments(place)
+    return [frame(place)]
+
+
+def count_in(file: File | Opened) -> int | None:
+    """How many rows it has, where that is known without a pass: by the footer of a Parquet file."""
+    if isinstance(file, Opened):
+        return file.rows
+    return parquet_form(file)[1] if file.suffix.lower() == ".parquet" else None
+
+
+def is_frame(given: Any) -> bool:
+    """Whether it is a table with named columns, of any library that hands out Arrow batches."""
+    known = ("__arrow_c_stream__", "collect_batches", "get_fragments")
+    return any(hasattr(given, name) for name in known)
+
+
+def frame(given: Any) -> Opened:
+    """A frame that is read anew in every pass: of polars, pandas, pyarrow or DuckDB."""
+    if hasattr(given, "read_next_batch") or not is_frame(given):
+        rule = "a table that can be read in every pass, a file, or a function that starts a pass"
+        raise InvalidParameter("chunks", rule, type(given).__name__)
+    lazy = hasattr(given, "collect_schema")
+    found = given.collect_schema().names() if lazy else getattr(given, "column_names", None)
+    names = tuple(map(str, given.columns if found is None else found))
+    reads = partial(_of_frame, given, names)
+    path = Path(type(given).__name__)
+    return Opened(path=path, names=names, chunks=partial(reads, None), reads=reads)
+
+
+def _of_frame(
+    given: Any, names: tuple[str, ...], columns: Collection[str] | None, rows: int | None
+) -> Iterator[Table]:
+    """A pass over a frame; an engine that works lazily reads the columns that are needed."""
+    wanted = list(names if columns is None else columns)
+    if hasattr(given, "collect_batches"):  # polars
+        lazy = given.select(wanted).collect_batches(chunk_size=rows or _ROWS, maintain_order=True)
+        batches: Iterable[Any] = (batch for part in lazy for batch in _stream(part))
+    else:
+        if hasattr(given, "project"):  # DuckDB
+            quoted = (name.replace('"', '""') for name in wanted)
+            given = given.project(", ".join(f'"{name}"' for name in quoted))
+        batches = _stream(given)
+    yield from tables(batches, names, rows=rows)
+
+
+def _stream(given: Any) -> Iterable[Any]:
+    from pyarrow import RecordBatchReader
+
+    found: Iterable[Any] = RecordBatchReader.from_stream(given)
+    return found
+
+
+def _fragments(dataset: Any) -> list[File | Opened]:
+    """The files of a dataset of Arrow; its folders give columns, and footers count rows."""
+    names = tuple(dataset.schema.names)
+    found: list[File | Opened] = []
+    for fragment in dataset.get_fragments():
+        reads = partial(_of_fragment, fragment, dataset.schema)
+        counts = getattr(fragment, "format", None) is not None
+        counts = counts and fragment.format.default_extname == "parquet"
+        path = Path(getattr(fragment, "path", "fragment"))
+        rows = fragment.count_rows() if counts else None
+        part = Opened(path=path, names=names, chunks=partial(reads, None), rows=rows, reads=reads)
+        found.append(part)
+    return found
+
+
+def _of_fragment(
+    fragment: Any, schema: Any, columns: Collection[str] | None, rows: int | None
+) -> Iterator[Table]:
+    wanted = list(schema.names if columns is None else columns)
+    batches = fragment.to_batches(schema=schema, columns=wanted, batch_size=rows or _ROWS)
+    yield from tables(batches, schema.names, rows=rows)
+
+
+def _files(place: str) -> Iterator[Path | Place]:
+    """The files of a place, in the order of their names."""
+    store, path = store_of(place) if "://" in place else (None, place)
+    is_folder = Path(path).is_dir() if store is None else store.isdir(path)
+    is_pattern = bool(_MARKS & set(path)) and not (store is None and Path(path).exists())
+    if not is_folder and not is_pattern:
+        yield Path(place) if store is None else Place(place)
+        return
+    pattern = f"{path.rstrip('/')}/**" if is_folder else path
+    found = glob.glob(pattern, recursive=True) if store is None else store.glob(pattern)
+    base = len(_fixed(PurePosixPath(path)).parts)
+    count = 0
+    for one in sorted(set(found)):
+        parts = PurePosixPath(one).parts[base:]
+        hidden = any(part.startswith((".", "_")) for part in parts)
+        known = FORMATS & {suffix.lower() for suffix in PurePosixPath(one).suffixes[-2:]}
+        if hidden or (is_folder and not known) or _is_folder(store, one):
+            continue
+        count += 1
+        columns = _columns(parts[:-1])
+        if store is None and not columns:
+            yield Path(one)
+        else:
+            yield Place(one if store is None else store.unstrip_protocol(one), columns)
+    if not count:
+        rule = "a folder or pattern with files in it" if is_folder else "a pattern of some file"
+        raise InvalidParameter("FILE", rule, place)
+
+
+def _is_folder(store: Any, path: str) -> bool:
+    return bool(Path(path).is_dir() if store is None else store.isdir(path))
+
+
+def _fixed(path: PurePosixPath) -> PurePosixPath:
+    """The folders of a pattern before its first mark."""
+    while _MARKS & set(str(path)):
+        path = path.parent
+    return path
+
+
+def _columns(folders: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """What folders say of the rows below them: ``ward=3``."""
+    pairs = (part.split("=", 1) for part in folders if "=" in part)
+    return tuple((unquote(key), "" if value == _NOBODY else unquote(value)) for key, value in pairs)
