@@ -15,12 +15,13 @@ from typing import Any
 import psycopg
 import pytest
 from forked_collector import QuickCollector
+from sqlalchemy import event
 
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.health import WAITING
 from dpfda.collector.run import check_storage
 from dpfda.collector.storage import open_storage, postgresql
-from dpfda.collector.storage.base import Unavailable
+from dpfda.collector.storage.base import NewReply, Unavailable
 from dpfda.collector.storage.issuing import Issuing
 from dpfda.errors import InvalidParameter
 
@@ -130,6 +131,33 @@ def test_a_database_that_is_not_durable_is_refused(database: str) -> None:
             assert known.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
         other.execute(f"ALTER DATABASE {name} SET synchronous_commit = remote_write")
         open_storage(database).close()
+    storage.close()
+
+
+def test_many_rows_are_one_message(database: str, make_plan: Any) -> None:
+    """A process that is frozen between two messages of a statement would keep its locks."""
+    with QuickCollector(database) as collector:
+        study = collector.create(make_plan(20))["id"]
+    many: list[str] = []
+    storage = open_storage(database)
+    event.listen(
+        storage._engine, "before_cursor_execute",
+        lambda *told: many.append(told[2]) if told[5] else None,
+    )  # fmt: skip
+    people = [(study, bytes([number]) * 32) for number in range(5)]
+    until = {people[0][1]: 2e9}
+    assert storage.enrol(people, until=until) == ["enrolled"] * 5
+    tickets = storage.issue(people, now=1e9)
+    numbers = [ticket.number for ticket in tickets]  # type: ignore[union-attr]
+    assert numbers == [0, 1, 2, 3, 4]
+    replies = [
+        NewReply(token, study, 0, number, bytes([number]) * 32, b"{}")
+        for (_, token), number in zip(people, numbers, strict=True)
+    ]
+    assert storage.add_replies(replies) == ["stored"] * 5
+    assert storage.add_replies(replies) == ["same"] * 5
+    assert storage.replies(study, 0) == [(number, b"{}") for number in range(5)]
+    assert many == []
     storage.close()
 
 

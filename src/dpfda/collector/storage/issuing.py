@@ -7,7 +7,9 @@ What a group commit does to many rows at once: find tickets, hand them out, stor
 
 SQLite works in this process, and Python's threads take turns around each of its rows: what one
 statement does to all of them, it does while other requests are read and answered. PostgreSQL works
-elsewhere, and its driver sends many rows in one go.
+elsewhere, and a process may be frozen before it has sent the last of many rows: the server would
+wait for the rest, with all locks, for as long as the process is there. So each statement and all of
+its rows are one message.
 """
 
 from __future__ import annotations
@@ -30,13 +32,17 @@ _BY_TOKEN = sa.select(
     *(_person.c.token, _person.c.study, _person.c.phase, _person.c.number, _person.c.until)
 ).where(_person.c.token.in_(sa.bindparam("tokens", expanding=True)))
 _ASSIGN = (
-    sa.update(_person)
-    .where(_person.c.token == sa.bindparam("whose"))
-    .values(
-        phase=sa.bindparam("new_phase"),
-        number=sa.bindparam("new_number"),
-        until=sa.bindparam("new_until"),
-    )
+    "UPDATE person SET phase = given.phase, number = given.number, until = %s "
+    "FROM unnest(%s::bytea[], %s::int[], %s::int[]) AS given (whose, phase, number) "
+    "WHERE token = given.whose"
+)
+_ENROL = (
+    "INSERT INTO person (study, token, until) "
+    "SELECT %s, * FROM unnest(%s::bytea[], %s::double precision[])"
+)
+_INSERT = (
+    "INSERT INTO reply (study, phase, number, digest, body) "
+    "SELECT * FROM unnest(%s::text[], %s::int[], %s::int[], %s::bytea[], %s::bytea[])"
 )
 _STORED = [name for name in NewReply.__struct_fields__ if name != "token"]
 _astuple = msgspec.structs.astuple
@@ -95,18 +101,21 @@ def assign(connection: Connection, served: Mapping[bytes, Ticket], *, until: flo
         rows = ((token, ticket.phase, ticket.number) for token, ticket in served.items())
         connection.exec_driver_sql(change, (*chain.from_iterable(rows), until))
         return
-    connection.execute(
-        _ASSIGN,
-        [
-            {
-                "whose": token,
-                "new_phase": ticket.phase,
-                "new_number": ticket.number,
-                "new_until": until,
-            }
-            for token, ticket in served.items()
-        ],
-    )
+    phases, numbers = ([getattr(t, name) for t in served.values()] for name in ("phase", "number"))
+    connection.exec_driver_sql(_ASSIGN, (until, list(served), phases, numbers))
+
+
+def enrol(
+    connection: Connection, study: str, tokens: Sequence[bytes], until: Mapping[bytes, float]
+) -> None:
+    """Store people without a ticket, and until when they may ask for one."""
+    ends = [until.get(token) for token in tokens]
+    if _is_sqlite(connection):
+        rows = zip(tokens, ends, strict=True)
+        people = [{"study": study, "token": token, "until": end} for token, end in rows]
+        connection.execute(_person.insert(), people)
+        return
+    connection.exec_driver_sql(_ENROL, (study, list(tokens), ends))
 
 
 def take_away(connection: Connection, tokens: Sequence[bytes]) -> None:
@@ -126,9 +135,8 @@ def insert(connection: Connection, replies: Sequence[NewReply]) -> None:
             tuple(chain.from_iterable(_astuple(reply)[1:] for reply in replies)),
         )
         return
-    connection.execute(
-        _reply.insert(), [{name: getattr(reply, name) for name in _STORED} for reply in replies]
-    )
+    columns = tuple([getattr(reply, name) for reply in replies] for name in _STORED)
+    connection.exec_driver_sql(_INSERT, columns)
 
 
 def _is_sqlite(connection: Connection) -> bool:

@@ -119,10 +119,7 @@ class SqlStorage(Database):
                 if row.status == "finished":
                     continue
                 tokens = [people[i][1] for i in places]
-                connection.execute(
-                    _person.insert(),
-                    [{"study": study, "token": one, "until": until.get(one)} for one in tokens],
-                )
+                issuing.enrol(connection, study, tokens, until)
                 _change(connection, study, enrolled=row.enrolled + len(tokens))
                 tables.add_totals(connection, self._slot, enrolled=len(tokens))
         return verdicts
