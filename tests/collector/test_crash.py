@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from forked_collector import ForkedCollector
 
-from dpfda_bench.benchmarks import _killed_conclusions, crash
+from dpfda_bench.benchmarks import _killed_conclusions, crash, faults
 
 
 class Alone(ForkedCollector):
@@ -59,3 +59,13 @@ def test_a_restart_goes_on_at_the_same_point(database: str, make_plan) -> None:
         finally:
             collector.stop()
     assert models[0] == models[1]
+
+
+def test_a_fault_is_measured() -> None:
+    """What `dpfda bench faults` prints for a kill; its other faults need longer."""
+    outcome = faults.run(quick=True)
+    (row,) = outcome.rows
+    assert (row["fault"], row["storage"]) == ("kill", "SQLite")
+    assert (row["lost"], row["counted_twice"]) == (0, 0)
+    assert row["longest"] > row["p99_before"] > 0
+    assert outcome.figures["acknowledged"] == row["acknowledged"] > 8

@@ -21,12 +21,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from relay import Relay
 
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.sites import app, identity, link, node
 from dpfda.sites.identity import Certificates
 from dpfda.sites.processes import Channel, Process, free_port
+from dpfda_bench.relay import Relay
 
 
 class Echo(BaseHTTPRequestHandler):

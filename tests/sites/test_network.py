@@ -22,7 +22,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from hospitals import typed, write_owners, write_table
-from relay import Relay
 
 from dpfda.cli._group import dpfda as command_line
 from dpfda.curves.files import Reading
@@ -33,6 +32,7 @@ from dpfda.sites.messages import SiteAnswer
 from dpfda.sites.site_folder import SiteFolder
 from dpfda.sites.study_folder import StudyFolder
 from dpfda.sites.sums import answer_of, next_question
+from dpfda_bench.relay import Relay
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-federation" / "bin" / "python"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +32,7 @@ GOALS: dict[str, Goal] = {
 
 _CONNECTIONS = 8
 _PLENTY = 100_000  # people that the study wants: more than will ever answer
+_AGAIN = 0.1  # seconds until a patient person tries again
 _FEW, _MORE = 1000, 2000  # invitations: if only few are left, more are made
 
 
@@ -78,6 +80,7 @@ class Crash:
         sent: what was sent last with each ticket, as it is kept: without its nonce.
         kills: how often it was killed.
         repeated: replies that were sent again.
+        answered: when each acknowledged reply was sent first, and when its answer came.
         lost: acknowledged replies that are not in the database, or are different there.
         counted_twice: tickets with more than one reply, or people with more than one ticket.
     """
@@ -86,8 +89,31 @@ class Crash:
     sent: dict[int, bytes] = field(default_factory=dict)
     kills: int = 0
     repeated: int = 0
+    answered: list[tuple[float, float]] = field(default_factory=list)
     lost: int = 0
     counted_twice: int = 0
+
+    def count(self, collector: CollectorProcess, study: str) -> None:
+        """Compare with what the collector has, as the administrator sees it."""
+        lines = collector.read("GET", f"/api/studies/{study}/phases/0/replies").splitlines()
+        stored = [(json.loads(line)["ticket"], line) for line in lines]
+        kept = dict(stored)
+        self.counted_twice += len(stored) - len(kept)
+        self.lost = sum(kept.get(ticket) != self.sent[ticket] for ticket in self.acknowledged)
+
+
+def plan_of_many(seed: int = 0) -> StudyPlan:
+    """A study that never has enough people."""
+    plan = StudyPlan(
+        epsilon=1.0,
+        n_people=_PLENTY,
+        encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
+        classes=(0, 1),
+        design={"name": "moments"},
+        seed=seed,
+    )
+    assert plan.asks  # the design is loaded before anybody takes part
+    return plan
 
 
 def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Crash:
@@ -99,18 +125,10 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
         load: most seconds between start and kill; the moment is drawn anew each time.
     """
     found = Crash()
-    plan = StudyPlan(
-        epsilon=1.0,
-        n_people=_PLENTY,
-        encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
-        classes=(0, 1),
-        design={"name": "moments"},
-    )
-    assert plan.asks  # the design is loaded before anybody takes part
-    path = f"/api/studies/{plan.hash[:16]}"
+    plan = plan_of_many()
     moments = np.random.default_rng(0).uniform(0.02, load, kills)
     tokens: list[str] = []
-    people = [_Person(path, plan, tokens) for _ in range(_CONNECTIONS)]
+    people = [Person(plan, tokens) for _ in range(_CONNECTIONS)]
     collector.start()
     try:
         collector.create(plan)
@@ -121,17 +139,14 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
             found.kills += 1
             collector.start()
         asyncio.run(_under_load(collector, people, found, None))
-        stored = _stored(collector, path)
+        found.count(collector, plan.hash[:16])
     finally:
         collector.stop()
-    found.counted_twice = len(stored) - len({ticket for ticket, _ in stored})
-    kept = dict(stored)
-    found.lost = sum(kept.get(ticket) != found.sent[ticket] for ticket in found.acknowledged)
     return found
 
 
 async def _under_load(
-    collector: CollectorProcess, people: list[_Person], found: Crash, moment: float | None
+    collector: CollectorProcess, people: list[Person], found: Crash, moment: float | None
 ) -> None:
     """People answer until the collector is killed; without a moment, until nothing is in doubt."""
     stop = asyncio.Event()
@@ -143,35 +158,55 @@ async def _under_load(
     await asyncio.gather(*tasks)
 
 
-class _Person:
-    """Answers again and again, each time as somebody new, and repeats what was in doubt."""
+class _Unavailable(OSError):
+    """The collector cannot answer now."""
 
-    def __init__(self, path: str, plan: StudyPlan, tokens: list[str]) -> None:
-        self._tokens = tokens
-        self._path = path
-        self._plan = plan
+
+class Person:
+    """Answers again and again, each time as somebody new, and repeats what was in doubt.
+
+    Args:
+        plan: the study.
+        tokens: invitations, of which each answer takes one.
+        pause: seconds between two answers.
+        patient: goes on after a failure, until nothing is in doubt. Otherwise a failure ends the
+            present round.
+    """
+
+    def __init__(
+        self, plan: StudyPlan, tokens: list[str], *, pause: float = 0.0, patient: bool = False
+    ) -> None:
+        self._plan, self._tokens = plan, tokens
+        self._path = f"/api/studies/{plan.hash[:16]}"
+        self._pause, self._patient = pause, patient
         self._token: str | None = None
         self._body: bytes | None = None
+        self._since = 0.0
         self._source = SimulationSource(0)
 
     async def go_on(self, url: str, found: Crash, stop: asyncio.Event) -> None:
+        """Take part until `stop`, or until a failure."""
         wire = Wire(url)
-        try:
-            if self._body is not None:
-                found.repeated += 1
-                await self._send(wire, found)
-            while not stop.is_set() and (self._token or self._tokens):
-                await self._answer(wire, found)
-        except OSError:
-            pass  # killed: what is in doubt is sent again in the next round
-        finally:
-            wire.close()
+        while True:
+            try:
+                if self._body is not None:
+                    found.repeated += 1
+                    await self._send(wire, found)
+                while not stop.is_set() and (self._token or self._tokens):
+                    await self._answer(wire, found)
+                    await asyncio.sleep(self._pause)
+                break
+            except OSError:  # what is in doubt is sent again
+                wire.close()
+                if not self._patient:
+                    break
+                await asyncio.sleep(_AGAIN)
+        wire.close()
 
     async def _answer(self, wire: Wire, found: Crash) -> None:
         if self._token is None:
-            self._token = self._tokens.pop()
-        status, body = await wire.ask("GET", self._path + "/task", token=self._token)
-        assert status == 200, status
+            self._token, self._since = self._tokens.pop(), time.monotonic()
+        body = await self._ask(wire, "GET", "/task")
         features, labels = np.zeros((1, 2)), np.ones(1, dtype=np.int64)
         self._body = reply_body(self._plan, body, features, labels, self._source)
         await self._send(wire, found)
@@ -181,15 +216,16 @@ class _Person:
         message = msgspec.json.decode(self._body, type=ReplyMessage)
         ticket = message.ticket
         found.sent[ticket] = msgspec.json.encode(message.kept())
-        status, body = await wire.ask("POST", self._path + "/reply", self._body, token=self._token)
-        assert status == 200, status
+        body = await self._ask(wire, "POST", "/reply", self._body)
         if ticket in found.acknowledged:
             found.counted_twice += 1  # two people with one ticket
         found.acknowledged[ticket] = json.loads(body)["receipt"]
+        found.answered.append((self._since, time.monotonic()))
         self._token = self._body = None
 
-
-def _stored(collector: CollectorProcess, path: str) -> list[tuple[int, bytes]]:
-    """What the collector has, as the administrator sees it."""
-    lines = collector.read("GET", path + "/phases/0/replies").splitlines()
-    return [(json.loads(line)["ticket"], line) for line in lines]
+    async def _ask(self, wire: Wire, method: str, path: str, body: bytes | None = None) -> bytes:
+        status, told = await wire.ask(method, self._path + path, body, token=self._token)
+        if status in (429, 503):
+            raise _Unavailable
+        assert status == 200, status
+        return told

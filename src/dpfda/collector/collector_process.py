@@ -24,7 +24,12 @@ class CollectorProcess:
         database: URL of the storage.
         log: file for its log; dropped by default.
         options: further options of ``dpfda serve``.
+
+    Attributes:
+        program: the module that is run.
     """
+
+    program = "dpfda.cli"
 
     def __init__(self, database: str, *, log: Path | None = None, options: Any = ()) -> None:
         self.database = database
@@ -41,7 +46,7 @@ class CollectorProcess:
         arguments = ["serve", "--port", str(self.port), *self.options]
         with open(self.log or os.devnull, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dpfda.cli", *arguments],
+                [sys.executable, "-m", self.program, *arguments],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=os.environ | told,
