@@ -121,11 +121,20 @@ def test_thirty_browsers_and_thirty_pythons_make_one_model(
     assert not page.is_visible("#yours")
 
 
+KEPT = """async () => {
+  const [name, ...others] = await caches.keys();
+  const found = await (await caches.open(name)).keys();
+  return found.map(({ url }) => url.split("/").at(-1)).sort().concat(others);
+}"""
+
+
 def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> None:
     plan = study(collector, "In a tunnel")
     page = device.tab(plan)
     choose(page, GOOD)
+    assert page.evaluate("caches.keys()") == [], "before a yes nothing is kept"
     body = say_yes(page)
+    page.evaluate("navigator.serviceWorker.ready.then(() => null)")
     device.context.set_offline(True)
     page.click("#send")
     page.wait_for_selector("#waiting:has-text('kept in this browser and will be sent')")
@@ -133,6 +142,13 @@ def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> N
     assert "spent ε = 4 in 1 study" in page.inner_text("#spent")
     assert answered(collector, plan) == 0
     assert page.inner_text("#bytes") == body
+    page.reload()  # the page opens without a network, with the reply that waits in it
+    page.wait_for_selector("#leaves:not([hidden])")
+    assert page.inner_text("#bytes") == body
+    assert page.evaluate(KEPT) == ["client.js", "icon.svg", "page", "take-part.css", "take-part.js",
+        "take-part.webmanifest"]  # fmt: skip
+    page.click("#send")
+    page.wait_for_selector("#waiting:has-text('kept in this browser and will be sent')")
     device.context.set_offline(False)  # nobody presses anything
     page.wait_for_selector("#done:not([hidden])")
     assert answered(collector, plan) == 1

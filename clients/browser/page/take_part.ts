@@ -312,6 +312,7 @@ async function created(store: Store, person: Client, plan: Plan, mine: Own): Pro
 }
 
 function drawn(person: Client, plan: Plan, task: unknown, body: string, again: boolean, mine: Own | null = null): void {
+  openOffline();
   step("leaves");
   leaves(plan, task, body, mine);
   say("again", again ? tell("page.again") : "");
@@ -348,6 +349,11 @@ function finished(person: Client, plan: Plan, receipt: string, body: string, now
     });
     step("withdrawn");
   }));
+}
+
+/** Whoever has a reply here can open the page without a network, too; nothing is kept before. */
+function openOffline(): void {
+  void navigator.serviceWorker?.register(new URL("worker.js", location.href)).catch(() => undefined);
 }
 
 /** One part of the page after another; whoever cannot see it is led there. */

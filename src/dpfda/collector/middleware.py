@@ -52,7 +52,8 @@ _HEADERS = [
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        b"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        b"connect-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+        b"base-uri 'none'",
     ),
 ]
 

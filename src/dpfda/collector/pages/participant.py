@@ -21,10 +21,11 @@ from dpfda.errors import InvalidParameter
 
 STATIC = Path(__file__).parent / "static"
 PAGE = STATIC / "take-part.html"
-ASSETS = ("take-part.css", "take-part.js", "client.js")
+ASSETS = ("take-part.css", "take-part.js", "client.js", "take-part.webmanifest", "icon.svg")
+WORKER = "worker.js"
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src {}; "
-    "base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src {}; manifest-src 'self'; base-uri 'none'; form-action 'none'"
 )
 
 
@@ -53,10 +54,17 @@ def write_files(folder: Path, collector: str) -> list[Path]:
     page = folder / "take-part" / "index.html"
     written = {page: text.encode()}
     written |= {folder / "static" / name: (STATIC / name).read_bytes() for name in ASSETS}
+    written[folder / "take-part" / WORKER] = (STATIC / WORKER).read_bytes()
     for path, content in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return list(written)
+
+
+@get("/take-part/worker.js", include_in_schema=False)
+async def worker() -> Response[bytes]:
+    """Opens the page without a network; beside the page, because that is all it may serve."""
+    return Response((STATIC / WORKER).read_bytes(), media_type="text/javascript")
 
 
 @get("/take-part/{study:str}", include_in_schema=False)

@@ -35,7 +35,7 @@ from dpfda.collector.pages.form import (
     information_of,
     settings_of,
 )
-from dpfda.collector.pages.participant import take_part
+from dpfda.collector.pages.participant import take_part, worker
 from dpfda.collector.pages.session import LARGE, SMALL, Asked, Page, form_in, go, own_form, posted
 from dpfda.collector.pages.study_view import link
 from dpfda.collector.pages.templating import text
@@ -314,6 +314,8 @@ async def static(name: FromPath[str]) -> Response[bytes]:
         "client.js": "text/javascript",
         "take-part.js": "text/javascript",
         "take-part.css": "text/css",
+        "take-part.webmanifest": "application/manifest+json",
+        "icon.svg": "image/svg+xml",
     }
     if name not in kinds:
         raise Refused(404, "not_found", "there is no such file")
@@ -387,7 +389,7 @@ async def signed_in(
 
 
 HANDLERS = [
-    static, take_part, login_form, login, logout, list_studies, interface,
+    static, worker, take_part, login_form, login, logout, list_studies, interface,
     new_form, show_plan, show_outlook, create_study, forecast_study,
     show_study, live_study, download_report, export, invite, close_phase, purge_study, delete_study,
 ]  # fmt: skip
