@@ -16,7 +16,8 @@ import dpfda
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda_bench"}
 SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".html", ".mako", ".toml"}
-KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
+PAGE = {".svg", ".webmanifest"}  # what phones install the participants' page with
+KINDS = {"dpfda": SOURCE | PAGE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
 LARGER = {  # the browser client, the page's words in every language, one long algorithm
     "dpfda/collector/pages/static/client.js": 20_000,
