@@ -117,7 +117,10 @@ def plot(rows: list[dict[str, Any]]) -> Any:
 
 
 def _spans(rows: list[dict[str, Any]]) -> tuple[bool, str]:
-    """Whether CG alone stays scattered at ε ≤ 1, as the text says, and by how much each does."""
+    """Whether CG alone stays scattered at ε ≤ 1, as the text says, and by how much each does.
+
+    The text has no numbers: CG spans more than 60 points, every other less than half as many.
+    """
     small = [row for row in rows if row["epsilon"] is not None and row["epsilon"] <= 1]
     span = {
         name: max(row["95 %"] - row["5 %"] for row in small if row["learner"] == name)
@@ -125,7 +128,7 @@ def _spans(rows: list[dict[str, Any]]) -> tuple[bool, str]:
     }
     others = max(value for name, value in span.items() if name != "CG")
     told = ", ".join(f"{name} {value:.0f}" for name, value in span.items())
-    return span["CG"] > 60 and others < 30, (
+    return span["CG"] > 60 and others < span["CG"] / 2, (
         f"at ε ≤ 1 the middle 90 % of errors span up to {told} points, where the text has CG "
         "scattered and the others near 50 %"
     )
