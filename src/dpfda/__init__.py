@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from dpfda.noise import SecureSource as SecureSource
     from dpfda.noise import SimulationSource as SimulationSource
     from dpfda.planning.forecast import forecast as forecast
+    from dpfda.planning.releases import forecast_release as forecast_release
     from dpfda.privacy.guarantee import Guarantee as Guarantee
     from dpfda.privacy.ledger import Ledger as Ledger
     from dpfda.privacy.tally import budget as budget
@@ -106,6 +107,7 @@ else:
             "SimulationSource": "dpfda.noise",
             "budget": "dpfda.privacy.tally",
             "forecast": "dpfda.planning.forecast",
+            "forecast_release": "dpfda.planning.releases",
             "load": "dpfda.report.documents",
             "plan_study": "dpfda.local.recipe",
             "private_score": "dpfda.central.score",

@@ -7,26 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import read_ranges, reading_from, reading_options
 from dpfda.cli._sweep import SWEEP_OPTIONS, sweep_options, sweeping
 from dpfda.curves.files import Reading
-from dpfda.errors import InvalidParameter
+from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.local.recipe import JUDGES, in_words, plan_study
 from dpfda.planning import page
 from dpfda.planning.families import FAMILIES
 from dpfda.planning.forecast import Forecast, forecast
 from dpfda.planning.people_file import public_people
+from dpfda.planning.releases import SUMMARIES, Summary, forecast_release
 from dpfda.report.contents import Outcome
-from dpfda.report.terminal import rows_table, to_json
+from dpfda.report.terminal import rich_table, rows_table, to_json
 
 _NEED_FORECASTS = ("error", "class_shares", "family", "typical", "folder")
 _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--people", "n_people", type=int, help="How many take part.")
 @click.option("--epsilon", type=float, help="What each of them spends, once.")
 @click.option("--error", type=float,
@@ -78,7 +80,10 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="Forecast: write plan, program, commands, consent text and page here.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan, or the forecast, as JSON.")
 @sweep_options(kept=True)
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     classes: str | None,
     feature_ranges: str | None,
     out: Path | None,
@@ -87,10 +92,18 @@ def command(
 ) -> None:
     """Plan a study before anybody is asked.
 
+    `dpfda plan release SUMMARY` forecasts a release of a curator instead (see its --help).
+
     From public facts alone: what people are asked, how many of them, and what they are promised.
     With --non-private-error, or a --sample of public people, whole studies are simulated first:
     give two of --people, --epsilon and --error, and the third is computed.
     """
+    if context.invoked_subcommand is not None:
+        for parameter in context.command.params:
+            if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+                rule = f"given behind the word {context.invoked_subcommand}"
+                raise DpfdaError(f"{parameter.opts[0]} must be {rule}")
+        return
     check_writable("--out", out)
     reading = reading_from(options)
     told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
@@ -134,6 +147,47 @@ def command(
     click.echo(f"hash: {plan.hash}")
     for written in filter(None, (out, folder)):
         click.echo(f"written to {written}", err=True)
+
+
+@command.command()
+@click.argument("summary", metavar="SUMMARY", type=click.Choice(SUMMARIES))
+@click.option("--n", type=int, help="How many people are in the data.")
+@click.option("--epsilon", type=float, help="ε of the release.")
+@click.option("--error", type=float, help="The error to reach, where --n or --epsilon is left out.")
+@click.option("--delta", type=float,
+    help="δ; by default 0 for mean and density, else 1e-05.")  # fmt: skip
+@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+    required=True,
+    help="Public range of the values of a curve, of points, or of a target.")  # fmt: skip
+@click.option("--spread", type=float, default=0.15, show_default=True,
+    help="Guess: standard deviation of people about their mean, as a share of the "
+    "range.")  # fmt: skip
+@click.option("--points", type=int, default=50, show_default=True,
+    help="Grid points of a curve.")  # fmt: skip
+@click.option("--features", type=int, default=3, show_default=True,
+    help="Columns of a regression.")  # fmt: skip
+@click.option("--repeats", type=int, default=20, show_default=True,
+    help="How many releases are simulated.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def release(summary: Summary, as_json: bool, **options: Any) -> None:
+    """Forecast a release before anything is spent.
+
+    SUMMARY is mean, groups, components, regression or density. Made-up people that follow from
+    public facts are released with seeded noise: the expected error stands beside the error without
+    privacy. Of --n, --epsilon and --error give two, and the third is found. No file is read.
+    """
+    given = [f"--{name}" for name in ("n", "epsilon", "error") if options[name] is not None]
+    if len(given) != 2:
+        rule = "two of the three, and the third is found"
+        raise InvalidParameter("--n, --epsilon and --error", rule, given)
+    found = forecast_release(summary, **options)
+    if as_json:
+        click.echo(to_json(found.to_dict()))
+        return
+    console = Console(markup=False)
+    console.print(rich_table(found.table()))
+    console.print(str(found), markup=False)
 
 
 def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:
