@@ -11,8 +11,10 @@ import pytest
 
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.secure_sum import Aggregator, Identity, Member, RoundFailed, Terms, crypto
+from dpfda.protocol.secure_sum.aggregator import one_round
 from dpfda.protocol.secure_sum.crypto import expand, pairwise
 from dpfda.protocol.secure_sum.messages import Cheated, RoundId, list_digest
+from dpfda.sites.messages import encode
 
 SIZE = 3
 FIRST = RoundId(stage=0, attempt=1)
@@ -117,3 +119,23 @@ def test_colluders_and_silent_sites_are_counted(count: int, facts: dict[str, Any
 def test_the_noise_counts_on_honest_sites_that_answer() -> None:
     _, terms = sites(9, colluders=2, dropouts=3)
     assert (terms.noisy_sites, terms.needed, terms.threshold) == (4, 6, 6)
+
+
+@pytest.mark.parametrize(("count", "size"), [(3, 10), (5, 1000), (10, 1000)])
+def test_a_site_sends_the_bytes_that_the_page_states(count: int, size: int) -> None:
+    members, terms = sites(count)
+    for member in members:
+        member.contribute(1, np.zeros(size, dtype=np.int64))
+    round_id = RoundId(stage=1, attempt=1)
+    aggregator = Aggregator(terms, KEEPER, round_id, size=size)
+    sent = 0
+
+    def carry(step: str, messages: Any) -> dict[str, Any]:
+        nonlocal sent
+        replies = {one.name: getattr(one, step)(messages[one.name]) for one in members}
+        sent += len(encode(replies["site0"]))
+        return replies
+
+    one_round(aggregator, [one.name for one in members], carry)
+    expected = 8 * size + 340 * count + 400  # docs/methods/secure-sums.md, "Communication"
+    assert abs(sent - expected) < 0.1 * expected
