@@ -137,5 +137,5 @@ def test_a_site_sends_the_bytes_that_the_page_states(count: int, size: int) -> N
         return replies
 
     one_round(aggregator, [one.name for one in members], carry)
-    expected = 8 * size + 340 * count + 400  # docs/methods/secure-sums.md, "Communication"
+    expected = 8 * size + 340 * count + 400  # docs/methods/secure-sums.md, "Error"
     assert abs(sent - expected) < 0.1 * expected
