@@ -75,8 +75,26 @@ def test_without_the_second_package_one_line_says_where_benchmarks_are(
         done = invoke(name, "--list")
         assert done.exit_code == 2
         assert done.stdout == ""
-        expected = f"Error: {name} is in the package dpfda-bench: pip install dpfda-bench\n"
+        expected = f"Error: {name} is in the package dpfda-bench: pip install dpfda-bench, "
+        expected += "or pip install ./bench in a checkout\n"
         assert done.stderr == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("release", "maen", "x.csv"), "SUMMARY must be one of mean, covariance, "),
+        (("release", "maen", "x.csv"), "got 'maen'; did you mean 'mean'?"),
+        (("plan", "--people", "many"), "--people must be a whole number, got 'many'"),
+        (("plan", "--epsilon", "x"), "--epsilon must be a number, got 'x'"),
+        (("plan", "--epsilom", "1"), "--epsilon"),
+    ],
+)
+def test_a_slip_of_the_pen_is_told_with_what_may_be_meant(given: Any, told: str) -> None:
+    done = invoke(*given)
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_any_error_of_the_package_is_one_line() -> None:

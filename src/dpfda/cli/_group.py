@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import pkgutil
 import re
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ class CommandFiles(click.Group):
             command = added[cmd_name].load()
         elif cmd_name in _ELSEWHERE:
             package = _ELSEWHERE[cmd_name]
-            raise Complaint(f"{cmd_name} is in the package {package}: pip install {package}")
+            how = f"pip install {package}, or pip install ./bench in a checkout"
+            raise Complaint(f"{cmd_name} is in the package {package}: {how}")
         else:
             raise UnknownName("command", cmd_name, {*_files(), *added})
         command.name = cmd_name
@@ -117,7 +119,27 @@ def _one_line(error: click.UsageError, command: str | None = None) -> click.Clic
         text = f"{error.param.opts[0]} must be given"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         text = f"{error.param.human_readable_name} must be given"
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        text = _bad_value(error, error.param, text)
     return Complaint(f"{' '.join(text.split()).removesuffix('.')} (see {path} --help)")
+
+
+def _bad_value(error: click.BadParameter, param: click.Parameter, text: str) -> str:
+    """A value that is none of the choices, or of another kind: the rule, and what may be meant."""
+    name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+    found = re.fullmatch(r"'(.*)' is not (one of|a valid (float|integer)).*", error.message)
+    if found is None:
+        return text
+    value, _, kind = found.groups()
+    if kind is not None:
+        rule = {"float": "a number", "integer": "a whole number"}[kind]
+        return f"{name} must be {rule}, got {value!r}"
+    if not isinstance(param.type, click.Choice):
+        return text
+    known = [str(one) for one in param.type.choices]
+    near = get_close_matches(value, known, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{name} must be one of {', '.join(known)}, got {value!r}{meant}"
 
 
 def _trouble(error: OSError) -> Exception:
