@@ -281,6 +281,8 @@ def test_files_for_another_host(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     page = (tmp_path / "site" / "take-part" / "index.html").read_text(encoding="utf-8")
     assert 'data-collector="https://collector.example/base"' in page
+    root = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'content="0; url=take-part/"' in root
     assert "connect-src https://collector.example;" in page
     odd = ('https://a"b.example', "https://c.example?x", "https://c.example/#study=1")
     for wrong in ("http://collector.example", "collector.example", "x y", *odd):

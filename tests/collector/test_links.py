@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 from organizer import Organizer
 
@@ -28,6 +29,25 @@ def test_links_begin_with_the_public_address(tmp_path: Path, make_plan: Any) -> 
     assert "evil.example" not in page
     assert re.search(r'"https://studies\.example/take-part/[0-9a-f]{64}"', page)
     assert WARNING not in page
+
+
+def test_links_lead_to_a_page_elsewhere(tmp_path: Path, make_plan: Any) -> None:
+    """`dpfda page` writes it; its host may then ask what participants ask."""
+    host = "https://association.example"
+    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=["--page-url", host]) as collector:
+        page = study_page(collector, make_plan(20), "127.0.0.1:8000")
+        link = rf'href="{host}/take-part/#study=[0-9a-f]{{64}}"'
+        assert re.search(link, page)
+        assert WARNING not in page
+        assert "dpfda join http://127.0.0.1:8000 " in page, "programs ask the collector itself"
+        study = collector.create(make_plan(20, seed=1))["id"]
+        organizer = Organizer(collector)
+        form = {"count": "1", "as": "file", "csrf": organizer.csrf}
+        _, lines, _ = organizer.post(f"/study/{study}/invite", form, organizer.cookie)
+        assert re.search(rf"1,{host}/take-part/#study=[0-9a-f]{{64}}&invitation=\S+", lines)
+        asked = Request(f"{collector.url}/api/studies/{study}", headers={"Origin": host})
+        with urlopen(asked) as answer:
+            assert answer.headers["Access-Control-Allow-Origin"] == host
 
 
 def test_a_local_address_is_warned_of(tmp_path: Path, make_plan: Any) -> None:

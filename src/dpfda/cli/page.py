@@ -17,7 +17,7 @@ def command(folder: Path, collector: str) -> None:
     """Write the page on which people take part into FOLDER.
 
     Any web server can serve it: people then trust that host for the code that sees their data, and
-    the collector for nothing. The collector must allow it with --allow-origin.
+    the collector for nothing. The collector must allow it with --page-url, or with --allow-origin.
     """
     try:
         written = write_files(folder, collector)
@@ -27,4 +27,4 @@ def command(folder: Path, collector: str) -> None:
     for path in written:
         click.echo(str(path))
     click.echo("people's link: https://YOUR-HOST/take-part/#study=HASH", err=True)
-    click.echo("the collector: dpfda serve --allow-origin https://YOUR-HOST", err=True)
+    click.echo("the collector: dpfda serve --page-url https://YOUR-HOST", err=True)

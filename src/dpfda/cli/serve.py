@@ -104,6 +104,10 @@ def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
 @_setting("--public-url", metavar="URL",
     help="Where participants reach this collector, such as https://studies.example: links and QR "
     "codes begin with it.  [default: the address with which the dashboard is opened]")  # fmt: skip
+@_setting("--page-url", metavar="URL",
+    help="Host that serves the page which dpfda page has written, such as https://studies.example: "
+    "links and QR codes of participants lead there, and --allow-origin names it too.  [default: "
+    "people take part on the collector's own page]")  # fmt: skip
 @_setting("--secure-cookies/--no-secure-cookies", default=None,
     help="Whether browsers send the dashboard's cookie over https only.  [default: with "
     "a certificate or a proxy]")  # fmt: skip
@@ -132,6 +136,7 @@ def command(
     proxies: tuple[str, ...],
     origins: tuple[str, ...],
     public_url: str | None,
+    page_url: str | None,
     secure_cookies: bool | None,
     **options: Any,
 ) -> None:
@@ -169,9 +174,11 @@ def command(
         mistakes.append(str(wrong))
     trusted = [check(partial(_network, one), "") for one in proxies]
     elsewhere = [check(partial(checked_origin, one), "") for one in origins]
-    if public_url is not None:
-        checked = partial(checked_origin, public_url.rstrip("/"), name="--public-url")
-        public_url = check(checked, None)
+    public_url, page_url = (
+        None if one is None else check(partial(checked_origin, one.rstrip("/"), name=name), None)
+        for name, one in (("--public-url", public_url), ("--page-url", page_url))
+    )
+    elsewhere += [page_url] if page_url is not None and page_url not in elsewhere else []
     place = None if admin_listen is None else check(partial(_place, admin_listen), None)
     check(partial(_check_key, admin_key_file), None)
     if known == set(mistakes):  # with the right database only
@@ -199,6 +206,7 @@ def command(
             proxies=tuple(trusted),
             origins=tuple(elsewhere),
             public_url=public_url,
+            page_url=page_url,
             processes=workers or 1,
             **options,
         )

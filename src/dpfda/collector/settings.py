@@ -108,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         origins: of pages elsewhere on which people may take part here.
         public_url: where participants reach this collector, for links; None: the address with
             which the dashboard is opened.
+        page_url: host of a page elsewhere that links of participants lead to; None: they take part
+            on the collector's own.
         admin_port: of the listener that alone serves dashboard, metrics and what needs the key;
             None if there is one listener for all.
     """
@@ -126,6 +128,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     proxies: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     public_url: str | None = None
+    page_url: str | None = None
     admin_port: int | None = None
 
     def __post_init__(self) -> None:

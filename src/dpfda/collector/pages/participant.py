@@ -29,6 +29,18 @@ _POLICY = (
 )
 
 
+_ROOT = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url=take-part/">
+<title>Take part in a study</title>
+</head>
+<body><a href="take-part/">Take part in a study</a></body>
+</html>
+"""
+
+
 def write_files(folder: Path, collector: str) -> list[Path]:
     """Write the page for one collector, and what it loads; returns the files.
 
@@ -36,7 +48,7 @@ def write_files(folder: Path, collector: str) -> list[Path]:
     is the same page as on the collector otherwise.
 
     Args:
-        folder: of a web server; ``take-part/index.html`` and ``static/`` are made in it.
+        folder: of a web server; ``index.html``, ``take-part/`` and ``static/`` are made in it.
         collector: where studies are.
     """
     Connection(collector).close()  # refuses what is no address, or is not encrypted
@@ -52,7 +64,7 @@ def write_files(folder: Path, collector: str) -> list[Path]:
     text = text.replace(head, head + meta)
     text = text.replace(place, f'data-collector="{html.escape(collector.rstrip("/"))}"')
     page = folder / "take-part" / "index.html"
-    written = {page: text.encode()}
+    written = {folder / "index.html": _ROOT.encode(), page: text.encode()}
     written |= {folder / "static" / name: (STATIC / name).read_bytes() for name in ASSETS}
     written[folder / "take-part" / WORKER] = (STATIC / WORKER).read_bytes()
     for path, content in written.items():

@@ -137,7 +137,12 @@ async def show_study(
 ) -> Page:
     """One study."""
     found = await _everything(collector, study)
-    return _shown(found[0], lambda: views.study_page(*found, csrf=csrf, here=_here(request)), csrf)
+    here, elsewhere = _here(request), _elsewhere(request)
+
+    def draw() -> Template:
+        return views.study_page(*found, csrf=csrf, here=here, elsewhere=elsewhere)
+
+    return _shown(found[0], draw, csrf)
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
@@ -182,7 +187,8 @@ async def invite(
         raise Refused(422, "bad_count", told)
     record = await collector.study(study)
     tokens = await collector.invite(study, many)
-    links = [link(record, _here(request), token) for token in tokens]
+    here, elsewhere = _here(request), _elsewhere(request)
+    links = [link(record, here, token, elsewhere=elsewhere) for token in tokens]
     if form.get("as") == "file":
         lines = "".join(f"{number},{one}\r\n" for number, one in enumerate(links, start=1))
         return _download(f"number,link\r\n{lines}", "text/csv", f"invitations-{study}.csv")
@@ -234,6 +240,12 @@ def _here(request: Asked) -> str:
     """Where participants reach this collector: the setting, or else the address of this request."""
     configured: Settings = request.app.state.settings
     return configured.public_url or str(request.base_url).rstrip("/")
+
+
+def _elsewhere(request: Asked) -> str | None:
+    """The host of another page on which people take part, if there is one."""
+    configured: Settings = request.app.state.settings
+    return configured.page_url
 
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)

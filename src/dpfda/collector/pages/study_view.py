@@ -59,9 +59,12 @@ def settings(record: StudyRecord) -> StudySettings:
     return msgspec.json.decode(record.settings, type=StudySettings)
 
 
-def link(record: StudyRecord, here: str, token: str = "") -> str:
-    """Where people take part; what is after the # no browser sends."""
-    return f"{here}/take-part/{record.hash}" + (f"#invitation={token}" if token else "")
+def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | None = None) -> str:
+    """Where people take part, here or on a page elsewhere; what is after the # no browser sends."""
+    invited = f"invitation={token}" if token else ""
+    if elsewhere is not None:
+        return f"{elsewhere}/take-part/#study={record.hash}" + (f"&{invited}" if invited else "")
+    return f"{here}/take-part/{record.hash}" + (f"#{invited}" if invited else "")
 
 
 def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bool) -> str:
@@ -73,7 +76,12 @@ def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bo
 
 
 def study(
-    record: StudyRecord, answered: int, history: list[ModelRecord], *, here: str
+    record: StudyRecord,
+    answered: int,
+    history: list[ModelRecord],
+    *,
+    here: str,
+    elsewhere: str | None = None,
 ) -> dict[str, Any]:
     """Everything that its templates name.
 
@@ -82,6 +90,7 @@ def study(
         answered: how many have answered in its present phase.
         history: its models.
         here: where people reach this collector.
+        elsewhere: host of another page on which they take part.
     """
     found = json.loads(history[-1].summary)
     how, plan = settings(record), StudyPlan.from_dict(json.loads(record.plan))
@@ -97,7 +106,7 @@ def study(
         "plan": plan,
         "how": how,
         "join": join_command(record, plan, here or "ADDRESS", invited=not how.open),
-        "link": link(record, here),
+        "link": link(record, here, elsewhere=elsewhere),
         "phases": phases,
         "wanted": verdict["wanted"],
         "people": verdict["people"],

@@ -103,7 +103,13 @@ def list_page(
 
 
 def study_page(
-    record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str, here: str = ""
+    record: StudyRecord,
+    answered: int,
+    history: list[ModelRecord],
+    *,
+    csrf: str,
+    here: str = "",
+    elsewhere: str | None = None,
 ) -> Template:
     """One study.
 
@@ -113,16 +119,17 @@ def study_page(
         history: its models.
         csrf: the session's token.
         here: where people reach this collector.
+        elsewhere: host of another page on which they take part.
     """
-    joining = link(record, here)
-    local = is_loopback(urlsplit(here).hostname or "")
+    joining = link(record, here, elsewhere=elsewhere)
+    local = is_loopback(urlsplit(elsewhere or here).hostname or "")
     return page(
         "study",
-        **study(record, answered, history, here=here),
+        **study(record, answered, history, here=here, elsewhere=elsewhere),
         warnings=settings(record).warnings(json.loads(record.plan)["n_people"]),
         most_invited=MOST_INVITED,
         qr=Markup(qr_svg(joining)) if here else "",
-        only_here=here if local else "",
+        only_here=(elsewhere or here) if local else "",
         csrf=csrf,
     )
 
