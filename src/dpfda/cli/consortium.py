@@ -38,7 +38,7 @@ from dpfda.sites.plan import Plan, PlanBody
 from dpfda.sites.processes import ended_by_signals
 from dpfda.sites.servers import ServersInquiry
 from dpfda.sites.shared import SharedInquiry
-from dpfda.sites.stored_files import alone
+from dpfda.sites.stored_files import alone, kept, secret
 from dpfda.sites.study_folder import StudyFolder, read_card
 from dpfda.sites.sums import TableInquiry
 
@@ -263,6 +263,25 @@ def command() -> None:
 @command.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--name", required=True, help="Who we are.")
+def init(folder: Path, name: str) -> None:
+    """Make the lasting identity of a coordinator: sites pin its card once, for all its studies."""
+    place = StudyFolder(folder)
+    if place.card_path.exists():
+        raise InvalidParameter("FOLDER", "one without an identity", str(folder))
+    _write_card(place, card := Card.signed_by(place.identity, name=name))
+    click.echo(f"coordinator {printable(card.name)}, fingerprint {card.fingerprint}")
+    click.echo(f"give {place.card_path} to every site; keep the rest")
+
+
+def _write_card(place: StudyFolder, card: Card) -> None:
+    durable.keep(place.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--name", help="Who we are, if not with --identity.")
+@click.option("--identity", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder that `dpfda consortium init` made: the plan is of that coordinator.")  # fmt: skip
 @click.option("--study", required=True, help="What the study is called.")
 @click.option("--site", "sites", type=_FILE, multiple=True, required=True, metavar="CARD",
     help="Card of a site that is to take part; once for each.")  # fmt: skip
@@ -279,7 +298,7 @@ def plan(folder: Path, **given: Any) -> None:
     asked = inquiry_from(given, rows=sum(card.rows for card in cards))
     host = _check_address("--address", given["address"])
     place = StudyFolder(folder)
-    card = Card.signed_by(place.identity, name=given["name"])
+    card = _coordinator(place, given["name"], given["identity"])
     made = Certificates.made_for(host)
     body = PlanBody(
         study=given["study"],
@@ -295,10 +314,27 @@ def plan(folder: Path, **given: Any) -> None:
     place.begin(written)
     durable.keep(place.private / "server.pem", made.server)
     durable.keep(place.private / "server.key", made.key)
-    durable.keep(place.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
+    _write_card(place, card)
     for line in str(written).split("\n"):
         click.echo(printable(line))
     click.echo(f"give {place.plan_path} and {place.card_path} to every site; keep the rest")
+
+
+def _coordinator(place: StudyFolder, name: str | None, identity: Path | None) -> Card:
+    """The card of a new identity, or of a lasting one, whose key the folder of the study gets."""
+    if (name is None) == (identity is None):
+        rule = "given, or --identity with the folder of `dpfda consortium init`, and not both"
+        raise InvalidParameter("--name", rule, name)
+    if identity is None:
+        return Card.signed_by(place.identity, name=str(name))
+    lasting = StudyFolder(identity)
+    if not lasting.card_path.exists():
+        raise InvalidParameter("--identity", "a folder of `dpfda consortium init`", str(identity))
+    card, key = read_card(lasting.card_path), lasting.private / "identity.key"
+    kept(place.private / "identity.key", secret(key))
+    if card.public != lasting.identity.public or card.public != place.identity.public:
+        raise InvalidParameter("FOLDER", "one without another identity", str(place.path))
+    return card
 
 
 @command.command()
@@ -312,12 +348,16 @@ def plan(folder: Path, **given: Any) -> None:
 @click.option("--bind", metavar="HOST:PORT",
     help="Where to listen, if not at the plan's address: 0.0.0.0:8443.")  # fmt: skip
 def run(folder: Path, wait: float, gather: float, start: float, bind: str | None) -> None:
-    """Ask the sites everything that the plan says, and write the result."""
+    """Ask the sites everything that the plan says, and write the result.
+
+    Started again after a crash, it goes on where it was: also to tell the sites that there is a
+    result, so that their processes end.
+    """
     if bind is not None:
         _check_address("--bind", bind)
     place = StudyFolder(folder)
     found = place.plan()
-    if place.finished:
+    if place.over_path.exists():
         raise InvalidParameter("FOLDER", "a folder without a result", str(folder))
     environment(place.private / "network" / "home")  # refuses where Flower is missing
     with (
@@ -325,16 +365,18 @@ def run(folder: Path, wait: float, gather: float, start: float, bind: str | None
         alone(place.private / "run.lock", "this study"),
         FlowerCarrier(place, found, bind=bind, wait=wait, start=start, say=_say) as carry,
     ):
-        _await(carry, found, gather)
         leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)
-        published = _concluded(leader)
+        again = place.finished  # sites that were told are gone; those that wait are back soon
+        _await(carry, found, min(gather, wait) if again else gather)
+        published = _concluded(leader, again=again)
         kept = place.keep_results(published)
         for name, path in kept.items():
             if len(published) > 1:
                 click.echo(printable(name))
             print_document(published[name])
             click.echo(f"written to {path}", err=True)
-        leader.end()
+        leader.end(carry.present() if again else None)
+        durable.keep(place.over_path, b"")
 
 
 @command.command()
@@ -363,10 +405,10 @@ def _check_address(option: str, given: str) -> str:
     return host
 
 
-def _concluded(leader: Coordinator) -> dict[str, Documented]:
+def _concluded(leader: Coordinator, *, again: bool) -> dict[str, Documented]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
-        return leader.run()
+        return leader.plan.inquiry.lead(leader) if again else leader.run()  # or from kept answers
 
 
 def _await(carry: FlowerCarrier, found: Plan, gather: float) -> None:

@@ -10,7 +10,7 @@ import click
 
 from dpfda.cli._reading import read_ranges
 from dpfda.curves.ranges import PublicColumns
-from dpfda.errors import InvalidParameter, ProtocolError, printable
+from dpfda.errors import DpfdaError, InvalidParameter, ProtocolError, printable
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.sites.app import environment
 from dpfda.sites.node import Node
@@ -50,6 +50,13 @@ def command() -> None:
     help="Instead of a table, a study of our people that dpfda studies export wrote.")  # fmt: skip
 @click.option("--people", type=click.IntRange(0), default=0,
     help="With --study, how many of our people evaluate models.")  # fmt: skip
+@click.option("--least-rows", type=click.IntRange(0), default=0,
+    help="Make no card for fewer records than this: a card publishes the count.")  # fmt: skip
+@click.option("--least-together", type=click.IntRange(0), default=0,
+    help="Refuse plans whose sites hold fewer records together.")  # fmt: skip
+@click.option("--question", "questions", multiple=True, metavar="TITLE",
+    help="Refuse plans for other results, by the title that a plan shows: PrivateMean; once for "
+    "each.")  # fmt: skip
 @click.option("--confirm", is_flag=True, help="Ask a person before each question is answered.")
 @_trust
 def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
@@ -66,6 +73,9 @@ def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
             epsilon=given["epsilon"],
             delta=delta,
             ask="every question" if given["confirm"] else "never",
+            least_rows=given["least_rows"],
+            least_together=given["least_together"],
+            questions=list(given["questions"]),
             **_held(given),
         ),
     )
@@ -98,7 +108,9 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
 @click.argument("folder", type=_FOLDER)
 @click.option("--plan", "plan_file", type=_FILE, required=True, help="What the coordinator sent.")
 @_trust
-@click.option("--agree", metavar="HASH", help="Sign the plan with this hash, without being asked.")
+@click.option("--agree", metavar="HASH",
+    help="Sign the plan with this hash without being asked; `policy` signs any that site.toml "
+    "allows.")  # fmt: skip
 @click.option("--superlink", metavar="HOST:PORT",
     help="Where to reach the coordinator, if not at the plan's address.")  # fmt: skip
 def serve(
@@ -108,11 +120,18 @@ def serve(
     site, plan = SiteFolder(folder), Plan.load(plan_file)
     network = folder / "flower" / plan.digest[:16]
     environment(network / "home")  # refuses where Flower is missing, before anything is signed
-    site.pin(map(read_card, trust))
-    site.examine(plan)
+    cards = [read_card(path) for path in trust]
+    try:
+        site.examine(plan, trusting=cards)
+        if plan.digest not in site.config.agreed:
+            click.echo(printable_lines(str(plan)))
+            _confirm(plan, agree)
+    except DpfdaError as reason:
+        site.refuse(plan, str(reason))  # nothing is pinned for a plan that is not signed
+        raise
+    site.pin(cards)
     if plan.digest not in site.config.agreed:
-        click.echo(printable_lines(str(plan)))
-        _sign(site, plan, agree)
+        site.agree(plan)
     approve = _approved if site.config.ask == "every question" else None
     guard = site.guard(plan, approve=approve)
     click.echo(f"site {site.config.name} serves plan {plan.digest[:16]}; its log: "
@@ -148,15 +167,33 @@ def status(folder: Path, lines: int) -> None:
     if lines > 0:
         for line in site.journal.lines[-lines:]:
             click.echo(printable(line))
+    if site.journal.head:
+        click.echo(f"journal: {len(site.journal.lines)} lines, the last one marked "
+            f"{site.journal.head}")  # fmt: skip
 
 
-def _sign(site: SiteFolder, plan: Plan, agree: str | None) -> None:
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--mark", "marks", multiple=True, metavar="MARK",
+    help="A mark that was noted elsewhere, which must still be in the journal.")  # fmt: skip
+def verify(folder: Path, marks: tuple[str, ...]) -> None:
+    """Check that no line of the journal was changed, added or removed."""
+    site = SiteFolder(folder)
+    _ = site.config  # refuses a folder that is none
+    found = site.journal.check()
+    for mark in marks:
+        if mark not in found:
+            raise InvalidParameter("--mark", "that of a line of the journal", mark)
+    last = f", the last one marked {found[-1]}" if found else ""
+    click.echo(f"{len(found)} lines follow from each other{last}")
+
+
+def _confirm(plan: Plan, agree: str | None) -> None:
     if agree is None:
         if not click.confirm("Sign this plan?", default=False):
             raise ProtocolError("the plan was not signed")
-    elif agree != plan.digest:
+    elif agree not in (plan.digest, "policy"):
         raise InvalidParameter("--agree", f"the hash of the plan, {plan.digest}", agree)
-    site.agree(plan)
 
 
 def _approved(text: str) -> bool:

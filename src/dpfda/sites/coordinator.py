@@ -59,9 +59,10 @@ class Coordinator:
         self.gather()
         return self.plan.inquiry.lead(self)
 
-    def end(self) -> None:
-        """Tell sites that there is a result, so that they can stop waiting."""
-        here = [name for name in self.plan.terms.names if name not in self.trouble]
+    def end(self, sites: Sequence[str] | None = None) -> None:
+        """Tell these sites, or all that did their part, that there is a result."""
+        everybody = self.plan.terms.names if sites is None else sites
+        here = [name for name in everybody if name not in self.trouble]
         self.carry("over", dict.fromkeys(here, self.plan.digest), lambda name, reply: "")
 
     def gather(self) -> None:

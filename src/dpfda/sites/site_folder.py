@@ -63,6 +63,9 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         epsilon, delta: what all studies together may ever cost.
         ask: whether a person is asked before each question is answered.
         colluders: plans that protect from fewer sites which pool what they know are refused.
+        least_rows: a table with fewer records is not offered: the card would publish the count.
+        least_together: plans whose sites hold fewer records together are refused.
+        questions: what may be asked, like PrivateMean; empty: everything.
         ranges: the columns that may be asked about, with their public ranges or categories.
         trust: names of those whose keys were checked, with their keys.
         agreed: hashes of the plans that this site signed.
@@ -77,6 +80,9 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     delta: float
     ask: Literal["never", "every question"] = "never"
     colluders: int = 1
+    least_rows: int = 0
+    least_together: int = 0
+    questions: list[str] = []
     ranges: dict[str, list[float | str]]
     trust: dict[str, str] = {}
     agreed: list[str] = []
@@ -109,6 +115,9 @@ class SiteFolder:
         if folder._config_path.exists():
             raise InvalidParameter("FOLDER", "one without a site", str(path))
         rows = folder._counted(config)
+        if rows < config.least_rows:
+            rule = f"data with at least {config.least_rows} records (--least-rows)"
+            raise InvalidData("--data", rule, "fewer")
         FileLedger(folder.ledger_path, limit_epsilon=config.epsilon, limit_delta=config.delta)
         node = node_public(kept(path / "node.key", new_node_key()))
         card = Card.signed_by(folder.identity, name=config.name, node=node, rows=rows)
@@ -171,6 +180,10 @@ class SiteFolder:
 
     def pin(self, cards: Iterable[Card]) -> None:
         """Trust these keys from now on; a name keeps the key it had."""
+        self._write(self._trusting(cards))
+
+    def _trusting(self, cards: Iterable[Card]) -> SiteConfig:
+        """The config with these keys, not written."""
         config = self.config
         for card in cards:
             card.check()
@@ -179,11 +192,21 @@ class SiteFolder:
                 raise ProtocolError(
                     f"the card of {card.name!r} holds another key than the one pinned here"
                 )
-        self._write(config)
+        return config
 
-    def examine(self, plan: Plan) -> None:
-        """Refuse, naming the rule, a plan that this site cannot agree to."""
-        config, mine = self.config, self.card
+    def refuse(self, plan: Plan, reason: str) -> None:
+        """Write down that a plan was not signed, and why."""
+        name = plan.body.coordinator.name
+        self.journal.write("refused", f"plan {plan.digest} of {name}: {reason}")
+
+    def examine(self, plan: Plan, *, trusting: Iterable[Card] = ()) -> None:
+        """Refuse, naming the rule, a plan that this site cannot agree to.
+
+        Args:
+            plan: what the coordinator sent.
+            trusting: cards that would be pinned with the signature, and are not yet.
+        """
+        config, mine = self._trusting(trusting), self.card
         others = [card for card in plan.body.sites if card.name != config.name]
         for card in (plan.body.coordinator, *others):
             if card.name not in config.trust:
@@ -201,6 +224,16 @@ class SiteFolder:
             raise ProtocolError(
                 f"the plan protects from {plan.terms.colluders} colluding sites, this site asks "
                 f"for {config.colluders} (colluders in site.toml)"
+            )
+        if config.questions and plan.inquiry.title not in config.questions:
+            raise ProtocolError(
+                f"the plan asks for {plan.inquiry.title}, which is not among the questions of "
+                "site.toml"
+            )
+        if sum(card.rows for card in plan.body.sites) < config.least_together:
+            raise ProtocolError(
+                f"the sites of the plan hold fewer than {config.least_together} records together "
+                "(least_together in site.toml)"
             )
         if reason := differences(plan.inquiry.columns, config.ranges):
             raise ProtocolError(f"the plan does not fit this site: {reason}")

@@ -95,18 +95,24 @@ def kept_identity(path: Path) -> Identity:
 
 
 _LONGEST = 1 << 20  # characters of a line
+_MARK = 32  # hexadecimal digits in front of a line: 128 bits
 
 
 class Journal:
     """Lines of a text file that is only ever appended to; each is on the disk before the next step.
 
-    It holds nothing private: questions are public, and of what leaves it holds a hash.
+    It holds nothing private: questions are public, and of what leaves it holds a hash. In front of
+    a line stands the hash of the line before it and of the rest of this one. A line that was
+    changed, removed or inserted is therefore found by `check`. Marks are no signatures: whoever
+    writes all later lines again is found by comparing `head` with a copy kept elsewhere.
 
     Examples:
         >>> from tempfile import mkdtemp
         >>> journal = Journal(Path(mkdtemp()) / "journal.txt")
         >>> journal.write("asked", "question 0")
         >>> journal.lines[0].endswith("asked     question 0")
+        True
+        >>> journal.check() == [journal.head]
         True
     """
 
@@ -119,21 +125,68 @@ class Journal:
             digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
             text = f"{text[:_LONGEST]}… SHA-256 of {len(text)} letters: {digest}"
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-        line = f"{when}  {what:<8}  {printable(text, most=len(text))}\n".encode()
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        rest = f"{when}  {what:<8}  {printable(text, most=len(text))}".encode()
+        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            while line:  # a full disk takes a part, and refuses the rest
-                line = line[os.write(file, line) :]
-            os.fsync(file)
+            with durable.locked(file):  # two plans are served from one folder
+                last = _last_line(file)
+                torn = b"" if last.endswith(b"\n") or not last else b"\n"
+                line = torn + _mark(last.rstrip(b"\n"), rest) + b"  " + rest + b"\n"
+                while line:  # a full disk takes a part, and refuses the rest
+                    line = line[os.write(file, line) :]
+                os.fsync(file)
         finally:
             os.close(file)
 
     @property
     def lines(self) -> list[str]:
-        """All lines so far."""
-        if not self.path.exists():
-            return []
-        return self.path.read_text(encoding="utf-8").splitlines()
+        """All lines so far, without their marks."""
+        return [line[_MARK + 2 :].decode("utf-8", "replace") for line in self._written]
+
+    @property
+    def head(self) -> str:
+        """The mark of the last line, which stands for all of them; "" where there is none."""
+        written = self._written
+        return written[-1][:_MARK].decode("ascii", "replace") if written else ""
+
+    def check(self) -> list[str]:
+        """The marks of all lines; refused where a line does not follow from those before it."""
+        marks, last = [], b""
+        for number, line in enumerate(self._written, start=1):
+            mark, rest = line[:_MARK], line[_MARK + 2 :]
+            if mark != _mark(last, rest):
+                raise LedgerDamaged(
+                    f"line {number} of {self.path.name} does not follow from the lines before it: "
+                    "it was changed or cut short, or one before it was added or removed"
+                )
+            marks.append(mark.decode())
+            last = line
+        return marks
+
+    @property
+    def _written(self) -> list[bytes]:
+        return self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
+
+
+def _mark(last: bytes, rest: bytes) -> bytes:
+    digest = hashlib.sha256(hashlib.sha256(last).digest() + rest)
+    return digest.hexdigest()[:_MARK].encode()
+
+
+def _last_line(file: int) -> bytes:
+    """The last line of an open file, with its end, if it has one."""
+    size = os.lseek(file, 0, os.SEEK_END)
+    step = 1 << 12
+    while True:
+        begin = max(0, size - step)
+        os.lseek(file, begin, os.SEEK_SET)
+        found = b""
+        while len(found) < size - begin and (part := os.read(file, size - begin - len(found))):
+            found += part
+        cut = found.rfind(b"\n", 0, len(found) - 1) + 1
+        if cut or not begin:
+            return found[cut:]
+        step *= 16
 
 
 class Begun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -74,6 +74,11 @@ class StudyFolder:
         """Whether there are results."""
         return self.result_path.exists() or (self.path / "results").exists()
 
+    @property
+    def over_path(self) -> Path:
+        """A file that is there once the sites were told that there is a result."""
+        return self.path / "private" / "over"
+
     def begin(self, plan: Plan) -> None:
         """Keep a new plan: one a folder, because answers belong to it."""
         if not durable.claim(self.plan_path, plan.to_json()):
