@@ -333,6 +333,7 @@ def test_everybody_can_use_every_state_of_the_page(
         "study": plan.hash,
         "collector": collector.url,
         "receipt": page.inner_text("#receipt"),
+        "check": f"{page.url}#receipt={page.inner_text('#receipt')}",
     }, "nothing of what was sent: it can be shown to anybody"
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
