@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,34 @@ def test_slopes_of_several_classes_are_named_by_them(tmp_path: Path) -> None:
     assert shown.startswith("discriminant analysis, 900 rows, ")
     assert all(f"slope of {kind}" in shown for kind in "abc")
     assert "values from 0 to 3" in shown
+
+
+@pytest.mark.parametrize("budget", [None, 3.0, 1.0])
+def test_a_classifier_is_judged_by_people_who_are_not_in_it(
+    tmp_path: Path, budget: float | None
+) -> None:
+    rng = np.random.default_rng(0)
+    label = rng.integers(2, size=800)
+    rows = label[:, None] * np.sin(np.linspace(0, 3, 9)) + 0.3 * rng.normal(size=(800, 9))
+    lines = ["who," + ",".join(map(str, range(9)))]
+    known = zip(label, rows, strict=True)
+    lines += [f"{'ab'[one]}," + ",".join(f"{x:.3f}" for x in row) for one, row in known]
+    file, ledger = tmp_path / "curves.csv", tmp_path / "ledger"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    call = ["classify", str(file), "--label", "who", "--classes", "a,b", "--epsilon", "1"]
+    call += ["--range", "-3", "3", "--evaluation-share", "0.25"]
+    if budget is not None:
+        call += ["--ledger", str(ledger), "--ledger-limit", str(budget), "1e-5"]
+    done = invoke(*call)
+    if budget == 1.0:  # enough for the fit alone
+        assert done.exit_code == 2
+        assert "nothing was spent: fit and evaluation together" in done.stderr
+        assert not FileLedger(ledger).entries
+        return
+    said = r"right about (\S+)% of people \(95 %: \S+% to \S+%\), by .* 200 who"
+    found = re.search(said, done.stdout)
+    assert found is not None, done.output
+    assert float(found[1]) > 85
+    assert budget is None or len(FileLedger(ledger).releases) == 2
+    several = invoke("classify", *call[1:2], *call[1:])
+    assert "--evaluation-share must be left out for several files" in several.stderr

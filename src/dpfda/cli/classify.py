@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from dpfda import _validate
+from dpfda._validate import AnyArray, IntArray
+from dpfda.central.score import private_score
 from dpfda.cli._output import check_outputs, draw, output_options, print_regression, publish
 from dpfda.cli._reading import (
     are_several,
@@ -27,9 +31,12 @@ from dpfda.cli._record import (
     record_options,
     write_record,
 )
-from dpfda.errors import InvalidParameter
+from dpfda.curves.files import Rows
+from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
 from dpfda.estimators.file_block import RowsBlock, check_labels, grid_of
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.estimators.reading import take
+from dpfda.privacy.cost import limit
 
 
 @click.command(name="classify")
@@ -44,6 +51,10 @@ from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip
+@click.option("--evaluation-share", type=float,
+    help="Keep this share of the people out of the fit, such as 0.2, and release how often the "
+    "classifier is right about them, with the same ε: nobody is in both, but --ledger counts "
+    "both.")  # fmt: skip
 @reading_options()
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option(
@@ -93,6 +104,8 @@ def command(
         ledger=open_ledger(options),
         random_state=options["seed"],
     )
+    where = "for several files" if several else "with --groups" if reading.groups else ""
+    fitted, kept_out = _split(options, len(labels), classifier, where=where)
     if several:
         names = public_labels(options["classes"])
         known: Any = {"grid": grid_of(rows), "label": label, "names": names}
@@ -103,9 +116,72 @@ def command(
     else:
         click.echo(rows.said, err=True)
         persons = None if reading.groups is None else rows.text(reading.groups)
+        X, own = rows.X, labels.astype(str)
+        if fitted is not None:
+            X, own = take(X, fitted), own[fitted]
         with releasing(reading):
-            classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
+            classifier.fit(X, own, grid_points=rows.grid_points, groups=persons)
     publish(classifier.model_, out, as_json, print_regression)
+    with releasing(reading):
+        said = _UNKNOWN if kept_out is None else _scored(classifier, rows, labels, kept_out)
+    click.echo(said, err=as_json)
     write_record(classifier.model_, told, ledger=classifier.ledger)
     if plot is not None:
         draw(classifier.model_, plot)
+
+
+_UNKNOWN = (
+    "How often it errs is not known. --evaluation-share 0.2 keeps a fifth of the people out of the "
+    "fit and releases how often it is right about them."
+)
+
+
+def _split(
+    options: dict[str, Any], n: int, classifier: PrivateCurveClassifier, *, where: str
+) -> tuple[IntArray | None, IntArray | None]:
+    """Who is fitted and who is kept out, drawn without a look at anybody; None for everybody."""
+    share, epsilon = options["evaluation_share"], options["epsilon"]
+    if share is None:
+        return None, None
+    _validate.fraction("--evaluation-share", share)
+    if where:
+        rule = f"left out {where}: a row of one file must be one person"
+        raise InvalidParameter("--evaluation-share", rule, share)
+    size = round(share * n)
+    if min(size, n - size) < _FEWEST:
+        rule = f"a share that leaves {_FEWEST} people or more on either side"
+        raise InvalidParameter("--evaluation-share", rule, share)
+    if classifier.ledger is not None:  # both are charged: refuse before the first one is
+        both = limit(epsilon=epsilon, delta=options["delta"]) + limit(epsilon=epsilon, delta=0.0)
+        if reason := classifier.ledger.refusal(both):
+            raise BudgetExceeded(f"nothing was spent: fit and evaluation together: {reason}")
+    order = np.random.default_rng(options["seed"]).permutation(n)
+    return np.sort(order[size:]), np.sort(order[:size])
+
+
+def _scored(
+    classifier: PrivateCurveClassifier, rows: Rows, labels: AnyArray, kept_out: IntArray
+) -> str:
+    """A private estimate of how often the classifier is right, in words."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # nobody is in both releases
+        score = private_score(
+            classifier.model_,
+            take(rows.X, kept_out),
+            labels[kept_out].astype(str),
+            epsilon=classifier.epsilon,
+            unit=classifier.unit,
+            ledger=classifier.ledger,
+            random_state=classifier.random_state,
+            grid_points=rows.grid_points,
+        )
+    low, high = score.interval
+    return (
+        f"It is right about {score.accuracy:.1%} of people (95 %: {low:.1%} to {high:.1%}), by a "
+        f"private count of {score.n} who are not in the fit: ε = {score.guarantee.epsilon:g} of "
+        "theirs."
+    )
+
+
+_FEWEST = 20
+"""People on either side; fewer tell nothing."""
