@@ -12,6 +12,11 @@ from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
 from dpfda.cli.simulate import METHODS, STAMP
+from dpfda.datasets import simulate_001
+from dpfda.estimators.mrma_classifier import MRMAClassifier
+from dpfda.noise import SimulationSource
+from dpfda.protocol.plan import StudyPlan
+from dpfda.simulate import people_from, simulate
 
 N = 600
 RANGES = '{"age": [18, 99], "sex": ["f", "m"]}'
@@ -80,3 +85,26 @@ def test_what_cannot_be_simulated_is_refused(words: tuple[str, ...], said: str) 
     done = run(*words, "--epsilon", "1")
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_plan_writes_the_study_of_the_papers() -> None:
+    call = ["plan", "--method", "mrma", "--people", "400", "--epsilon", "8", "--range", "-3", "3"]
+    call += ["--classes", "yes,no", "--evaluation-share", "0.1"]
+    done = CliRunner().invoke(dpfda, [*call, "--json"], catch_exceptions=False)
+    plan = StudyPlan.from_dict(json.loads(done.stdout))
+    data = simulate_001(400, random_state=0)
+    words = np.where(data.y > 0, "yes", "no")
+    known = {"value_range": (-3, 3), "classes": ("no", "yes"), "evaluation_share": 0.1}
+    fitted = MRMAClassifier(8.0, **known, random_state=0)
+    fitted.fit(data.X, words, grid_points=data.grid_points)
+    for name in ("encoder", "design", "classes", "protects", "unit"):
+        assert getattr(plan, name) == getattr(fitted.plan_, name), name
+    people = people_from(plan, data.X, words, grid_points=data.grid_points)
+    model = simulate(plan, people, source=SimulationSource(0)).model
+    assert np.mean(model.predict(data.X, grid_points=data.grid_points) != words) < 0.35
+    text = CliRunner().invoke(dpfda, call, catch_exceptions=False).stdout
+    assert [word in text for word in ("report", "evaluate", "check")] == [True] * 3
+    for more in (["--temperature-share", "0.1"], ["--non-private-error", "0.1"]):
+        done = CliRunner().invoke(dpfda, [*call, *more])
+        assert done.exit_code == 2
+        assert f"{more[0]} must be left out with --method mrma" in done.stderr

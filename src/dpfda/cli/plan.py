@@ -15,7 +15,7 @@ from dpfda.cli._reading import read_ranges, reading_from, reading_options
 from dpfda.cli._sweep import SWEEP_OPTIONS, sweep_options, sweeping
 from dpfda.curves.files import Reading
 from dpfda.errors import DpfdaError, InvalidParameter
-from dpfda.local.recipe import JUDGES, in_words, plan_study
+from dpfda.local.recipe import JUDGES, in_words, plan_averaging, plan_study
 from dpfda.planning import page
 from dpfda.planning.families import FAMILIES
 from dpfda.planning.forecast import Forecast, forecast
@@ -34,6 +34,9 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--error", type=float,
     help="Target error, where --people or --epsilon is left out. For a number: mean "
     "squared error as a share of its variance.")  # fmt: skip
+@click.option("--method", type=click.Choice(["study", "mrma"]), default="study", show_default=True,
+    help="What participants are asked; mrma is the method of the papers, without a "
+    "forecast.")  # fmt: skip
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
@@ -106,6 +109,7 @@ def command(
         return
     check_writable("--out", out)
     reading = reading_from(options)
+    averaging = options.pop("method") == "mrma"
     told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
     how = {name: options.pop(name) for name in SWEEP_OPTIONS}
     if options["evaluation_share"] is None:
@@ -118,6 +122,8 @@ def command(
     if feature_ranges is not None:
         facts["feature_ranges"] = read_ranges(feature_ranges)
     folder = told["folder"]
+    if averaging:
+        _only_of_studies(facts, told)
     if told["non_private_error"] is not None or told["sample"] is not None:
         _two_of_three(facts, told)
         found = _forecast(facts, told, reading, how)
@@ -131,7 +137,7 @@ def command(
             if name not in facts:
                 option = "--people" if name == "n_people" else "--epsilon"
                 raise InvalidParameter(option, "given, or found by a forecast (--error)", None)
-        plan = plan_study(**facts)
+        plan = plan_averaging(**facts) if averaging else plan_study(**facts)
         document = plan.to_dict()
         shown = Outcome()
     if out is not None:
@@ -188,6 +194,21 @@ def release(summary: Summary, as_json: bool, **options: Any) -> None:
     console = Console(markup=False)
     console.print(rich_table(found.table()))
     console.print(str(found), markup=False)
+
+
+_OF_STUDIES = ("target_range", "temperature_share", "class_share", "spread_differs")
+
+
+def _only_of_studies(facts: dict[str, Any], told: dict[str, Any]) -> None:
+    """Refuse what the papers' method has not, and take its absence out of the facts."""
+    for name in _OF_STUDIES:
+        if facts.pop(name, None):
+            rule = "left out with --method mrma"
+            raise InvalidParameter(f"--{name.replace('_', '-')}", rule, "given")
+    for name in ("non_private_error", "sample", "error"):
+        if told[name] is not None:
+            rule = "left out with --method mrma, which has no forecast (see dpfda simulate)"
+            raise InvalidParameter(f"--{name.replace('_', '-')}", rule, "given")
 
 
 def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:

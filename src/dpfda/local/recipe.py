@@ -19,6 +19,7 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.study.design import AnswersDesign, NumberDesign, VectorDesign
 from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions, information
@@ -192,6 +193,53 @@ def plan_study(
     )
 
 
+def plan_averaging(
+    n_people: int,
+    epsilon: float,
+    *,
+    classes: Sequence[Label],
+    value_range: tuple[float, float] | None = None,
+    feature_ranges: FeatureRanges | None = None,
+    domain_range: tuple[float, float] = (0.0, 1.0),
+    protects: Protects = "both",
+    evaluation_share: float = 0.0,
+    unit: str = "person",
+    seed: int = 0,
+    title: str = "",
+) -> StudyPlan:
+    """The study of the papers (000, 001) in place of that of `plan_study`, from the same facts.
+
+    Some people report their features and label, others say whether classifiers made of the reports
+    are right about them. Arguments are as for `plan_study`.
+
+    Examples:
+        >>> plan = plan_averaging(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
+        >>> [(row["phase"], row["people"]) for row in in_words(plan)[0]]
+        [('report', 500), ('evaluate', 2500)]
+    """
+    if (value_range is None) == (feature_ranges is None):
+        rule = "given for curves, or else feature_ranges for a table"
+        raise InvalidParameter("value_range", rule, value_range)
+    if value_range is not None:
+        ranges = _validate.interval("value_range", value_range)
+        encoder = CurveEncoder(
+            "bspline", n_basis=4, domain_range=domain_range, feature_ranges=ranges
+        )
+    else:
+        encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
+    return StudyPlan(
+        epsilon=epsilon,
+        n_people=n_people,
+        encoder=encoder,
+        classes=_in_order(classes),
+        design=MRMADesign(evaluation_share=evaluation_share).to_dict(),
+        protects=protects,
+        unit=unit,
+        seed=seed,
+        title=title,
+    )
+
+
 def _in_order(classes: Sequence[Any]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(classes))
@@ -243,6 +291,11 @@ _ASKED = {
     "correlation": ("summary", "which of your features go together? (without the label)"),
     "vectors": ("summary", "what are your features, together with your label?"),
 }
+_ASKED_OF_MEMBERS = {
+    "report": ("vector", "what are your features, and your label?"),
+    "evaluate": ("member", "is this classifier, made of others' reports, right about you?"),
+    "check": ("evaluation", "is the finished classifier right about you?"),
+}
 _DISTANCES = "Where labels are asked about, a feature is also how far another is from its middle."
 _ASKED_OF_NUMBERS = {
     "location": ("stump", "is your target, or this feature of yours, above this value?"),
@@ -254,8 +307,9 @@ _ASKED_OF_NUMBERS = {
 
 
 def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
-    """A plan of this recipe for people: who is asked what, one row a phase, and what it means."""
+    """A plan of these recipes for people: who is asked what, one row a phase, and what it means."""
     asked = _ASKED if plan.target_range is None else _ASKED_OF_NUMBERS
+    asked = asked | _ASKED_OF_MEMBERS
     people: dict[str, int] = {}
     for phase in Server(plan).run.steps:
         people[phase.kind] = people.get(phase.kind, 0) + phase.people
@@ -263,6 +317,9 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     for kind in filter(people.get, people):
         task, question = asked[kind]
         row: dict[str, Any] = {"phase": kind, "people": people[kind], "asked": question}
+        if kind == "report":  # all features at once, with noise on each
+            rows.append(row | {"answers": 1, "true": "–"})
+            continue
         if task == "summary":  # one codeword of many
             # It tells of all features at once, but no more of each than a clear answer would.
             clear = min(effective_people(1, plan.epsilon), plan.encoder.n_features)
@@ -288,7 +345,9 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
         f"Replies together are worth {worth:.0f} answers without noise; an answer is true with the "
         "probability shown."
     )
-    if any(row["true"] == "–" for row in rows):
+    if "report" in people:
+        told = "A verdict is true with the probability shown; a report has noise on every number."
+    elif any(row["true"] == "–" for row in rows):
         told += " Where none is shown, one of many random directions is sent, rather a near one."
     return rows, [
         promise,
