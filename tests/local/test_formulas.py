@@ -557,7 +557,7 @@ def test_looking_at_a_study_fixes_nothing() -> None:
     assert not np.array_equal(one.fit.white.matrix, study().fit.white.matrix)
     assert before.model.to_dict() == study().result().model.to_dict()
     assert one.fit.slopes is not one.fit.slopes
-    one.begin()
+    one.next_query(40, 10)
     assert one.fit.slopes is one.fit.slopes
     one.update_columns("spread", {"total": np.zeros(8), "people": np.array([40.0])})
     np.testing.assert_array_equal(one.fit.white.matrix, fresh.fit.white.matrix)

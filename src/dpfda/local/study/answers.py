@@ -117,11 +117,9 @@ def single_answers(
     smoothed, nothing = _smoothed(total, count, alpha, expected), np.zeros(len(count))
     precision, mean = count / (1 - smoothed**2), total / count
     of_person = np.full(len(count), alpha)
-    if labelled:
-        weights = np.column_stack([nothing, nothing, precision])
-        return Answers(*questions, of_person, nothing, mean, weights)
-    weights = np.column_stack([precision, nothing, nothing])
-    return Answers(*questions, of_person, mean, nothing, weights)
+    means = (nothing, mean) if labelled else (mean, nothing)
+    weights = [nothing, nothing, precision] if labelled else [precision, nothing, nothing]
+    return Answers(*questions, of_person, *means, np.column_stack(weights))
 
 
 def row_answers(

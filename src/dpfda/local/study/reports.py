@@ -290,10 +290,7 @@ class Labels(Kind):
     def better(self, scores: Scores) -> float:
         """How likely the classifier is better than the largest class, if there are slopes."""
         m, size = scores.theta.shape
-        rows = public_rows(size - 1)
-        normals = np.random.default_rng(0).normal(size=(_WORLDS, m * size))
-        values, axes = np.linalg.eigh(scores.covariance.reshape(m * size, -1))
-        off = (normals * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+        rows, off = public_rows(size - 1), _drawn(scores.covariance.reshape(m * size, -1))
         chosen = chances(rows @ scores.theta.T).argmax(axis=1)[:, None]
         right, largest = np.zeros(_WORLDS), np.zeros(_WORLDS)
         for number, world in enumerate(scores.theta + off.reshape(-1, m, size)):
@@ -516,6 +513,13 @@ class ManyClasses(Labels):
         return Kind.without(self, slopes) if self.discriminant else super().without(slopes)
 
 
+def _drawn(covariance: FloatArray) -> FloatArray:
+    """Public draws of what θ may differ by."""
+    normals = np.random.default_rng(0).normal(size=(_WORLDS, len(covariance)))
+    values, axes = np.linalg.eigh(covariance)
+    return np.asarray((normals * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
+
+
 def _strength(rule: Scores) -> float:
     """Mean square of a slope."""
     return float((rule.theta[:, 1:] ** 2).mean())
@@ -596,9 +600,7 @@ class Numbers(Kind):
 
     def better(self, scores: Scores) -> float:
         """How likely the prediction is better than the mean alone, if there are slopes."""
-        normals = np.random.default_rng(0).normal(size=(_WORLDS, scores.theta.shape[1] - 1))
-        values, axes = np.linalg.eigh(scores.covariance[0, 1:, 0, 1:])
-        off = (normals * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+        off = _drawn(scores.covariance[0, 1:, 0, 1:])
         explained = ((scores.theta[0, 1:] + off) ** 2).sum(axis=1) - (off**2).sum(axis=1)
         return float(np.mean(explained > SLOPES.worth_explaining))
 

@@ -92,7 +92,6 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
     for number, step in enumerate(steps):
         summary = yield known.column_phase(step, [*steps[number + 1 :], *left])
         known.update_columns(step.kind, summary)
-    known.begin()
     rest = left[0].people
     for size in batch_sizes(rest, most=known.kind.batches):
         query = known.next_query(rest, size)
@@ -263,14 +262,11 @@ class Known:
         every = self._standardized()
         return every.then(np.eye(self.d)[self.targets :]) if self.targets else every
 
-    def begin(self) -> None:
-        """Reports come next: about white features as they are known by now."""
-        self._fit = self._first_fit()
-
     def next_query(self, people: int, batch: int) -> Query:
         """The vector that a batch of so many people still to come reports."""
-        slopes = self.kind.next_stage(self.fit.slopes, people, batch)
-        self._fit = self.fit._replace(slopes=slopes)
+        fit = self.fit
+        slopes = self.kind.next_stage(fit.slopes, people, batch)
+        self._fit = fit._replace(slopes=slopes)
         return self.kind.query(slopes, people)
 
     def update_slopes(self, query: Query, summary: Summary) -> None:
