@@ -178,6 +178,33 @@ def test_a_study_goes_on_from_any_phase_to_the_same_bits(classes: Any) -> None:
     assert finished(restarts=False) == finished(restarts=True)
 
 
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c"), ()])
+def test_a_machine_that_rounds_otherwise_asks_for_the_same(
+    classes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directions of equal importance are where rounding would decide."""
+    made, eigh = plan(800, 2.0, classes=classes), np.linalg.eigh
+
+    def phases() -> list[str]:
+        server, hashes = Server(made), []
+        while not server.finished:
+            task = server.issue(server.wanted)
+            hashes.append(server.run.present.hash)
+            drawn, source = np.random.default_rng(len(hashes)), SimulationSource(len(hashes))
+            server.receive(task.answer(task.trial(drawn), source).values, start=0)
+        return hashes
+
+    def otherwise(matrix: Any) -> Any:
+        rng = np.random.default_rng(len(matrix))
+        noise = 1e-15 * np.abs(matrix).max() * rng.normal(size=matrix.shape)
+        values, vectors = eigh(matrix + noise + noise.T)
+        return values, vectors * rng.choice([-1, 1], size=len(values))
+
+    here = phases()
+    monkeypatch.setattr(np.linalg, "eigh", otherwise)
+    assert phases() == here
+
+
 def test_spread_that_differs_is_found() -> None:
     """Both classes have the same means; one is three times as wide."""
     rng = np.random.default_rng(0)

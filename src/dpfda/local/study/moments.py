@@ -25,6 +25,7 @@ _FLOOR, _LEAST, _MOST = 0.08, 0.02, 0.3  # least eigenvalues: of one look, and i
 _SCALE_PRIOR = 0.3**2
 _BULK_STEPS = 4
 _ROWS = 1024
+_BITS, _APART = 16, 0.01  # of a matrix whose axes are public; what tells equal ones apart
 _LONGEST = 1 << 16  # entries of a vector that one codeword reports
 _MEAN_DISTANCE = np.sqrt(2 / np.pi)  # of a normal number, from its middle
 _DISTANCES_VARY = np.sqrt(1 - 2 / np.pi)
@@ -263,7 +264,40 @@ def principal(covariance: FloatArray, favor: FloatArray) -> tuple[FloatArray, Fl
         covariance: of the features.
         favor: how much a feature is expected to say, relative to others.
     """
-    values, vectors = np.linalg.eigh(covariance)
-    importance = values * ((vectors**2).T @ favor)
-    order = np.argsort(-importance, kind="stable")
-    return (vectors[:, order] / np.sqrt(values[order])).T, importance[order]
+    values, rows = axes(covariance)
+    promising = np.argsort(-values * (rows**2 @ favor), kind="stable")
+    rows = rows[promising]
+    turned = rows @ covariance @ rows.T
+    importance = np.diag(turned) * (rows**2 @ favor)
+    return np.linalg.solve(np.linalg.cholesky(turned), rows), importance
+
+
+def axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Principal variances, largest first, and axes (rows) that are the same on every machine.
+
+    Machines differ in the last bits of a matrix, and where variances agree, these would choose the
+    axes. So all but the first bits are dropped, and earlier coordinates count a little more.
+
+    Examples:
+        >>> axes(np.eye(2))[1]
+        array([[1., 0.],
+               [0., 1.]])
+    """
+    more = 1 + _APART * np.linspace(1, 0, len(covariance))
+    values, vectors = np.linalg.eigh(on_grid(covariance, bits=_BITS) * np.outer(more, more))
+    # A generic sum, which is 0 by chance alone, gives each axis its sign.
+    signs = np.where(np.sqrt(1.0 + np.arange(len(more))) @ vectors < 0, -1.0, 1.0)
+    return values[::-1], (vectors * signs).T[::-1]
+
+
+def on_grid(numbers: Any, *, bits: int = 20) -> FloatArray:
+    """Numbers with so many bits of the largest: where machines round otherwise, they still agree.
+
+    Examples:
+        >>> on_grid([1.0, 0.3], bits=4)
+        array([1.  , 0.25])
+    """
+    array = np.asarray(numbers, dtype=np.float64)
+    # The largest may be a power of 2 up to rounding.
+    scale = np.frexp(np.abs(array).max(initial=0.0) * (1 + 2.0**-bits))[1]
+    return np.asarray(np.ldexp(np.rint(np.ldexp(array, bits - scale)), scale - bits))

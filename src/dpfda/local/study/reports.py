@@ -19,7 +19,7 @@ from scipy.special import logit, ndtr
 
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import SLOPES, current
-from dpfda.local.study.moments import FeatureMap, Reply, public_rows
+from dpfda.local.study.moments import FeatureMap, Reply, axes, public_rows
 from dpfda.local.study.slopes import Around, Event, Family, Slopes, priors
 from dpfda.protocol.linear_scores import chances
 
@@ -145,12 +145,13 @@ def poured(variances: FloatArray, answers: float) -> FloatArray:
 
 def _attentive(covariance: FloatArray, answers: float) -> tuple[FloatArray, FloatArray, float]:
     """Directions of ψ, weights of 1 and of these, and where to cut, for least doubt about θ."""
-    values, vectors = np.linalg.eigh(covariance[1:, 1:])
-    unknown = np.maximum(np.r_[covariance[0, 0], values[::-1]], _LEAST)
+    _, directions = axes(covariance[1:, 1:])
+    values = np.diag(directions @ covariance[1:, 1:] @ directions.T)
+    unknown = np.maximum(np.r_[covariance[0, 0], values], _LEAST)
     even = current().even
     share = (1 - even) * poured(unknown, answers) + even / len(unknown)
     weights = np.sqrt(share / share.max())
-    return vectors[:, ::-1].T, weights, _RADIUS * float(np.linalg.norm(weights))
+    return directions, weights, _RADIUS * float(np.linalg.norm(weights))
 
 
 def _weighted(query: Query) -> tuple[FloatArray, FloatArray]:
@@ -480,8 +481,8 @@ class ManyClasses(Labels):
         # ψ is centered, as far as that is known.
         doubt = float(np.einsum("k,kii->", shares**2, spreads)) / means.shape[1]
         means = means - doubt / (doubt + slopes.place) * (shares @ means)
-        values, axes = np.linalg.eigh((means.T * shares) @ means)
-        between = (axes * np.minimum(values, SLOPES.most_explained)) @ axes.T
+        values, vectors = np.linalg.eigh((means.T * shares) @ means)
+        between = (vectors * np.minimum(values, SLOPES.most_explained)) @ vectors.T
         within = np.eye(len(values)) - between + np.tensordot(shares, spreads, 1)
         return shares, means, spreads, within
 
@@ -516,8 +517,9 @@ class ManyClasses(Labels):
 def _drawn(covariance: FloatArray) -> FloatArray:
     """Public draws of what θ may differ by."""
     normals = np.random.default_rng(0).normal(size=(_WORLDS, len(covariance)))
-    values, axes = np.linalg.eigh(covariance)
-    return np.asarray((normals * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the same on every machine
+    return np.asarray(normals @ root)
 
 
 def _strength(rule: Scores) -> float:

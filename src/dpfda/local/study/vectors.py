@@ -24,6 +24,7 @@ from dpfda.local.study.moments import (
     Reply,
     effective_people,
     mean_and_deviation,
+    on_grid,
     principal,
     public_rows,
     with_distances,
@@ -221,8 +222,9 @@ class Known:
     def summary_phase(
         self, kind: str, people: int, fields: dict[str, Any], then: Sequence[Step]
     ) -> Phase:
-        """A phase of vector reports."""
+        """A phase of vector reports; a program on another machine would ask for the same."""
         self.phase += 1
+        fields = {name: _public(value) for name, value in fields.items()}
 
         def tasks(start: int, people: int) -> Task:
             return self.plan.ask("summary", people, **fields)
@@ -418,6 +420,14 @@ def _one_label(theta: FloatArray) -> bool:
     """Whether a rule gives nearly everybody one label, if ψ is normal."""
     labels = decided(public_rows(theta.shape[1] - 1) @ theta.T)
     return bool(np.bincount(labels).max() > _ALL_ONE * len(labels))
+
+
+def _public(value: Any) -> Any:
+    """The same number or array on every machine."""
+    if not isinstance(value, (float, np.ndarray)):
+        return value
+    found = on_grid(value)
+    return found if found.ndim else float(found)
 
 
 def _estimates(values: FloatArray, errors: FloatArray, people: int) -> list[Estimate]:
