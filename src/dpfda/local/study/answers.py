@@ -117,9 +117,9 @@ def single_answers(
     smoothed, nothing = _smoothed(total, count, alpha, expected), np.zeros(len(count))
     precision, mean = count / (1 - smoothed**2), total / count
     of_person = np.full(len(count), alpha)
-    means = (nothing, mean) if labelled else (mean, nothing)
+    plain, products = (nothing, mean) if labelled else (mean, nothing)
     weights = [nothing, nothing, precision] if labelled else [precision, nothing, nothing]
-    return Answers(*questions, of_person, *means, np.column_stack(weights))
+    return Answers(*questions, of_person, plain, products, np.column_stack(weights))
 
 
 def row_answers(
