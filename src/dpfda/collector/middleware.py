@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import re
-import secrets
 import time
 from collections import Counter
 from collections.abc import (
@@ -86,7 +86,7 @@ class Observed:
             return
         started = time.perf_counter()
         status = 500
-        name = secrets.token_hex(4)
+        name = f"{random.getrandbits(32):08x}"
         request_id.set(name)
 
         async def observed_send(message: MutableMapping[str, Any]) -> None:

@@ -12,9 +12,8 @@ import asyncio
 import hmac
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from typing import Generic, Self, TypeVar
 
 import msgspec
@@ -98,22 +97,39 @@ class PendingWrites:
         self._since: dict[object, float] = {}  # in the order of arrival
         self.depth = 0
 
-    @contextmanager
-    def waiting(self, items: int = 1) -> Iterator[None]:
+    def waiting(self, items: int = 1) -> _Waiting:
         """Count a request as long as the block lasts."""
-        key = object()
+        return _Waiting(self, items)
+
+    def begin(self, key: object, items: int) -> None:
+        """Somebody waits from now on."""
         self._since[key] = self._clock()
         self.depth += items
-        try:
-            yield
-        finally:
-            del self._since[key]
-            self.depth -= items
+
+    def end(self, key: object, items: int) -> None:
+        """They do not wait any more."""
+        del self._since[key]
+        self.depth -= items
 
     def oldest(self) -> float:
         """Seconds that the request which came first has waited; 0 if none waits."""
         first = next(iter(self._since.values()), None)
         return 0.0 if first is None else self._clock() - first
+
+
+class _Waiting:
+    """A block in which somebody waits. No generator: each reply has one."""
+
+    __slots__ = ("_items", "_pending")
+
+    def __init__(self, pending: PendingWrites, items: int) -> None:
+        self._pending, self._items = pending, items
+
+    def __enter__(self) -> None:
+        self._pending.begin(self, self._items)
+
+    def __exit__(self, *_: object) -> None:
+        self._pending.end(self, self._items)
 
 
 class _Request(Generic[T, R]):

@@ -173,7 +173,9 @@ def ticket_of(receipt: str, *, seal: str) -> tuple[int, int]:
 
 def _masked(place: bytes, mark: bytes, seal: str) -> bytes:
     mask = hmac.digest(seal.encode(), b"mask" + mark, "sha256")
-    return bytes(one ^ other for one, other in zip(place, mask, strict=False))
+    length = min(len(place), len(mask))
+    first, second = (int.from_bytes(one[:length], "big") for one in (place, mask))
+    return (first ^ second).to_bytes(length, "big")
 
 
 def token_hash(token: str) -> bytes:
