@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from forked_collector import ForkedCollector
+from forked_collector import ForkedCollector, QuickCollector
 
-from dpfda_bench.benchmarks import _killed_conclusions, crash, faults
+from dpfda_bench.benchmarks import _killed_conclusions, crash, faults, million
 
 
 class Alone(ForkedCollector):
@@ -61,11 +61,20 @@ def test_a_restart_goes_on_at_the_same_point(database: str, make_plan) -> None:
     assert models[0] == models[1]
 
 
-def test_a_fault_is_measured() -> None:
+def test_a_fault_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `dpfda bench faults` prints for a kill; its other faults need longer."""
+    monkeypatch.setattr(faults, "CollectorProcess", QuickCollector)
     outcome = faults.run(quick=True)
     (row,) = outcome.rows
     assert (row["fault"], row["storage"]) == ("kill", "SQLite")
     assert (row["lost"], row["counted_twice"]) == (0, 0)
     assert row["longest"] > row["p99_before"] > 0
     assert outcome.figures["acknowledged"] == row["acknowledged"] > 8
+
+
+def test_everybody_of_a_large_study_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dpfda bench million`, with few people."""
+    monkeypatch.setattr(million, "_AT_ONCE", 300)
+    monkeypatch.setattr(million, "CollectorProcess", QuickCollector)
+    figures = million.run(quick=True).figures
+    assert (figures["counted"], figures["lost"], figures["counted_twice"]) == (300, 0, 0)

@@ -61,6 +61,11 @@ class Crowd:
             count = min(_TOKENS, people - first)
             self._tokens += self._collector.invite(self._plan.hash, count)
 
+    def leave(self) -> None:
+        """Forget everybody: others come in their place."""
+        self._tokens.clear()
+        self._bodies.clear()
+
     def ask(self, *, connections: int = CONNECTIONS) -> Load:
         """Everybody gets a task, and makes up a reply to it."""
         asked = [request_bytes("GET", self.path + "/task", token=token) for token in self._tokens]
