@@ -196,7 +196,7 @@ def test_a_study_is_duplicated(organizer: Organizer, collector: CollectorProcess
 
 def test_what_it_is_worth_while_somebody_types(organizer: Organizer) -> None:
     shown = ask(organizer, "/outlook").body.decode()
-    assert re.search("This study (may )?works?: 427 effective people", shown)
+    assert re.search("This study (may )?works?: its effective sample size is 427", shown)
     assert "<svg" in shown
     assert "<html" not in shown
     few = ask(organizer, "/outlook", **{"n_people-0": "3"}).body.decode()

@@ -23,7 +23,7 @@ def test_a_study_that_works_and_one_that_cannot(organizer: Organizer) -> None:
     assert "This study works" in page
     assert 'value="20000"' in page  # the form is filled in again
     few = {"n_people-0": "40", "epsilon-0": "1", "non_private_error": "0.4"}
-    assert "This study cannot work: 9 effective people" in organizer.forecast(**few)[1]
+    assert "This study cannot work: its effective sample size is 9" in organizer.forecast(**few)[1]
 
 
 def test_people_or_epsilon_for_an_error_and_what_else_an_organizer_asks(
@@ -44,7 +44,7 @@ def test_a_study_of_numbers(organizer: Organizer) -> None:
     filled = {"classes-0": "", "target_range-0": "0", "target_range-1": "50"}
     filled |= {"n_people-0": "60", "epsilon-0": "1"}
     _, page = organizer.forecast(**filled)
-    assert "This study cannot work: 9 effective people" in page
+    assert "This study cannot work: its effective sample size is 9" in page
     assert "the private mean gives" in page
 
 

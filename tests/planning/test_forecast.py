@@ -62,7 +62,7 @@ def test_what_was_found_gives_the_error_that_was_wanted() -> None:
 def test_a_hopeless_study_is_called_so() -> None:
     known = KNOWN | {"non_private_error": 0.35}
     found = forecast(40, 1.0, studies=10, **known)
-    assert verdict(found).startswith("This study cannot work: 9 effective people")
+    assert verdict(found).startswith("This study cannot work: its effective sample size is 9")
     works = forecast(20_000, 5.0, studies=4, **known)
     assert verdict(works).startswith("This study works")
     with pytest.raises(InvalidParameter, match="within reach"):

@@ -51,7 +51,7 @@ def test_more_people_help_and_seeds_repeat() -> None:
 
 def test_a_hopeless_study_is_called_so_and_not_refused() -> None:
     found = forecast(60, 1.0, **KNOWN)
-    assert verdict(found).startswith("This study cannot work: 9 effective people. Expect ")
+    assert verdict(found).startswith("This study cannot work: its effective sample size is 9. ")
     assert "where the private mean gives" in verdict(found)
     assert found.guessing > 1.05, "so few people do not even tell their mean"
     works = forecast(5000, 5.0, **KNOWN)

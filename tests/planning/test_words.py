@@ -63,7 +63,7 @@ def test_a_folder_with_all_that_a_study_needs(tmp_path: Path) -> None:
     known = ("--people", "200", "--epsilon", "1", "--non-private-error", "0.1", "--studies", "2")
     ran = run(*known, "--title", "Gait <b>", "--folder", str(folder))
     assert ran.exit_code == 0, ran.output
-    assert "effective people" in " ".join(ran.output.split())
+    assert "effective sample size" in " ".join(ran.output.split())
     names = {
         "plan.json",
         "forecast.json",

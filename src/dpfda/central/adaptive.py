@@ -191,7 +191,7 @@ def lost_search(search: Cost, n: int) -> float:
 
 
 def _error(prior: FloatArray, noise: FloatArray | float) -> FloatArray:
-    """Of coefficients that are shrunk, under each hypothesis."""
+    """Expected squared error of shrunk coefficients under each hypothesis."""
     return np.asarray((prior * noise / (prior + noise)).sum(axis=1))
 
 
@@ -231,7 +231,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     finds_bound: ClassVar[bool] = True
 
     def basis(self, grid: Grid) -> FunctionBasis:
-        """As many splines as there are points."""
+        """One spline for each point."""
         return spline_basis(grid, size=math.prod(axis.size for axis in grid))
 
     def plan(self, mean: MeanRelease) -> MeanPlan:

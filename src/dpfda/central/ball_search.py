@@ -53,7 +53,7 @@ _DROWNED = 0.45  # of a radius: a center that is noisier makes the radius by its
 
 
 class Region(NamedTuple):
-    """Where curves are thought to lie, and what is left to find out more."""
+    """The estimated region of the curves, and the budget that is left to refine it."""
 
     center: FloatArray
     bound: float
@@ -62,7 +62,7 @@ class Region(NamedTuple):
 
 
 class FoundBall(NamedTuple):
-    """What was found.
+    """The result of the search.
 
     Attributes:
         place: center and axes for the queries that follow.
@@ -89,7 +89,7 @@ class FoundBall(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BallSearch:
-    """How a center and a radius are looked for: public numbers.
+    """Settings of the search for a center and a radius; all are public.
 
     Attributes:
         axes: shape of the region that is to hold most curves.
@@ -204,7 +204,7 @@ def _left(budget: Cost, search: Cost) -> Cost:
 
 
 def _search_share(asked: CurveConversation[Any], budget: Cost) -> float:
-    """Of each of three steps: what a count needs to be right to a few in a hundred."""
+    """Share of each of three steps, so that a count is exact to a few percent."""
     if budget.pure:
         return min(0.2, max(0.05, 100 / asked.strength))
     return min(0.05, max(0.005, (150 / (budget.mu * asked.n)) ** 2))

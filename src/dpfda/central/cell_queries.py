@@ -1,4 +1,4 @@
-"""What a curator of points is asked: how many lie in each cell of a public box, or near a place."""
+"""Queries about points: counts in each cell of a public box, and means near a place."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class CellCounts(CellQuery, name="cell_counts"):
 
     @property
     def sensitivity(self) -> float:
-        """In the norm of the noise."""
+        """The sensitivity in the norm of the noise."""
         return 2.0 if self.cost.pure else math.sqrt(2)
 
     def statistic(self, totals: IntArray) -> FloatArray:
@@ -101,7 +101,7 @@ class CellCounts(CellQuery, name="cell_counts"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """On a line and in the plane."""
+        """Queries in one and in two dimensions."""
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
         two = np.zeros(2)
         return [
@@ -153,12 +153,12 @@ class NearestMean(CellQuery, name="nearest_mean"):
 
     @property
     def sensitivity(self) -> float:
-        """Of the mean; with room for the rounding of `widest`."""
+        """Sensitivity of the mean, with a margin for the rounding of `widest`."""
         return self.widest / self.n * (1 + 1e-12)
 
     @property
     def noise_axes(self) -> FloatArray:
-        """As given."""
+        """The axes as given."""
         return self.axes
 
     def statistic(self, totals: IntArray) -> FloatArray:

@@ -71,7 +71,7 @@ class ChannelQuery(AdditiveQuery, name="channel"):
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Of every channel what the query asks of one; then the numbers."""
+        """The columns of the query for every channel, then the numbers."""
         return self.query.columns * self.channels + (0,) * self.numbers
 
     @property
@@ -141,7 +141,7 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         return replace(self, parts=tuple(one.among_sites() for one in self.parts))
 
     def questions(self) -> Questions[Release]:
-        """Those about the first channel, then those about the second one."""
+        """All questions about the first channel, then all about the second, and so on."""
         conversations = [one.questions() for one in self.parts]
         first = [
             next(questions) for questions in conversations

@@ -113,7 +113,7 @@ def posterior_effects(moments: NoisySystem, *, reach: float) -> Effects:
 
 
 class _Hypotheses(NamedTuple):
-    """Of some coefficients j, under one hypothesis or several (first axis).
+    """Posterior of some coefficients j, under one hypothesis or several (first axis).
 
     Attributes:
         mean: (J, p).
@@ -168,7 +168,7 @@ def _solved(
 
 
 def _mixed(parts: _Hypotheses, odds: FloatArray, matrix: FloatArray) -> _Hypotheses:
-    """Of all hypotheses together."""
+    """The mixture of all hypotheses."""
     logs = parts.log + odds - logsumexp(odds)
     log = logsumexp(logs)
     weights = np.exp(logs - log)
@@ -309,14 +309,14 @@ class Solved:
         return Triangle(np.ones(len(self.matrix)))
 
     def document(self) -> dict[str, Any]:
-        """As it is written."""
+        """The values as written in a document."""
         laws = {name: NoiseBody.of(getattr(self, name)) for name in _LAWS}
         named = (*_ARRAYS, "bound", "limit", "constant")
         return {name: plain(getattr(self, name)) for name in named} | laws
 
     @classmethod
     def read(cls, body: SolvedBody) -> Solved:
-        """From a document."""
+        """Read the values from a document."""
         arrays: dict[str, Any] = {name: np.array(getattr(body, name)) for name in _ARRAYS}
         laws = {name: getattr(body, name).read() for name in _LAWS}
         known = {name: getattr(body, name) for name in ("bound", "limit", "constant")}

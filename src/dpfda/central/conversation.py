@@ -1,4 +1,4 @@
-"""What every conversation of this package has in common: n records, one release, public bounds.
+"""The base of all central releases: n records, one result, public bounds.
 
 A public bound that is too small is noticed by a noisy count of the records outside it, or by a mean
 at its edge.
@@ -35,7 +35,7 @@ _BY_CHANCE = 0.002  # probability of a warning that noise alone makes
 
 
 def price_of_a_count(budget: Cost, n: int) -> Cost:
-    """What a count of those outside a public range costs: a small part of a budget.
+    """The price of a count of records outside a public range: a small share of the budget.
 
     Examples:
         >>> price_of_a_count(Cost(epsilon=1.0), 10**6).epsilon_spent
@@ -121,7 +121,7 @@ class CentralConversation(Conversation[Result]):
         warnings: tuple[str, ...] = (),
         **parameters: Any,
     ) -> Release:
-        """What is released: noisy coefficients of functions, shrunk or as they are."""
+        """The release of noisy coefficients of functions, shrunk or unchanged."""
         release = Release(
             summary=self.summary,
             coefficients=noisy if shrunk is None else shrunk,
@@ -142,7 +142,7 @@ class CentralConversation(Conversation[Result]):
         return replace(release, warnings=(*doubts, *further))
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """What the release itself shows to be wrong with the public bounds."""
+        """Warnings about the public bounds that follow from the release itself."""
         return ()
 
     def one_query(
@@ -187,7 +187,7 @@ class CurveConversation(CentralConversation[Result]):
         return self.bound if math.isfinite(self.bound) else 1.0
 
     def place(self, center: FloatArray, axes: FloatArray) -> Place:
-        """Where the curves are looked at."""
+        """The center and axes of the queries."""
         return {"unit": self.unit, "n": self.n, "center": center, "axes": axes}
 
     def whole_ball(self, cost: Cost, size: int) -> BallMean:
@@ -204,7 +204,7 @@ class BoxConversation(CentralConversation[Release]):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What all queries at cells have in common."""
+        """The fields that all queries about cells share."""
         low, high = np.array(self.box, dtype=np.float64).T
         return {"unit": self.unit, "cost": self.whole, "n": self.n, "low": low, "high": high}
 

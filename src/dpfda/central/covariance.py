@@ -34,7 +34,7 @@ error is in the products, and the variance of curves is a tenth of the squared r
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CovarianceRelease(CurveConversation[Release], name="covariance"):
-    """What is asked of the coefficients of n curves with √∫X² ≤ bound.
+    """A release of the covariance of n curves with √∫X² ≤ bound.
 
     Privacy:
         With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ by at most √2 R² in the norm with
@@ -68,12 +68,12 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         return noise_in_ball(products, self.n, entries) / max(found, 1e-300)
 
     def among_sites(self) -> Self:
-        """With Gaussian noise where a δ is given."""
+        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
         return replace(self, either=False)
 
     @property
     def finds_bound(self) -> bool:
-        """By the search for a center and a radius."""
+        """True: a search finds a center and a radius."""
         return True
 
     @property

@@ -41,12 +41,12 @@ class DensityMechanism(Registered, Declared, family="density mechanism"):
     """Releases the density of points in a public box; a new one fills in `questions`."""
 
     def budget(self, cost: Cost) -> Cost:
-        """What it spends of a budget: all of it, or pure ε where that has less noise."""
+        """The part of the budget to spend: all of it, or only ε where pure noise is smaller."""
         return cost
 
     @abstractmethod
     def questions(self, density: DensityRelease) -> Questions[Release]:
-        """What is asked about n points in a box."""
+        """The questions about n points in a box."""
 
     @classmethod
     @abstractmethod
@@ -76,7 +76,7 @@ class DensityRelease(BoxConversation, name="density"):
         return self.mechanism.budget(whole) if self.either else whole
 
     def among_sites(self) -> Self:
-        """With Gaussian noise where a δ is given."""
+        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
         return replace(self, either=False)
 
     def doubts(self, release: Release) -> tuple[str, ...]:

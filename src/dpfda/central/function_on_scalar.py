@@ -75,7 +75,7 @@ class PairQuery(MeanQuery):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """With a constant and without, pure and Gaussian."""
+        """Queries with and without a constant, with pure and Gaussian noise."""
         return [
             cls(
                 cost=cost,
@@ -223,7 +223,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         return Cost(epsilon=self.epsilon) if pure < gaussian else given
 
     def among_sites(self) -> Self:
-        """With Gaussian noise where a δ is given."""
+        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
         return replace(self, either=False)
 
     def questions(self) -> Questions[Release]:
@@ -314,7 +314,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         return (_UNBOUNDED.format(names=", ".join(taking)),) * bool(taking)
 
     def _own_units(self, width: int) -> FloatArray:
-        """From coefficients of (x - shift)/unit_of to those of x; the constant is the last."""
+        """The map from coefficients of (x - shift)/unit_of to those of x, the constant last."""
         unit_change = np.eye(width)
         if self.unit_of is not None and self.shift is not None:
             unit_change[: self.covariates, : self.covariates] /= self.unit_of[:, None]

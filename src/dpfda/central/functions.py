@@ -151,7 +151,7 @@ def as_grid(grid_points: Any) -> Grid:
 
 
 def as_places(places: Any) -> Grid:
-    """Where to read a function off: like a grid, but one place is enough, in any order."""
+    """Points at which to evaluate a function: like a grid, but in any order, and one is enough."""
     axes = places if isinstance(places, tuple) else (places,)
     found = tuple(np.atleast_1d(_numbers(axis)) for axis in axes)
     if any(axis.ndim != 1 or axis.size == 0 for axis in found):

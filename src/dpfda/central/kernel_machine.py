@@ -103,7 +103,7 @@ class KernelMachine(CellQuery, name="kernel_machine"):
 
     @cached_property
     def sensitivity(self) -> float:
-        """How far apart two computed minimizers can be in the kernel's norm."""
+        """The largest distance of two computed minimizers in the norm of the kernel."""
         return self.space.reach(
             Loss.named(self.loss)(), n=self.n, psi=self.psi, target_bound=self.target_bound
         )
@@ -189,7 +189,7 @@ class Space:
         return math.sqrt(float(np.diag(self.gram).max()))
 
     def reach(self, loss: Loss, *, n: int, psi: float, target_bound: float) -> float:
-        """How far apart the iterates for neighbors can be."""
+        """The largest distance of the iterates of neighboring data sets."""
         apart = loss.widest(self.features, psi=psi, target_bound=target_bound) / (2 * psi * n)
         inexact = 2 * _ACCURACY * math.sqrt(loss.at_zero(target_bound) / psi)
         return (apart + inexact) * (1 + 1e-9)
@@ -210,7 +210,7 @@ class Space:
         return float(candidates[int(np.argmin(risks))])
 
     def posterior(self, answer: Answer, query: KernelMachine) -> Posterior:
-        """What is believed of the minimizer, given a noisy one.
+        """Posterior of the minimizer, given its noisy release.
 
         With uniform inputs a minimizer is about the mean of targets, times a gain for each function
         that the penalty makes smaller. The beliefs about mean curves hold for that mean, whose

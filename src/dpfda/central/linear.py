@@ -77,7 +77,7 @@ class ShrunkMean(MeanQuery, name="shrunk_mean"):
         return self.shrink(mean_of(totals, self.bound, self.n))
 
     def shrink(self, mean: FloatArray) -> FloatArray:
-        """What becomes of mean coefficients."""
+        """Shrink the mean coefficients."""
         soft = np.sign(mean) * np.maximum(np.abs(mean) - self.thresholds, 0.0)
         return np.asarray(self.factors * soft)
 
@@ -264,7 +264,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
 
     def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
-        """By how long the mean is at least: a coefficient that is not 0 was past its threshold."""
+        """Warn if the mean is near its bound: nonzero coefficients have passed their threshold."""
         (law,) = release.noise
         blur = math.log(law.scales.size / _FALSE_ALARMS) * law.scales  # of Laplace noise
         least = np.maximum(np.abs(release.noisy) - blur, 0.0)

@@ -48,7 +48,7 @@ class Loss(Registered, family="loss"):
         return np.asarray(totals[0] * self.slope(-1.0, f) + totals[1] * self.slope(1.0, f))
 
     def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
-        """What `total_slopes` needs, as whole numbers: how many -1 and +1 at each place."""
+        """The integer sums that `total_slopes` needs: counts of -1 and +1 at each place."""
         return np.concatenate(
             [np.bincount(places[side], minlength=count) for side in (y < 0, y >= 0)]
         )
@@ -75,7 +75,7 @@ class Squared(Loss, name="squared"):
         return 2 * (f - y)
 
     def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
-        """From counts and sums of targets."""
+        """Total slopes from counts and sums of targets."""
         return np.asarray(2 * (totals[0] * f - totals[1]))
 
     def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:

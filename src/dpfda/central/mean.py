@@ -55,7 +55,7 @@ class FunctionMechanism(
 
     @abstractmethod
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """What is asked about n such rows, for the budget of `mean`."""
+        """The questions about n such rows, for the budget of `mean`."""
 
     @abstractmethod
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
@@ -83,7 +83,7 @@ class FunctionMechanism(
         return (AT_THE_EDGE,) * (length > 0 and length + blur >= EDGE * limit and blur < limit / 2)
 
     def budget(self, mean: MeanRelease) -> Cost:
-        """What it spends of (ε, δ): all of it, as Gaussian noise where δ > 0."""
+        """The part of (ε, δ) to spend: all of it, with Gaussian noise if δ > 0."""
         return Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
 
     @classmethod
@@ -93,7 +93,7 @@ class FunctionMechanism(
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a release by it rests on, beyond a public n."""
+        """The assumptions of the guarantee, in addition to a public n."""
         return ()
 
 
@@ -143,7 +143,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     @property
     def finds_bound(self) -> bool:
-        """What the mechanism can do."""
+        """Whether the mechanism finds a bound."""
         return self.mechanism.finds_bound
 
     @property
@@ -156,7 +156,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         return self.mechanism.at_the_bound(self, release)
 
     def among_sites(self) -> Self:
-        """With Gaussian noise where a δ is given."""
+        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
         return replace(self, either=False)
 
     def questions(self) -> Questions[Release]:

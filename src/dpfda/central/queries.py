@@ -54,7 +54,7 @@ class CountedQuery(AdditiveQuery):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """Of the statistic, in the norm of the noise."""
+        """Sensitivity of the statistic, in the norm of the noise."""
 
     @property
     def noise_axes(self) -> FloatArray:
@@ -80,7 +80,7 @@ class MeanQuery(CountedQuery):
     @property
     @abstractmethod
     def body(self) -> Body:
-        """Where vectors lie."""
+        """The set of possible vectors."""
 
     @abstractmethod
     def vectors(self, records: Records) -> FloatArray:
@@ -88,12 +88,12 @@ class MeanQuery(CountedQuery):
 
     @property
     def size(self) -> int:
-        """As many as axes."""
+        """The number of axes."""
         return len(self.body.axes)
 
     @property
     def noise_axes(self) -> FloatArray:
-        """Those of the body."""
+        """The axes of the body."""
         return self.body.axes
 
     @property
@@ -116,7 +116,7 @@ class MeanQuery(CountedQuery):
 
 
 class Body(NamedTuple):
-    """Where vectors lie, over their axes: no entry above `reach`, no two further than `width`."""
+    """The set of scaled vectors: entries at most `reach`, distances at most `width`."""
 
     reach: float
     width: float
@@ -219,7 +219,7 @@ class BallProducts(BallQuery, MeanQuery, name="ball_products"):
 
 
 def units(n: int) -> int:
-    """Into how many units a record's bound is divided, so that n of them stay below 2^62.
+    """The number of units in a record's bound, such that sums of n records stay below 2^62.
 
     Rounding two records moves their mean apart by a unit over n at most. A step of the lattice of
     Gaussian noise is 2^16/μ such units or more below 2^22 records and 2^11/μ for 2^27, one of
@@ -244,7 +244,7 @@ def mean_of(totals: IntArray, bound: float, n: int) -> FloatArray:
 
 
 class Place(TypedDict):
-    """Where curves are looked at: whose, how many, about which center, along which axes."""
+    """The records of a query and its coordinates: unit, n, center and axes."""
 
     unit: str
     n: int
@@ -321,7 +321,7 @@ class RadiusCount(BallQuery, name="radius_count"):
         return np.array([np.sum(self.distances(records[0]) <= self.radius)])
 
     def statistic(self, totals: IntArray) -> FloatArray:
-        """As a float."""
+        """The statistic as a float."""
         return totals.astype(np.float64)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""From what a curator holds to bounded rows: read, fill, clip; one record at a time."""
+"""Records of a curator as bounded rows: read, fill and clip, one record at a time."""
 
 from __future__ import annotations
 

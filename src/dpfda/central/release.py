@@ -1,4 +1,4 @@
-"""What a central summary hands back: noisy coefficients, and everything public about them."""
+"""The result of a central release: noisy coefficients and all public facts about them."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Release(Documented):
         return own, np.minimum(middle - spread, own), np.maximum(middle + spread, own)
 
     def variance_along(self, functions: FloatArray) -> FloatArray:
-        """Of the noise, at each point where functions (J, points) are read off."""
+        """Variance of the noise at each point of functions (J, points)."""
         return _variance(self.noise, functions)
 
     def _errors(self, of: Of | None) -> tuple[NoiseLaw, ...]:
@@ -342,7 +342,7 @@ class Release(Documented):
 
     @property
     def target(self) -> str:
-        """What a band holds by default, in words."""
+        """The default target of a band, in words."""
         if self.sampling:
             return f"the {self.summary} of everybody who might have been asked"
         if self.density:
@@ -362,7 +362,7 @@ class Release(Documented):
         return "of noise and sampling" if self.sampling else "of the privacy noise"
 
     def name_of(self, number: int) -> str:
-        """What the row of that number (from 1) is called, where there are several."""
+        """The name of row `number` (from 1), if there are several."""
         if self.coefficients.ndim == 1:
             return self.summary
         if self.names:
@@ -403,7 +403,7 @@ def _half_width(
     simultaneous: bool,
     size: int,
 ) -> FloatArray:
-    """Of a band about functions (J, points), from simulated noise and what may be left out."""
+    """Half-width of a band about functions (J, points), from simulated noise and omitted parts."""
     generator = np.random.default_rng(0)
     paths = np.asarray(sum(law.draw(size, generator) for law in laws) @ functions)
     beside = np.asarray(unseen)[..., None]  # one for all points, or one a channel
@@ -418,7 +418,7 @@ def _half_width(
 
 
 def _unseen(value: float | list[float], several: tuple[int, ...]) -> float | FloatArray:
-    """As it was: a number, or one for each of several functions."""
+    """The stored value: one number, or one for each of several functions."""
     if np.shape(value) not in ((), several) or not np.all(np.asarray(value) >= 0):
         raise InvalidData("unseen", f"numbers of shape {several}, 0 at least", f"{value}")
     return np.array(value) if np.ndim(value) else float(np.asarray(value))

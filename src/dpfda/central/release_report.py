@@ -1,4 +1,4 @@
-"""What readers see of a release: its verdict, table and picture.
+"""Reports of a release: its verdict, table and picture.
 
 The verdict says whether a released function shows more than noise. It compares the release with
 what was public before: the center of the curves, an even density, a constant, no effect. The law of
@@ -68,7 +68,7 @@ class Strength(NamedTuple):
 
 
 def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
-    """How much of a released function is signal.
+    """The share of a released function that is signal.
 
     Args:
         release: the release.
@@ -108,7 +108,7 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
 
 
 def _beyond(squares: FloatArray, variance: FloatArray) -> float:
-    """What rougher functions than the released ones may hold of a narrow density.
+    """Bound on the part of a narrow density in functions rougher than the released ones.
 
     Their part of the square is to that of the rougher half as this is to that of the smoother half.
     """
@@ -139,7 +139,7 @@ def verdict_of(release: Release) -> Verdict:
 
 
 def _sentence(what: str, instead: str, *, hidden: bool) -> str:
-    """What noise does to a release, beside what was public before."""
+    """The effect of noise on a release, compared with what was public before."""
     if hidden:
         return f"noise hides {what}: {instead} may be as close"
     return f"noise blurs {what}: its error may be more than half of that of {instead}"
@@ -190,12 +190,12 @@ def _wide(release: Release, row: int, span: float | None) -> Verdict:
 
 
 def remedy(warnings: Iterable[str]) -> str:
-    """What may help, unless the public range is known to be too small."""
+    """Advice that may help, unless the public range is known to be too small."""
     return _WIDER if any("too small" in one for one in warnings) else _REMEDY
 
 
 def public_span(parameters: Mapping[str, Any], row: int = 0) -> float | None:
-    """How wide the public range of values is, where one is known."""
+    """The width of the public range of values, if known."""
     given = parameters.get("value_range")
     if given is None:
         bound = parameters.get("bound")

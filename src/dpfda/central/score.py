@@ -1,4 +1,4 @@
-"""How often a public classifier is right about private rows: one query, at a price."""
+"""Private accuracy of a public classifier on private rows, by one query."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def private_score(
     ledger: BaseLedger | None = None,
     random_state: RandomState = None,
 ) -> Score:
-    """How often a public classifier predicts the labels of private rows.
+    """Private accuracy of a public classifier: the share of private labels that it predicts.
 
     Privacy:
         (ε, δ)-DP for replacing one person. The model must be public: made of other people's data,
@@ -145,7 +145,7 @@ def private_score(
 
 
 def _shares(predicted: Any, labels: Any, groups: Any) -> FloatArray:
-    """Of each person's rows, which part is predicted, (n, 1)."""
+    """The share of each person's rows that is predicted correctly, (n, 1)."""
     if predicted.ndim != 1 or labels.shape != predicted.shape:
         raise InvalidData("y", "one label for each prediction", f"shape {labels.shape}")
     right = equal(predicted, labels).astype(np.float64)

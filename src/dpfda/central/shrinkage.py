@@ -30,7 +30,7 @@ _PART_ODDS = np.array([0.3, 0.6, 0.1])
 
 
 class Posterior(NamedTuple):
-    """What is believed of coefficients after a noisy query of them."""
+    """Posterior of coefficients, given a noisy query."""
 
     mean: FloatArray
     variance: FloatArray
@@ -183,7 +183,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """What is asked about a curve.
+    """The coefficients of a curve that a query uses.
 
     Attributes:
         basis: all functions.
@@ -241,7 +241,7 @@ class Layout:
         return np.hstack([own, np.sqrt(rest)])
 
     def left_out(self, noisy: FloatArray, variance: FloatArray, reach: float) -> LeftOut:
-        """How much of the mean lies beyond, from what a noisy row says.
+        """The part of the mean beyond the queried coefficients, estimated from a noisy row.
 
         Args:
             noisy: the mean row.
@@ -254,7 +254,7 @@ class Layout:
 
 
 class FurtherCoefficients(NamedTuple):
-    """What a noisy row says about coefficients beyond those asked for.
+    """Estimate of coefficients beyond those in the query, from a noisy row.
 
     Attributes:
         noisy: sums of them and, if it was asked for, the norm of all others.
@@ -269,7 +269,7 @@ class FurtherCoefficients(NamedTuple):
     beyond: int
 
     def left_out(self, reach: float) -> LeftOut:
-        """How much of the mean lies beyond, within a public bound."""
+        """The part of the mean beyond the queried coefficients, within a public bound."""
         if not self.beyond:
             return LeftOut(0.0, 0.0, 0.0)
         scales = reach * _NORMS[:, None]

@@ -119,7 +119,7 @@ class SparseTimes(SparseRows, BallMean, name="sparse_times"):
     """
 
     def residuals(self, rows: FloatArray) -> FloatArray:
-        """Of the times alone."""
+        """Residuals of the times alone."""
         shares = np.ascontiguousarray(rows[:, : len(self.grid)])
         return np.asarray(row_product(shares, self.weighted) - self.center)
 

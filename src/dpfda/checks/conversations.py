@@ -199,7 +199,7 @@ def replay(holder: Holder, here: Records, there: Records) -> FloatArray:
 
 
 def excess(conversation: Conversation[Any], lost: FloatArray) -> float:
-    """By how much losses disprove the claim; at most 0 if they do not.
+    """The excess of losses over the claim; at most 0 if the claim holds.
 
     Pure ε: the largest loss beyond ε. With δ: E(1 - e^{ε - L})₊ beyond δ, five standard errors
     given away.

@@ -86,7 +86,7 @@ class UnroundedSum(Twin, name="unrounded_sum"):
         return rows + noise / 1024
 
     def worst_cases(self) -> Pairs:
-        """On the lattice and off it."""
+        """Inputs on the lattice and off it."""
         return [(np.zeros((1, 1)), np.full((1, 1), 1 / 3))]
 
 

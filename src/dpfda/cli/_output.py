@@ -167,7 +167,7 @@ def print_release(release: Release) -> None:
 
 
 def print_public(console: Console, released: Any) -> None:
-    """What a reader should know of anything released: promise, parameters, warnings."""
+    """Print guarantee, parameters and warnings of a release."""
     console.print(repr(released), markup=False)
     for key, value in released.parameters.items():
         console.print(f"  {key}: {show(value)}", markup=False)
@@ -175,7 +175,7 @@ def print_public(console: Console, released: Any) -> None:
 
 
 def print_verdict(console: Console, verdict: Verdict, warnings: Sequence[str] = ()) -> None:
-    """What was found, in sentences, and what is to be doubted."""
+    """Print the findings in sentences, and the doubts about them."""
     for sentence in verdict.findings:
         console.print(sentence, markup=False)
     for warning in verdict.added_to(warnings):
@@ -232,7 +232,7 @@ def print_moments(moments: CurveMoments) -> None:
 
 
 def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
-    """What curves were drawn from, and what they are good for."""
+    """Print the source of synthetic curves and their quality."""
     print_moments(moments)
     Console(markup=False).print(
         f"{len(drawn)} synthetic curves were drawn from this release: they reveal no more than it "

@@ -99,7 +99,7 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
 
 
 def read_ranges(text: str, *, option: str = "--feature-ranges") -> Any:
-    """What the option says: a list of ranges, or a mapping from names to them.
+    """The value of the option: a list of ranges, or a mapping from names to ranges.
 
     Examples:
         >>> read_ranges('{"age": [18, 99], "sex": ["f", "m"]}')

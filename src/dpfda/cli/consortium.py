@@ -109,7 +109,7 @@ def inquiry_options(command: Command) -> Command:
 
 
 def inquiry_from(given: dict[str, Any], *, rows: int) -> SharedInquiry:
-    """What the options describe."""
+    """The inquiry that the options describe."""
     if given["what"] in OTHERS:
         return OTHERS[given["what"]](given, rows)
     parameters = {name: given[name] for name in ("epsilon", "delta")}
@@ -195,7 +195,7 @@ def _owners(given: dict[str, Any], owners: int) -> OwnersInquiry:
 
 
 def _servers(given: dict[str, Any], people: int) -> ServersInquiry:
-    """Models of servers, shared and judged."""
+    """Models of servers, shared and evaluated."""
     for name in ("like", "own_epsilon"):
         if given[name] is None:
             rule = "given with --ask servers"

@@ -68,7 +68,7 @@ def _import(
 
 
 def _columns(name: str, paths: list[Path]) -> Columns:
-    """What the file should hold; one that is of the catalogue already is read."""
+    """The columns of a file of the catalogue; a converted file is read as it is."""
     if [path.name for path in paths] == [CATALOGUE[name].file]:
         return read(name, paths[0], verify=False)
     wanted, given = CATALOGUE[name].originals, ", ".join(path.name for path in paths)

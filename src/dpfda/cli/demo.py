@@ -114,7 +114,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
 
 
 def report(outcome: Outcome) -> Report:
-    """What came of it on one page."""
+    """The report of the demonstration on one page."""
     facts = Deployment(
         product="two classifiers of curves of simulated people",
         mechanism="the studies' reports",

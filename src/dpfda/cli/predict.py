@@ -82,7 +82,7 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
 
 
 def _judged(model: Any, predicted: Any, rows: Rows, label: str) -> str:
-    """How far predictions are from the labels of the file; not private."""
+    """The error of predictions on the labels of the file; not private."""
     numbers = isinstance(model, RegressionModel) and model.classes is None
     if numbers or isinstance(model, CurveRegression):
         off = predicted - rows.numbers([label])[:, 0]

@@ -223,7 +223,7 @@ def _beside(summary: str, label: str | None, model: Any, options: dict[str, Any]
 
 
 def _view(summary: str) -> Callable[[Any, Any, Any], None]:
-    """How a summary is printed: its release, its model, and what was drawn from it."""
+    """The parts of a summary to print: release, model, and synthetic curves."""
     from dpfda.cli._output import print_components, print_moments, print_release, print_synthetic
 
     if summary == "fpca":

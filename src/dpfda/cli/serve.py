@@ -43,7 +43,7 @@ class _Finite(click.FloatRange):
 
 
 def _mistakes(ctx: click.Context) -> list[str]:
-    """What is wrong with this call, all of which is said at once."""
+    """All errors in this call, reported together."""
     found: list[str] = ctx.meta.setdefault("dpfda.serve.mistakes", [])
     return found
 

@@ -301,7 +301,7 @@ def _row(
 
 
 def _split(people: People, share: float, seed: int) -> tuple[People, People]:
-    """Who takes part, and who only tests; all rows of a person are on one side."""
+    """Split people into participants and test people; all rows of a person stay together."""
     rows = len(people.labels)
     persons = np.arange(rows) if people.persons is None else people.persons
     _, person = np.unique(persons, return_inverse=True)

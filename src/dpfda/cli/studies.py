@@ -175,7 +175,7 @@ def _information(file: Path) -> dict[str, str]:
 
 
 def _page(url: str, plan_hash: Any) -> str:
-    """Where people take part."""
+    """The address of the page for participants."""
     return f"{url.rstrip('/')}/take-part/{printable(plan_hash)}"
 
 

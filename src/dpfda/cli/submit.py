@@ -26,7 +26,7 @@ from dpfda.report.terminal import to_json
 
 
 def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> Any:
-    """What the plan asks for, from a file; how it was read is said. Without a plan, a curve."""
+    """Read the plan's data from a file and say how; without a plan, read a curve."""
     opened = reading.open(file)
     names = reading.chosen(opened)
     if plan is not None and plan.encoder.table is not None and plan.encoder.table.named:
@@ -80,7 +80,7 @@ def read_day(
 
 
 def _export(file: Path, zone: str | None) -> Export | None:
-    """What a watch or an app wrote; None for a plain table, which has no dates."""
+    """The export of a watch or an app; None for a plain table, which has no dates."""
     if file.suffix.lower() in _EXPORTS:
         return read_export(file, zone=zone)
     if file.suffix.lower() not in _TABLES:
@@ -265,7 +265,7 @@ def _print(preview: Preview) -> None:
 
 
 def _beside(title: str, points: FloatArray, shown: dict[str, FloatArray]) -> Table:
-    """What is hidden beside what the reply shows, at a dozen places."""
+    """Compare the hidden values with those that the reply shows, at a dozen places."""
     table = Table(title=title, title_justify="left")
     table.add_column("t" if len(points) else "feature", justify="right")
     for name in shown:

@@ -26,7 +26,7 @@ _ROUNDING = 1 + 1e-9  # of least squares: a curve along the edge lies inside
 
 
 def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = None) -> list[str]:
-    """What a plan omits or changes in the data; data without any value are refused.
+    """List what a plan omits or changes in the data; refuse data without any value.
 
     A `Person` answers with whatever there is, as a missing answer would itself reveal something.
     But who sits before their device with a wrong file would lose ε for nothing: they are told

@@ -172,7 +172,7 @@ class RemoteClient:
     def look_over(
         self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
     ) -> list[str]:
-        """What the study would omit or change in these data; nothing is spent or sent.
+        """List what the study would omit or change in these data; nothing is spent or sent.
 
         Raises:
             InvalidData: they would be no answer; `prepare` refuses them too.

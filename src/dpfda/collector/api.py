@@ -139,7 +139,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What everybody may know about a study."""
+    """The public state of a study."""
 
     id: str
     hash: str
@@ -159,14 +159,14 @@ class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """What was forgotten; if it is not `done` already, the collector is about it."""
+    """The replies that were deleted; if not `done`, deletion continues in the background."""
 
     study: str
     done: bool
 
 
 class ClockState(msgspec.Struct, frozen=True):
-    """By how many seconds the system's clock had jumped when it was confirmed; 0 if it had not."""
+    """Seconds by which the system clock had jumped when it was confirmed; 0 if it had not."""
 
     jump_seconds: float
 
@@ -202,7 +202,7 @@ async def create_exchange(
     request: Asked,
     collector: NamedDependency[Collector],
 ) -> StudyStatus:
-    """Pull peers' models and begin a study in which people here judge them. Needs the key."""
+    """Pull peers' models and begin a study that evaluates them. Needs the key."""
     strict_json(await request.body())
     own = None
     if data.own is not None:

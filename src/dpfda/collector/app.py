@@ -104,7 +104,7 @@ def create_app(settings: Settings) -> Observed:
 
 
 def from_environment() -> Observed:
-    """What a process serves: settings come through the environment, unseen by other users."""
+    """The application, with settings from the environment, which other users cannot read."""
     log_to_stderr()
     application = create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
     # Requests make many small objects and hardly ever a cycle: looking for cycles after every few

@@ -83,11 +83,11 @@ class Clock:
         return abs(self._wall() - self.now()) >= LARGEST_STEP
 
     def wall(self) -> float:
-        """What the system's clock shows."""
+        """The time of the system clock."""
         return self._wall()
 
     def mark(self) -> ClockMark:
-        """What the next process needs to know."""
+        """The state of the clock, stored for the next process."""
         now = self.now()
         jump = self._wall() - now if self.is_off() else 0.0
         return ClockMark(boot=self._boot, at=now, elapsed=self._steady(), jump=jump)

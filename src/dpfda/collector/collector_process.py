@@ -87,7 +87,7 @@ class CollectorProcess:
         return self._process.pid
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """What a request with the administrator's key is answered with, as plain values."""
+        """Send a request with the administrator's key; return the answer as plain values."""
         return json.loads(self.read(method, path, body))
 
     def read(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> bytes:

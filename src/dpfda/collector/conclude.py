@@ -37,7 +37,7 @@ from dpfda.protocol.wire import Reply
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What a phase taught.
+    """The result of a phase.
 
     Attributes:
         following: number, kind, quota, status and state of the next phase.

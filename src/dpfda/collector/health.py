@@ -1,4 +1,4 @@
-"""For whoever looks after a collector: is it well, and numbers for Prometheus."""
+"""Health checks of a collector, and metrics for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often somebody may try: buckets that fill again with time, for tokens and for addresses.
+"""Rate limits for tokens and addresses, by token buckets that refill with time.
 
 How much of an open study one address, and the network around it, may hold at once and altogether.
 
@@ -68,7 +68,7 @@ class RateLimit:
 
 
 def origin(host: str) -> str:
-    """Where a request comes from, as limits see it: an IPv4 address, or an IPv6 network.
+    """The origin of a request for rate limits: an IPv4 address, or an IPv6 network.
 
     Examples:
         >>> origin("192.0.2.7"), origin("::ffff:192.0.2.7"), origin("2001:db8::1:2:3:4")

@@ -70,7 +70,7 @@ class BoundedLines(logging.Filter):
 
 
 def failure(error: BaseException) -> dict[str, str]:
-    """What a log may say of an exception: its kind and its place."""
+    """The loggable part of an exception: its kind and its place."""
     if isinstance(error, WorkFailed):
         return {"error": error.error, "where": error.where}
     place = error.__traceback__

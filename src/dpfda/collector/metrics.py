@@ -57,7 +57,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """What one process counts.
+    """The counters of one process.
 
     Examples:
         >>> metrics = Metrics()
@@ -126,7 +126,7 @@ class Metrics:
         self._committed.labels(kind).inc(items)
 
     def set(self, **gauges: float) -> None:
-        """What is so now, by the names of the gauges."""
+        """Set the gauges to their present values."""
         for name, value in gauges.items():
             self._gauges[name].set(value)
         with suppress(OSError):

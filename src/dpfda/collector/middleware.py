@@ -1,4 +1,4 @@
-"""What surrounds every request: times and headers, limits on large bodies, other sites' pages.
+"""Middleware of every request: timeouts, headers, limits on large bodies, and CORS.
 
 * `Observed` measures a request, adds headers and logs failures.
 * `Separated` serves organizers and monitoring on a listener of their own.

@@ -1,4 +1,4 @@
-"""What people ask for, past the web framework: tasks and replies, one by one or many at once.
+"""Requests of participants without the web framework: tasks and replies, single or in batches.
 
 The framework takes longer than everything else in such a request, so these addresses are served
 here. `api.py` declares them, for the description of the interface.
@@ -39,7 +39,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Somebody's token and reply, brought by a gateway."""
+    """The token and reply of one person, delivered by a gateway."""
 
     token: str
     reply: msgspec.Raw
@@ -52,14 +52,14 @@ class Deliveries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What became of one of them: a receipt, or what a single reply would be refused with."""
+    """The outcome of one delivery: a receipt, or the refusal that a single reply would get."""
 
     receipt: str | None = None
     error: dict[str, Any] | None = None
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """What became of each of them, in their order."""
+    """The outcomes of all deliveries, in order."""
 
     verdicts: list[Verdict]
 
@@ -70,7 +70,7 @@ _deliveries = msgspec.json.Decoder(Deliveries).decode
 
 
 class Told(Protocol):
-    """What an exception is answered with; the framework's responses are such."""
+    """An exception that carries its HTTP response."""
 
     status_code: int
     content: Any
@@ -200,7 +200,7 @@ def _opened(brought: Delivery, limit: RateLimit) -> Sent | Exception:
 
 
 def _bearer(scope: Scope) -> str:
-    """What follows ``Bearer`` in the head."""
+    """The token after ``Bearer`` in the request header."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             return bearer(value.decode("latin-1"))
@@ -208,7 +208,7 @@ def _bearer(scope: Scope) -> str:
 
 
 def bearer(authorization: str | None) -> str:
-    """What follows ``Bearer``."""
+    """The token after ``Bearer``."""
     scheme, _, credential = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not credential:
         raise no_token()

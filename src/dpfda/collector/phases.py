@@ -79,7 +79,7 @@ class OpenPhase:
         return _encode(TaskMessage(self.record.hash, self.record.phase, ticket, block.asked(place)))
 
     def judge(self, messages: Sequence[ReplyMessage]) -> list[Refused | None]:
-        """What is wrong with each reply, if anything is: each for itself, all at once."""
+        """Check each reply by itself, in one pass; None where a reply is valid."""
         record = self.record  # which may be replaced meanwhile
         present, taking = record.phase, record.status == "open"
         verdicts: list[Refused | None] = []
@@ -190,7 +190,7 @@ class Phases:
         return known.phase
 
     def forget(self, study: str) -> None:
-        """What is known of a study is not so any more."""
+        """Drop the cached phase of a study."""
         self._known.pop(study, None)
         self._looking.pop(study, None)  # what it finds may be no longer true
 

@@ -2,7 +2,7 @@
 
 Whatever is stored can be shown, asked and concluded: what could not, must be refused here.
 
-Several collectors: pull the others' models and let people here judge them (000 §4).
+Several collectors: pull the others' models, and let participants here evaluate them (000 §4).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
-    """The plan of a study that judges peers' models, beside the own one if there is one."""
+    """The plan of a study that evaluates the models of peers, and its own if there is one."""
     models = [] if own is None else [CurveModel.from_dict(json.loads(own))]
     models += [_pull(peer) for peer in asked.peers]
     for model in models:

@@ -1,4 +1,4 @@
-"""What the collector answers to a request that it does not grant."""
+"""Refusals: the answers to requests that the collector does not grant."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     def by(
         cls, token: str, message: ReplyMessage, body: bytes, *, hashed: bytes | None = None
     ) -> Self:
-        """Of whoever has the token; `hashed` is its hash, where that is known."""
+        """The reply of the person with this token; `hashed` is the hash of the token, if known."""
         digest = hmac.digest(token.encode(), body, "sha256")
         return cls(hashed or token_hash(token), message, digest)
 

@@ -1,4 +1,4 @@
-"""What a collector does, without HTTP: studies, tokens, tasks, replies, phases.
+"""The service of a collector without HTTP: studies, tokens, tasks, replies, phases.
 
 Nothing is held in memory but caches: several processes may serve the same database, and a process
 that is killed takes nothing with it. An answer is given only after what it promises is durable.
@@ -359,7 +359,7 @@ class Collector:
         self.watcher.call()  # its ticket counts as answered
 
     async def counted(self, study: str, receipt: str) -> Counted:
-        """What became of the reply behind a receipt, without asking whose it is."""
+        """Whether the reply behind a receipt was counted, without identifying the person."""
         record = await self.study(study)
         place = ticket_of(receipt, seal=record.seal)  # of a made-up receipt, any numbers
         phase, ticket = (min(number, _LARGEST) for number in place)
@@ -460,7 +460,7 @@ class Collector:
         self.watcher.call()  # the next phase may be complete already
 
     async def _learn(self, record: StudyRecord, median_group: int) -> Conclusion:
-        """What a closing phase teaches."""
+        """Compute the result of a closing phase."""
         if self.storage.url is not None:
             return await self._worker.run(conclude_stored, self.storage.url, record, median_group)
         replies = await self._in_reader(self.storage.replies, record.id, record.phase)

@@ -1,4 +1,4 @@
-"""How a collector runs (`Settings`), and how it runs one study (`StudySettings`)."""
+"""Settings of a collector (`Settings`) and of one study (`StudySettings`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Unit = Annotated[str, msgspec.Meta(max_length=40)]
 
 
 class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is no part of the public contract.
+    """Settings of one study that are not part of its public plan.
 
     Attributes:
         deadline: seconds after which a phase ends without the people who never answered; counted
@@ -60,7 +60,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return max(FEW, int(self.address_share * people))
 
     def one_party(self, people: int) -> str:
-        """What share of an open study one party could be, in a sentence.
+        """The largest share of an open study that one party can be, in a sentence.
 
         Examples:
             >>> StudySettings(open=True).one_party(1000)
@@ -73,7 +73,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return f"One address can be {one} of {people} people ({share}), and {rest}."
 
     def warnings(self, people: int) -> list[str]:
-        """What the organizer of a study of so many people should think about again."""
+        """Warnings for the organizer of a study with this many people."""
         if not self.open:
             return []
         found = [
@@ -89,7 +89,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a collector keeps its studies, and what it allows.
+    """Settings of a collector: its storage and its limits.
 
     Attributes:
         database: URL of the storage.

@@ -1,4 +1,4 @@
-"""What a study has found so far, as plain values for the dashboard and for reports."""
+"""The findings of a study so far, as plain values for the dashboard and for reports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def summarize(server: Server) -> dict[str, Any]:
 
 
 def standing(record: StudyRecord, answered: int, history: Sequence[ModelRecord]) -> dict[str, Any]:
-    """What `beside_guessing` says of a study now, and how many `people` of those `wanted` replied.
+    """The present conclusion of `beside_guessing`, with the numbers of replies and people.
 
     Args:
         record: the study.

@@ -46,7 +46,7 @@ class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StuckStudies:
-    """What this process knows of studies that fail: each is tried again, ever more rarely.
+    """The studies that fail in this process: each is tried again, with growing pauses.
 
     Examples:
         >>> clock = iter([0.0, 0.5, 1.0])
@@ -91,7 +91,7 @@ class StuckStudies:
         self._known.pop(study, None)
 
     def hurry(self, study: str) -> None:
-        """Somebody has asked for it: try again at once."""
+        """Try a study again at once, because a request asked for it."""
         known = self._known.get(study)
         if known is not None:
             self._known[study] = msgspec.structs.replace(known, again=known.since)
@@ -107,7 +107,7 @@ class StuckStudies:
             self.freed(study)
 
     def listed(self, most: int = 100) -> list[StuckStudy]:
-        """Those that are stuck for longest."""
+        """The studies that are stuck longest."""
         return sorted(self._known.values(), key=lambda one: one.since)[:most]
 
 
@@ -125,7 +125,7 @@ class AtWork(NamedTuple):
 
 
 class Watcher:
-    """Looks every second, and whenever it is called: one study after the other.
+    """Advance due studies every second, and whenever called, one after the other.
 
     Args:
         due: studies whose phase must be concluded.
@@ -279,7 +279,7 @@ class Pulse:
         self._until = 0.0
 
     async def trouble(self) -> str:
-        """What is wrong; nothing where all is well."""
+        """A description of the problem; empty if there is none."""
         if self._trial is None or (self._trial.done() and time.monotonic() >= self._until):
             self._trial = asyncio.get_running_loop().run_in_executor(self._thread, self._try)
         trial = self._trial

@@ -36,7 +36,7 @@ class CurveEncoder(Transformer):
         rescale: a registered name, or a rescaler made by hand; by default `clip` where
             `feature_ranges` are given and `tanh` otherwise.
         scale: public size of a coefficient, one number or one for each.
-        center: public middle of a coefficient, one number or one for each.
+        center: public center of a coefficient, one number or one for each.
         feature_ranges: public (low, high) of all coefficients, or one pair for each: a short way
             to say scale and center. For tables (``identity``) also a mapping from column to
             (low, high) or to its categories, which become one number each.
@@ -374,7 +374,7 @@ def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, An
 
 
 def _sizes(feature_ranges: Any) -> dict[str, Any]:
-    """Half-range and middle of one public range, or of one for each coefficient."""
+    """Half-range and center of one public range, or of one for each coefficient."""
     if not any(isinstance(pair, Sized) for pair in feature_ranges):
         low, high = interval("feature_ranges", feature_ranges)
         return {"scale": high / 2 - low / 2, "center": low / 2 + high / 2}

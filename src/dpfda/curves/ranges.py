@@ -129,12 +129,12 @@ class PublicColumns(Portable):
 
     @property
     def center(self) -> FloatArray:
-        """The middle of each range."""
+        """The center of each range."""
         return np.asarray(self.low / 2 + self.high / 2)
 
     @property
     def column_centers(self) -> dict[Any, float]:
-        """The middle of the range of each column of numbers."""
+        """The center of the range of each column of numbers."""
         return {one.key: one.low / 2 + one.high / 2 for one in self.columns if not one.categories}
 
     @property

@@ -1,4 +1,4 @@
-"""What all private estimators share: parameters, reading input, and what they refuse."""
+"""The base of all private estimators: parameters, input, and refusals."""
 
 from __future__ import annotations
 

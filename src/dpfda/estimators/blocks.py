@@ -74,7 +74,7 @@ class InTurn:
 
 @dataclass(frozen=True)
 class Summing:
-    """What is done to a block, on a worker or here: read it, add it up. Holds nothing private.
+    """Work on one block, here or on a worker: read and sum its rows. Holds nothing private.
 
     Attributes:
         reader: an estimator (`SumEstimator`) without ledger and without a source of noise.

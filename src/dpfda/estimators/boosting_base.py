@@ -1,4 +1,4 @@
-"""What both boosting classifiers share: owners with a few rows each, who answer at most once."""
+"""The base of both boosting classifiers: owners with a few rows each, who answer at most once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFERENCE_ROWS = 1000
 
 
 class PublicFacts(NamedTuple):
-    """What a design of a boosting study is made of; none of it is an owner's.
+    """The public facts of a boosting study; they contain no owner's data.
 
     Attributes:
         epsilons: ε of each owner.
@@ -155,7 +155,7 @@ class BoostingClassifier(LocalClassifier):
 
     @abstractmethod
     def _design(self, facts: PublicFacts) -> BoostingDesign:
-        """What owners are asked in each round."""
+        """The design of the study: the requests of each round."""
 
     @property
     def _labels_are_public(self) -> bool:
@@ -209,7 +209,7 @@ class BoostingClassifier(LocalClassifier):
             _validate.whole("rows_per_owner", self.rows_per_owner)
 
     def _epsilons(self, groups: Any, owners: int) -> FloatArray:
-        """What each owner spends, in the order of the sorted owners."""
+        """The ε of each owner, in the order of the sorted owners."""
         given: Any = self.epsilon
         if isinstance(given, Mapping):
             names = np.unique(np.arange(owners) if groups is None else np.asarray(groups)).tolist()

@@ -1,4 +1,4 @@
-"""What the estimators of this package share: parameters, and how a release is asked for."""
+"""The base of estimators of central releases: parameters, and the release itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ONE_CHANNEL = "of one channel (release each by itself, all inside one `dpfda.bu
 
 
 class HeldRecords(NamedTuple):
-    """What was read of the records, about a public center, with what is public of them.
+    """Records as rows about a public center, with their public facts.
 
     A person's record is one row of each of `rows`. Curves of several channels have rows, a bound
     and a center for each. Sparse curves have a public density of their times.
@@ -107,7 +107,7 @@ class CentralEstimator(SumEstimator):
         return {"epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
 
     def _keep(self, asked: CentralConversation[Any], read: HeldRecords, found: Release) -> Self:
-        """What `fit` leaves."""
+        """Set the fitted attributes."""
         self.release_: Release = self._stamped(asked, read, found)
         return self
 
@@ -133,7 +133,7 @@ class CentralEstimator(SumEstimator):
 
     @abstractmethod
     def _conversation(self, read: HeldRecords, n: int) -> Any:
-        """What n such records are asked: made of public parameters."""
+        """The queries about n such records, from public parameters."""
 
     def _records(self, asked: Any, read: HeldRecords) -> Records:
         """One row at a time, as the questions need them."""

@@ -42,7 +42,7 @@ class OnWorkers:
     rows: int | None = None
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterator[Sums]:
-        """What each block gives, as workers finish."""
+        """The results of all blocks, as workers finish."""
         with self._client() as client:
             futures = client.map(partial(_kept_in, work), self.blocks, pure=False)
             for future in as_completed(futures, loop=client.loop):
@@ -79,12 +79,12 @@ class OfDask:
 
     @property
     def rows(self) -> int | None:
-        """Where its chunks are known."""
+        """The number of rows, if the chunks are known."""
         count = self.X.shape[0]
         return int(count) if isinstance(count, (int, np.integer)) else None
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
-        """What each block gives."""
+        """The results of all blocks."""
         shared = dask.delayed(work, pure=False, traverse=False)
         add_up = dask.delayed(_add_up, pure=False)
         found = dask.compute(*(add_up(shared, pair) for pair in self._pairs()))
@@ -158,7 +158,7 @@ def _form(block: Block) -> tuple[Any, Any]:
 
 
 def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
-    """What a worker hands back: an error is handed back too, not raised.
+    """The result of a worker: an error is returned, not raised.
 
     A worker that fails writes the arguments of its task into its log, and an error of another
     library may quote a value.
@@ -195,7 +195,7 @@ def _alone(one: Any) -> list[Any]:
 
 
 def _first(blocks: Sequence[Block]) -> tuple[Any, Any]:
-    """On a worker: the form of the first chunk with rows."""
+    """The form of the first chunk with rows, found on a worker."""
     for block in blocks:
         for X, y in pairs(block):
             return blank(X), None if y is None else blank(y)

@@ -62,7 +62,7 @@ class CurveReader(PrivateEstimator):
         return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
 
     def _value_ranges(self, X: Any) -> list[Any]:
-        """Of each channel: all have the same unless there is one pair for each."""
+        """The range of each channel; one pair is used for all."""
         return value_ranges(self.value_range, count_channels(X))
 
     def _read_labels(self, y: Any, count: int) -> AnyArray:

@@ -1,4 +1,4 @@
-"""What regressions and classifiers of curves share: how curves become features."""
+"""The base of regressions and classifiers of curves: the encoding of curves as features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What estimators of local studies share: people's rows, the public encoder, and prediction."""
+"""The base of estimators of local studies: people's rows, the public encoder, and prediction."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class CurveClassifier(LocalClassifier):
         return one_row(rows, labels, groups, seed=seed)
 
     def _public_encoder(self, X: Any, grid_points: Any) -> CurveEncoder:
-        """How a row becomes a vector in [-1, 1]^d, from public parameters and the shape of X."""
+        """The encoder of rows as vectors in [-1, 1]^d, from public parameters and shapes."""
         encoder: CurveEncoder | None = getattr(self, "encoder", None)
         if encoder is not None:
             if not isinstance(encoder, CurveEncoder):
@@ -320,7 +320,7 @@ def warn_if_few(people: float, epsilon: float) -> None:
 
 
 def account(estimator: PrivateEstimator) -> dict[str, Any]:
-    """Who pays for a study and under which label, as `simulate` takes it."""
+    """The ledger of a study and the label of its entry, as arguments of `simulate`."""
     return {"ledger": estimator.ledger, "label": type(estimator).__name__}
 
 

@@ -43,15 +43,15 @@ class LocalCurveClassifier(CurveClassifier):
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         ordered: whether the first features of a table matter most; curves' features always do.
-        center_known: the middle of the public range is the middle of the data by construction.
+        center_known: the center of the public range is the center of the data by construction.
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         temperature_share: share of people who say how sure the finished model may be, for
             `predict_proba`.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
-        spread_differs: classes may differ in how far people are from the middle of a feature, not
-            only in where they are: distances are asked for, too.
+        spread_differs: classes may differ in the distance of people from the center of a feature,
+            not only in where they are: distances are asked for, too.
         class_share: of two classes, the public share of ``classes_[1]``, if it is known.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.

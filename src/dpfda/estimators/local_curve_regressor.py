@@ -58,7 +58,7 @@ class LocalCurveRegressor(PrivateEstimator):
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         ordered: whether the first features of a table matter most; curves' features always do.
-        center_known: the middle of the public range is the middle of the data by construction.
+        center_known: the center of the public range is the center of the data by construction.
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         protects: ``both``, or ``features`` if y is public anyway: the same study runs.
         n_features: use the first so many features only.
@@ -223,7 +223,7 @@ class LocalCurveRegressor(PrivateEstimator):
 
 
 def _root_mean_square(errors: FloatArray) -> Estimate:
-    """Of errors on held-out people, and how far it is known from so many of them."""
+    """Root mean square of errors on held-out people, with its standard error."""
     squares = errors**2
     root = float(np.sqrt(squares.mean()))
     known = float(squares.std() / np.sqrt(len(squares)))

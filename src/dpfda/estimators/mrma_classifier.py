@@ -62,16 +62,16 @@ class MRMAClassifier(CurveClassifier):
         learner_parameters: its parameters.
         n_classifiers: B, how many weak classifiers.
         member_size: n0, how many reports each is made of.
-        training_share: share of people who report; the others judge.
+        training_share: share of people who report; the others evaluate members.
         cutoff: r̃* at which a member begins to count, as in the papers; None is ½ plus
             `strictness` standard errors (C3).
         strictness: 0 weighs members by |r̃ - ½|, reversal built in.
         mechanism: registered name of the mechanism of encoded curves.
         label_share: part of ε that protects the label in a report; None is 1/(d+1).
-        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+        boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         protects: ``"both"``, ``"features"`` or ``"labels"``.
-        evaluation_share: share of people kept to judge the finished classifier: gives
+        evaluation_share: share of people who evaluate the finished classifier: gives
             `error_estimate_` without any held-out data.
         classes: the labels, public; must be given unless a seed makes this a simulation. More than
             two are told apart by halves (`dpfda.local.mrma.study`), which takes many more people.

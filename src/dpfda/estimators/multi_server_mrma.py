@@ -42,18 +42,19 @@ class MultiServerMRMA(CurveClassifier):
     """K servers share their MRMA classifiers; each decides with its own people which to use.
 
     First every server runs an MRMA study of its own. Then all K classifiers are public, each
-    server's people judge all of them, and each server reverses and averages them for itself: a
+    server's people evaluate all of them, and each server reverses and averages them for itself: a
     server whose people are different gives the others' classifiers no weight, or reverses them.
 
     Privacy:
-        ε-LDP for every person. With ``exchange="split"`` the same people judge twice, at
+        ε-LDP for every person. With ``exchange="split"`` the same people evaluate twice, at
         ε/2 + ε/2; with ``"separate"`` different people do, each once at ε.
 
     Args:
         epsilon: ε of every person, all answers together.
         encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
         exchange: ``"split"`` or ``"separate"``.
-        exchange_share: share of a server's people who judge shared classifiers (separate groups).
+        exchange_share: share of a server's people who evaluate shared classifiers (separate
+            groups).
         exchange_cutoff: r0* of the exchange; None is the public rule (C3). A mapping from server
             to cutoff lets each decide for itself.
         learner: weak learner.
@@ -61,7 +62,7 @@ class MultiServerMRMA(CurveClassifier):
         n_classifiers: B of each server.
         member_size: n0 of each server.
         training_share: share of a server's people who report.
-        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+        boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         cutoff: r0 of each server's own study; None is ½ plus `strictness` standard errors.
         strictness: as in `MRMAClassifier`, in both stages.

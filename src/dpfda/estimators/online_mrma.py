@@ -32,7 +32,7 @@ class OnlineMRMA(CurveClassifier):
     """MRMA for people who come over time (001 §3.5).
 
     Every call of `partial_fit` is a round of new people. Some report, and new members are made of
-    their reports; the others judge old and new members. Verdicts fade by `memory` from round to
+    their reports; the others evaluate old and new members. Verdicts fade by `memory` from round to
     round, the weakest members make room, and when new people contradict the classifier outright,
     older verdicts are forgotten at once: after an abrupt change of sign, the members are reversed
     within a round.
@@ -49,7 +49,7 @@ class OnlineMRMA(CurveClassifier):
         new_classifiers: members that join in a round.
         member_size: reports a new member is made of.
         training_share: share of a round's people who report.
-        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+        boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         memory: what a verdict still counts one round later.
         alarm: standard errors below chance at which older verdicts are forgotten.

@@ -1,4 +1,4 @@
-"""What estimators share that read points of one or two numbers."""
+"""The base of estimators that read points of one or two numbers."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ t = 18.
 
     @property
     def pvalue_(self) -> float:
-        """Of the hypothesis that all groups have one mean curve; free, from the release."""
+        """p-value of the hypothesis of one mean curve for all groups, from the release."""
         return inference.pvalue(self.moments_)
 
     def difference(
@@ -61,7 +61,7 @@ t = 18.
         return inference.difference(self.moments_, one, other, level, simultaneous=simultaneous)
 
     def in_words(self, level: float = 0.95) -> str:
-        """What was found, in a sentence or two; also when it is nothing."""
+        """The result in a sentence or two, also if no difference was found."""
         return moments_report.differences_in_words(self.moments_, level)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:

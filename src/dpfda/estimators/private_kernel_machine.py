@@ -135,7 +135,7 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         return Loss.named(self.loss).classification
 
     def _segment(self) -> tuple[float, float]:
-        """Public middle and half width of the targets."""
+        """Public center and half-width of the targets."""
         if self._classifies:
             return 0.0, 1.0
         if self.target_range is None:

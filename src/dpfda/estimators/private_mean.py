@@ -26,7 +26,7 @@ from dpfda.protocol.query import Records
 
 
 def averages(rows: FloatArray, groups: Any) -> FloatArray:
-    """For each person the average of their rows.
+    """The average row of each person.
 
     Examples:
         >>> averages(np.array([[1.0], [5.0], [3.0]]), ["ann", "bob", "ann"]).tolist()

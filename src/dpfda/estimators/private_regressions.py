@@ -130,7 +130,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         return public_classes(self)
 
     def _records(self, rows: Any, values: Any, outside: Any = None) -> Records:
-        """As the questions need them: rows, targets and, of a table, who is outside a range."""
+        """Records for the queries: rows, targets and, for tables, flags of rows outside."""
         given = self._targets(values)
         targets = np.clip(given, *self._target_ends())
         return (rows, targets) if outside is None else (rows, targets, outside | (given != targets))

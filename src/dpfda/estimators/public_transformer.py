@@ -158,7 +158,7 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
 
 
 def instead_of(step: Any) -> str:
-    """What to do about a step that a pipeline would fit to private rows."""
+    """Advice for a step that a pipeline would fit to private rows."""
     if all(not _refused(one) for one in _leaves(step)):
         name = type(step).__name__
         return (

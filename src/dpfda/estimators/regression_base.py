@@ -1,4 +1,4 @@
-"""What private regressors share: parameters, reading rows, the questions, predictions."""
+"""The base of private regressors: parameters, rows, queries, predictions."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class PrivateRegression(LabelsOrNumbers):
                 raise InvalidParameter(name, f"given with {other} only", getattr(self, name))
 
     def _make_recipe(self, X: Any, grid_points: Any) -> Recipe:
-        """How rows like X become features."""
+        """The map from rows like X to features."""
         no_grid(grid_points, " (PrivateCurveRegression and PrivateCurveClassifier are for curves)")
         names = getattr(self, "feature_names_in_", None)
         if self.feature_norm_bound is not None:
@@ -203,7 +203,7 @@ class PrivateRegression(LabelsOrNumbers):
         )
 
     def _box_radius(self, dimension: int) -> float:
-        """Of the ball about features that lie in [-1, 1] by construction."""
+        """Radius of the ball about features that lie in [-1, 1] by construction."""
         return math.sqrt(dimension)
 
     def _center(self, dimension: int) -> FloatArray:

@@ -172,7 +172,7 @@ class StudyResult:
         return "\n".join(self.notes) or repr(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks: what is known, each number with its interval."""
+        """HTML for notebooks: the estimates with their intervals."""
         rows = self.table()
         shown = [[show(cell) for cell in row.values()] for row in rows]
         return as_table(shown, headings=tuple(rows[0]) if rows else (), note=" ".join(self.notes))

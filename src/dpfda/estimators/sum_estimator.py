@@ -133,11 +133,11 @@ class SumEstimator(PrivateEstimator):
 
     @abstractmethod
     def _form(self, X: Any, y: Any, *, grid_points: Any) -> Any:
-        """What is public of rows like these: their shape, never a value."""
+        """The public facts of rows like these: their shape, never a value."""
 
     @abstractmethod
     def _asks(self, form: Any, *, rows: int) -> Conversation[Any]:
-        """What so many rows of that form are asked: from public parameters alone."""
+        """The queries about this many rows of that form, from public parameters alone."""
 
     @abstractmethod
     def _chunk(self, X: Any, y: Any, *, grid_points: Any) -> Any:
@@ -157,7 +157,7 @@ class SumEstimator(PrivateEstimator):
         transcript: Sequence[Exchange],
         guarantee: Guarantee,
     ) -> Self:
-        """What a fit leaves, from a public result."""
+        """Set the fitted attributes from a public result."""
 
     def _names_of_y(self) -> Sequence[Any] | None:
         """The public labels that y has, if it has labels; refused where they were to be found.
@@ -168,5 +168,5 @@ class SumEstimator(PrivateEstimator):
 
 
 def _cluster() -> Any:
-    """What needs dask, loaded when somebody uses it."""
+    """The module that needs dask, loaded on first use."""
     return import_module("dpfda.estimators.cluster")

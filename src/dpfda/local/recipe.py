@@ -114,13 +114,13 @@ def plan_study(
         temperature_share: share of people who say how sure the finished classifier may be, so that
             its probabilities are as often right as they say; worth it from about 1000 people.
         ordered: whether the first columns of a table matter most; curves' features always do.
-        center_known: the middle of the public range is the middle of the data by construction.
+        center_known: the center of the public range is the center of the data by construction.
         n_features: overrides the rule for the number of features.
         class_share: of two classes, the public share of the one whose label sorts last, such as a
             disease's prevalence; otherwise some people are asked for it.
-        spread_differs: classes may differ in how far people are from the middle of a feature, not
-            only in where they are: then distances are asked for beside features, which costs up to
-            five points at small ε where means say everything.
+        spread_differs: classes may differ in the distance of people from the center of a feature,
+            not only in where they are: then distances are asked for beside features, which costs up
+            to five points at small ε where means say everything.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.

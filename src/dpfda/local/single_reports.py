@@ -48,7 +48,7 @@ class MomentDesign(Design, name="moments"):
 
 @study("moments")
 def moments(design: MomentDesign, plan: StudyPlan) -> Study:
-    """Everybody reports the same, about one class in turn if there are more than two."""
+    """All people send the same report; with more than two classes, about one class in turn."""
     scores = plan.n_scores
 
     def tasks(start: int, people: int) -> Task:

@@ -93,7 +93,7 @@ class CodewordReport(Mechanism):
     def _drawn(
         self, lengths: Words, source: Source
     ) -> tuple[npt.NDArray[np.bool_], Words, IntArray]:
-        """For each person: reversal, codebook, and rank of the word (the s likely words first)."""
+        """Reversal, codebook, and rank of each person's word (the s likely words first)."""
         people = len(lengths)
         turned = below(2 * HALF_WIDTH, people, source) >= np.uint64(HALF_WIDTH) + lengths
         books = below(CODEBOOKS, people, source)

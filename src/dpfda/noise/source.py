@@ -36,7 +36,7 @@ class Source(Protocol):
 
     @property
     def sampler(self) -> Sampler:
-        """What a guarantee states about numbers from this source."""
+        """The sampler that a guarantee states for numbers from this source."""
 
     def words(self, count: int) -> Words:
         """The next `count` words of the stream."""

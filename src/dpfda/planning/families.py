@@ -34,14 +34,14 @@ _GRID = 65
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What a plan and its user say of the people.
+    """The facts about the people that the plan and its user state.
 
     Attributes:
         encoder: how they are encoded, and with it their public ranges.
         shares: how frequent each class is.
-        center_known: the middle of the range is the middle of the people.
+        center_known: the center of the range is the center of the people.
         anywhere: they may lie anywhere in their range, and be far narrower.
-        spread_differs: classes may differ in how far people are from the middle.
+        spread_differs: classes may differ in spread.
         typical: coefficients of a typical curve of each class, (K, d).
     """
 
@@ -55,7 +55,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """Where people come from: latent numbers around class means, seen through an encoder.
+    """A population: latent numbers around class means, seen through an encoder.
 
     Attributes:
         means: of each class, (K, m).
@@ -106,7 +106,8 @@ class Curves:
         width: least and largest standard deviation of the level, as a share of half the range.
         tilt: least and largest q: differences of the classes, in standard deviations, fall like
             (j + 1)^{-q}.
-        off: how far the middle of a coefficient is from the middle of its range, in usual widths.
+        off: the distance between the center of a coefficient and that of its range, in usual
+            widths.
     """
 
     decay: tuple[float, float]
@@ -150,7 +151,7 @@ class Curves:
 
 
 def _in_coefficients(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
-    """The middle of the range, and waves of half of it, a row for each in every channel."""
+    """The center of the range, and waves of half its width, a row for each in every channel."""
     channels, (start, end) = encoder.channels, encoder.basis.domain_range
     waves = CosineBasis(n_basis=_TERMS).evaluate(np.linspace(0, 1, _GRID))
     middle, half = public_range(encoder)
@@ -243,17 +244,17 @@ def _factors(size: int, rng: Generator, *, most: float) -> FloatArray:
 
 
 def _wider(classes: int, size: int, rng: Generator) -> FloatArray:
-    """How much wider classes are: partly in all features, partly in each."""
+    """Relative widths of classes: partly common to all features, partly for each."""
     return _differences(classes, 1, rng) + _differences(classes, size, rng)
 
 
 def _sometimes(rng: Generator) -> float:
-    """How much of the means' difference is left where spreads differ: as often none as some."""
+    """Share of the means' difference that is left where spreads differ: often none."""
     return max(0.0, float(rng.uniform(-1, 1)))
 
 
 def _differences(classes: int, size: int, rng: Generator) -> FloatArray:
-    """Where the classes are, with their middle at 0."""
+    """Class centers, with mean 0."""
     if classes == 2:
         half = rng.standard_normal(size) / 2
         return np.stack([-half, half])

@@ -1,4 +1,4 @@
-"""What a study will be worth before anybody is asked: whole studies, on public people."""
+"""Forecast the error of a study by simulating whole studies on public people."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STEPS = {"epsilons": len(EPSILONS), "people": 6, "second": 2, "difference": 6}
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What was found; `dpfda.planning.words` and `page` show it.
+    """The result of a forecast; `dpfda.planning.words` and `page` show it.
 
     Attributes:
         plan: the study.
@@ -77,7 +77,7 @@ class Forecast:
     basis: str
 
     def _repr_html_(self) -> str:
-        """For notebooks: the sentences, the table and the picture."""
+        """HTML for notebooks: the sentences, the table and the picture."""
         from dpfda.planning import page  # which stands on this file
 
         return fragment(page.report(self))
@@ -242,7 +242,7 @@ def _with_design_of(plan: StudyPlan, rest: dict[str, Any]) -> Planned:
 
 
 def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[float], None]:
-    """From the number of simulations that are done to the share of the work."""
+    """A callback that turns the number of finished simulations into the share of the work."""
 
     def done(simulations: float) -> None:
         if tell is not None:
@@ -252,7 +252,7 @@ def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[flo
 
 
 def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | None:
-    """Of two classes that are both hidden: the formula is about reports of one answer each."""
+    """The error by theory; it holds for two hidden classes and reports of one answer each."""
     if plan.n_classes != 2 or plan.protects == "labels" or plan.design.get("spread_differs"):
         return None
     return expected_by_theory(
@@ -299,7 +299,7 @@ def crossing(levels: Sequence[float], errors: FloatArray, wanted: float) -> floa
 def crossing_interval(
     levels: Sequence[float], errors: FloatArray, wanted: float, *, level: float = 0.9
 ) -> tuple[float, float]:
-    """Where the crossing lies when other studies had been simulated: studies drawn again."""
+    """Bootstrap interval of the crossing, over the simulated studies."""
     rng = np.random.default_rng(0)
     studies = errors.shape[1]
     found = [

@@ -34,7 +34,7 @@ _MOST = 1 - 1e-6  # of the variance that is explained
 
 
 def private_mean(places: FloatArray, epsilon: float, seed: int) -> float:
-    """What everybody's answers to "is your number above t?" tell of its mean, t being uniform.
+    """Private estimate of a mean by answers to "is your number above t?", with uniform t.
 
     Args:
         places: of the numbers in their public range, from -1 to 1.
@@ -277,7 +277,7 @@ def numbers_redrawn(plan: StudyPlan, sample: Any, *, non_private_error: float | 
 
 
 def _non_private(rows: FloatArray) -> float:
-    """What a ridge regression leaves, as near to the truth as the sample allows."""
+    """Error of a ridge regression, with as little bias as the sample allows."""
     errors = []
     for part in parts(rows, 2 * _FOLDS):
         seen, tested = rows[part.seen], rows[part.tested]

@@ -97,7 +97,7 @@ class _Told(msgspec.Struct):
 def public_people_apart(
     file: Handed, reading: Reading, *, classes: list[str] | None
 ) -> tuple[tuple[Any, ...], str]:
-    """What `public_people` finds, from a file that nobody has looked at; it is written nowhere."""
+    """Run `public_people` on an unchecked file, in a process of its own; nothing is stored."""
     asked = _Asked(file.name, file.content, asdict(reading), classes)
     # No secret of this process is in the other one's environment.
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}

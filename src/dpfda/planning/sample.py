@@ -77,7 +77,7 @@ class Pilot:
         return found
 
     def non_private_error(self) -> float:
-        """Of the usual classifier, as near to the truth as the sample allows: see above."""
+        """Error of the usual classifier, with as little bias as the sample allows."""
         wrong = np.zeros((2, len(self.labels)))
         for part in self.parts(2 * _FOLDS):
             rule = non_private_classifier(

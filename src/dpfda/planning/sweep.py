@@ -39,7 +39,7 @@ _CODE = {".py", ".toml", ".csv", ".json"}  # what results depend on
 
 
 class Cells:
-    """What is known of a sweep, and where more of it goes; see `opened`."""
+    """The finished cells of a sweep, and the file for further ones; see `opened`."""
 
     def __init__(self, file: FileIO, path: Path, code: str) -> None:
         self._file, self._path, self._synced = file, path, time.monotonic()
@@ -99,7 +99,7 @@ def opened(path: Path, *, code: str) -> Iterator[Cells]:
 
 
 def _whole_lines(file: FileIO) -> Iterator[Any]:
-    """What every line says, up to the first that is torn; the file ends there from now on."""
+    """Read all lines up to the first incomplete one, and truncate the file there."""
     end = 0
     *lines, _ = file.read().split(b"\n")  # what is last was not ended
     for line in lines:
@@ -143,7 +143,7 @@ def _hashed(*modules: str) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """What JSON can hold of a result; `from_plain` gives it back, to the last bit.
+    """A result as JSON values; `from_plain` restores it exactly.
 
     Examples:
         >>> from_plain(to_plain({("a", 1): np.array([0.1, 0.2])}))
@@ -187,7 +187,7 @@ Backend = Literal["loky", "dask", "threading"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """How grids are computed.
+    """Settings for the computation of grids.
 
     Attributes:
         jobs: processes that work on cells; 1 is this one alone.
@@ -209,7 +209,7 @@ class Sweep:
     def run(
         self, work: Callable[..., Found], names: Iterable[Name], *, bound: str | None = None
     ) -> list[Found]:
-        """What `work(*name)` finds, for every name, in their order.
+        """The results of `work(*name)` for every name, in order.
 
         Args:
             work: a function of a module. What it is bound to (`functools.partial`) is part of the
@@ -292,7 +292,7 @@ def _content_hash(values: Any) -> str:
 
 
 def _keys(work: Callable[..., Any], names: Sequence[Name], bound: str | None) -> list[str]:
-    """What tells a cell from all others of the same code."""
+    """The keys of cells, unique for the same code."""
     if bound is None and isinstance(work, partial):
         bound = _content_hash((work.args, work.keywords))
     inner = _function(work)

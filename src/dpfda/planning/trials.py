@@ -99,7 +99,7 @@ class Trials:
         return self._both(n_people, epsilon)[0]
 
     def guessing(self, n_people: int, epsilon: float) -> float:
-        """What those err who learn nothing of features: a median, as few tell a mean badly."""
+        """The error without features: a median over studies, since a mean of few is unstable."""
         return float(np.median(self._both(n_people, epsilon)[1]))
 
     def _both(self, n_people: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
@@ -116,7 +116,7 @@ class Trials:
         return self._known[n_people, epsilon]
 
     def expected(self, n_people: int, epsilon: float) -> Expected:
-        """Those errors in short."""
+        """A summary of those errors."""
         errors, guesses = self._both(n_people, epsilon)
         mean, low, high = errors.mean(), *np.quantile(errors, [0.05, 0.95])
         # A sample's own luck comes on top of that of the study.
@@ -137,7 +137,7 @@ class Trials:
 
 
 class _Crowd:
-    """Who is asked in each study, and who judges it; drawn once where studies follow each other."""
+    """Participants and test people of each study; drawn once for studies that follow each other."""
 
     def __init__(self, place: World, planned: Planned, populations: Sequence[Population]) -> None:
         self.place, self.planned, self.populations = place, planned, populations
@@ -188,7 +188,7 @@ def _study(
 def tractable(n_people: int, epsilon: float, *, most: int) -> tuple[int, float]:
     """A study of at most so many people that learns as much: fewer people, a larger ε.
 
-    What questions teach depends on N and ε through the number of effective people.
+    The information in the answers depends on N and ε through N_eff alone.
 
     Examples:
         >>> tractable(500, 1.0, most=1000)

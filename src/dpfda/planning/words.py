@@ -1,4 +1,4 @@
-"""A forecast for people to read: the verdict, what those who take part agree to, what to type."""
+"""A forecast in words: its conclusion, the consent text, and the commands to run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpfda.planning.forecast import Forecast
 from dpfda.protocol.plan import StudyPlan
 
 _LEAST = 0.1  # of what there is to gain
-_FEWEST = 10.0  # effective people: a share of so many is known to ±16 points
+_FEWEST = 10.0  # N_eff; the standard error of a share among 10 people is 16 points
 _SURE = 0.95  # of the studies are better than guessing: then this one is said to work
 _APART = 0.03  # between simulation and theory, before it is worth a sentence
 
@@ -30,19 +30,20 @@ def verdict(found: Forecast) -> str:
         ...     non_private_error=0.4, studies=10, also=(),
         ... )
         >>> print(verdict(found).partition(",")[0])
-        This study cannot work: 9 effective people. Expect 49.4 % wrong
+        This study cannot work: its effective sample size is 9. Expect 49.4 % wrong
     """
     expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"
-    effective = f"{found.effective:.0f} effective people"
+    size = f"{found.effective:.0f}"
     if outcome == "cannot work" and _gain(found) >= _LEAST:  # a number would say the opposite
         return (
-            f"This study cannot work: {effective} are too few to tell a useful model from chance."
+            f"This study cannot work: its effective sample size, {size}, is too small to tell a "
+            "useful model from chance."
         )
     if outcome == "cannot work":
         return (
-            f"This study cannot work: {effective}. {told}, where {guess(found)} gives "
-            f"{_percent(found.guessing)}."
+            f"This study cannot work: its effective sample size is {size}. {told}, where "
+            f"{guess(found)} gives {_percent(found.guessing)}."
         )
     between = (
         f"between {guess(found)} ({_percent(found.guessing)}) and no privacy "
@@ -50,10 +51,10 @@ def verdict(found: Forecast) -> str:
     )
     if outcome == "may work":
         return (
-            f"This study may work: {effective}; {expected.better:.0%} of such studies are better "
-            f"than {guess(found)}. {told}, {between}."
+            f"This study may work: its effective sample size is {size}, and {expected.better:.0%} "
+            f"of such studies are better than {guess(found)}. {told}, {between}."
         )
-    return f"This study works: {effective}. {told}, {between}."
+    return f"This study works: its effective sample size is {size}. {told}, {between}."
 
 
 def prospect(found: Forecast) -> Literal["works", "may work", "cannot work"]:
@@ -69,13 +70,13 @@ def prospect(found: Forecast) -> Literal["works", "may work", "cannot work"]:
 
 def _gain(found: Forecast) -> float:
     """The expected gain over guessing, as a share of what there is to gain without privacy."""
-    # Who explains nothing of a number leaves all of its variance, however badly its mean is known.
+    # A model that explains nothing leaves all of the variance, however noisy the mean is.
     nothing = found.guessing if found.plan.target_range is None else 1.0
     return float((nothing - found.expected.error) / (nothing - found.non_private))
 
 
 def guess(found: Forecast) -> str:
-    """What a study stands beside."""
+    """The baseline of a study."""
     return "guessing" if found.plan.target_range is None else "the private mean"
 
 
@@ -84,7 +85,7 @@ def _off(found: Forecast) -> str:
 
 
 def notes(found: Forecast) -> list[str]:
-    """All that the figures need beside them."""
+    """The sentences beside the figures."""
     expected = found.expected
     said = [verdict(found)]
     if found.sought == "n_people":
@@ -128,7 +129,7 @@ def notes(found: Forecast) -> list[str]:
 
 
 def method(found: Forecast) -> str:
-    """What was done, to paste into a proposal."""
+    """The method in a paragraph, for a proposal."""
     plan = found.plan
     return (
         f"Before anybody was asked, whole studies of {plan.n_people:,} people at ε = "
@@ -155,12 +156,12 @@ def _theory(found: Forecast) -> str:
     if abs(found.theory - found.expected.error) < _APART:
         return f"{rule}, as the simulation does."
     if found.theory < found.expected.error:
-        return f"{rule}, less than the simulation, which also has to find middles and widths."
+        return f"{rule}, less than the simulation, which also estimates centers and widths."
     return f"{rule}, more than the simulation, whose classes differ in few features."
 
 
 def consent(plan: StudyPlan) -> str:
-    """What somebody who takes part agrees to, in plain words and exact numbers."""
+    """The consent text: what participants agree to, in plain words and exact numbers."""
     rows, _ = in_words(plan)
     own = "label" if plan.target_range is None else "target"
     clear = {
@@ -171,7 +172,7 @@ def consent(plan: StudyPlan) -> str:
     if plan.encoder.basis.functional:
         feature = "a feature is a number that your device makes of your curve, such as its level"
     if plan.design.get("spread_differs"):
-        feature += ", or how far such a number is from the middle of all people"
+        feature += ", or the distance of such a number from its center over all people"
     lines = [
         plan.title or "A study", "",
         f"{plan.n_people:,} people take part. {clear}",
@@ -191,7 +192,7 @@ def consent(plan: StudyPlan) -> str:
 
 
 def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
-    """How likely each reply is either way."""
+    """The probability of each reply, given each true answer."""
     if row["true"] == "–":  # a codeword: e^ε times as likely if it is near
         times = f"{math.exp(min(plan.epsilon, 700)):.4g} times as likely as each of the others"
         return [
@@ -221,7 +222,7 @@ def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
 def script(
     found: Forecast, facts: Mapping[str, Any], asked: Mapping[str, Any], read: Mapping[str, str]
 ) -> str:
-    """The plan and its forecast as a Python program.
+    """A Python program that computes the plan and its forecast.
 
     Args:
         found: the forecast.
@@ -245,12 +246,12 @@ def script(
 
 
 def organizer(plan: StudyPlan) -> str:
-    """What the organizer runs: a collector, the study in it, and invitations to it."""
+    """The commands that the organizer runs: a collector, its study, and invitations."""
     many = min(plan.n_people, 100_000)  # at once; the same command makes more
     return (
         "#!/bin/sh\n"
         "# The organizer runs this once, beside plan.json; it ends when the collector does.\n"
-        "# Put something that speaks TLS before it, and tell people its address.\n"
+        "# Put a TLS proxy before it, and give participants its address.\n"
         "set -eu\n"
         "dpfda serve --database sqlite:///study.db --admin-key-file admin.key \\\n"
         '    --port "${PORT:-8000}" &\n'
@@ -261,14 +262,14 @@ def organizer(plan: StudyPlan) -> str:
         "    > study.json\n"
         f"dpfda studies invite {plan.hash} --people {many} \\\n"
         '    --url "$here" --admin-key-file admin.key > invitations.txt\n'
-        "echo 'give everybody one line of invitations.txt; each is good for one reply'\n"
+        "echo 'give each person one line of invitations.txt; it is good for one reply'\n"
         f"echo 'people can join: {plan.hash}'\n"
         "wait $!\n"
     )
 
 
 def take_part(plan: StudyPlan) -> str:
-    """What everybody runs who takes part."""
+    """The commands that a participant runs."""
     # As JSON, because a label with a line break would end the comment.
     what, own = "label", " or ".join(json.dumps(str(label)) for label in plan.classes[:9])
     if plan.target_range is not None:
@@ -276,7 +277,7 @@ def take_part(plan: StudyPlan) -> str:
     accepted = "".join(f" --accept {shlex.quote(one)}" for one in plan.guarantee.assumptions)
     return (
         "#!/bin/sh\n"
-        f"# Whoever takes part runs this once: sh take-part.sh ADDRESS my-data.csv {what.upper()}\n"
+        f"# Each participant runs this once: sh take-part.sh ADDRESS my-data.csv {what.upper()}\n"
         f"# Your {what} is {own}. You see what would be sent before it is sent.\n"
         "# Your invitation, one line of text, is in invitation.txt.\n"
         "set -eu\n"
@@ -288,5 +289,5 @@ def take_part(plan: StudyPlan) -> str:
 
 
 def _percent(share: float) -> str:
-    """Of a number's variance more than all may be left; how many times as much says nothing."""
+    """A percentage; values above 1000 % are not shown exactly."""
     return "more than 1000 %" if share > 10 else f"{100 * share:.1f} %"

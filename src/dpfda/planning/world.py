@@ -1,4 +1,4 @@
-"""What is supposed of the people of a study: made up by a family, or redrawn from a sample."""
+"""Assumed populations of a study: from a family of curves, or resampled from a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Source(Protocol):
         """Encoded features and label numbers of people who are asked."""
 
     def others(self, n: int, seed: Any) -> Rows:
-        """Those of people who are not."""
+        """Data of people who are not asked."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -60,7 +60,7 @@ _SEEN = 1.645  # more, to be seen with 95 % probability
 
 
 class Auditable(Protocol):
-    """What an audit uses of a mechanism.
+    """The interface of a mechanism that an audit uses.
 
     `log_likelihood` may be None: then only the reports are looked at.
     """
@@ -343,7 +343,7 @@ def _draw(mechanism: Auditable, value: FloatArray, draws: int, source: Source) -
 
 
 def _density_excess(mechanism: Auditable, inputs: Inputs, reports: FloatArray) -> float | None:
-    """By how much the stated likelihood exceeds the claim; at most 0 if it does not."""
+    """The excess of the stated likelihood over the claim; at most 0 if the claim holds."""
     if mechanism.log_likelihood is None:
         return None
     claim = mechanism.guarantee

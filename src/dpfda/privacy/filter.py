@@ -143,7 +143,7 @@ class Filter:
         return _added(event, self.orders)
 
     def way(self, whole: Sums) -> str | None:
-        """How an empty ledger accounts for an announcement; None if it does not fit."""
+        """The accounting rule of an empty ledger for an announcement; None if it does not fit."""
         return next((way for way in WAYS if self.allows(way, whole)), None)
 
     def allows(self, way: str | None, sums: Sums) -> bool:

@@ -102,7 +102,7 @@ class Guarantee(Portable):
         return replace(self, assumptions=(*self.assumptions, *assumptions))
 
     def _repr_html_(self) -> str:
-        """For notebooks: a line for each part of the promise."""
+        """HTML for notebooks: a line for each part of the guarantee."""
         facts = [("ε", f"{self.epsilon:g}"), ("δ", f"{self.delta:g}"), ("model", self.model)]
         facts += [("unit", self.unit), ("noise", _SAMPLERS[self.sampler])]
         return as_table([*facts, *(("assuming", one) for one in self.assumptions)])

@@ -254,7 +254,7 @@ class BaseLedger(ABC):
     def after(
         self, *, epsilon: float, delta: float = 0.0, times: int = 1
     ) -> tuple[float, Budget] | None:
-        """What would be left of planned releases, or None if they do not fit; nothing is spent.
+        """The budget left after planned releases, or None if they do not fit; nothing is spent.
 
         Args:
             epsilon: ε of each.
@@ -277,7 +277,7 @@ class BaseLedger(ABC):
             return self.rule.remaining_pure(way, sums), self.rule.remaining(way, sums)
 
     def left(self, pure: float | None = None, other: Budget | None = None) -> str:
-        """What is left for one further release, in words.
+        """The budget left for one further release, in words.
 
         Args:
             pure: of `after`; by default what is left now.
@@ -324,7 +324,7 @@ class BaseLedger(ABC):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """For notebooks: a line for each release, what is spent, and what is left."""
+        """HTML for notebooks: a line for each release, what is spent, and what is left."""
         rows = []
         for entries in self.releases:
             first, (whole, _) = entries[0], entries[0].part_of
@@ -348,7 +348,7 @@ class BaseLedger(ABC):
         return self.rule.allows(self._way, self._charged)
 
     def _way_for(self, price: Price, whole: Price | None) -> str | None:
-        """How an empty ledger uses its δ: as the announcement requires, if all of it fits."""
+        """The accounting rule of an empty ledger, as the announcement requires."""
         announced = None if whole is None else self.rule.way(self.rule.charge(whole))
         one = self.rule.charge(price)
         if announced is not None and self.rule.allows(announced, one):

@@ -72,7 +72,7 @@ class Tallied:
 
     @property
     def cost(self) -> str:
-        """What it announced, with its unit."""
+        """The announced cost, with its unit."""
         cost = Budget(epsilon=self.promise.epsilon, delta=self.promise.delta)
         return f"{cost} a {self.promise.unit}"
 
@@ -124,7 +124,7 @@ class Spent:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def _repr_html_(self) -> str:
-        """For notebooks: a line for each release, and the totals."""
+        """HTML for notebooks: a line for each release, and the totals."""
         rows = [
             (number, one.when, one.label, one.promise.model, one.cost, "yes" if one.paid else "no")
             for number, one in enumerate(self.releases, 1)

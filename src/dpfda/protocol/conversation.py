@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Questions = Generator[Query, Answer, Result]
 """Yields queries, is sent their answers, returns a public result. Parts go on by `yield from`."""
 Ask = Callable[[Query, int], Answer]
-"""Brings query number k to whoever holds records, and the answer back: the carrier."""
+"""The transport: brings query number k to the data holder, and the answer back."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,7 +114,7 @@ class Conversation(
 
 
 def converse(conversation: Conversation[Result], ask: Ask) -> Result:
-    """Any conversation over any carrier."""
+    """Any central release over any transport."""
     questions = conversation.questions()
     query, number = next(questions), 0
     while True:

@@ -45,14 +45,14 @@ class Findings:
         learnt: in one word, what was estimated of each feature.
         title: the same as a question.
         features: these estimates, one row a score.
-        centers: the middle of each feature.
+        centers: the center of each feature.
         intercepts: one a score.
-        error: of the finished model, by people who judged nothing else: the share of wrong labels,
-            or the root mean squared error of a number.
+        error: of the finished model, by people who evaluated nothing else: the share of wrong
+            labels, or the root mean squared error of a number.
         drifted: older replies were forgotten because new ones contradict them.
         following: the design of a study that goes on from here.
         notes: what a reader must know, in sentences.
-        folded: how many features come before distances from their middles, where there are any.
+        folded: how many features come before distances from their centers, if there are any.
         guessing: the error of whoever always names the most frequent label, as far as replies tell
             how frequent it is; of a number, what its mean alone would leave. None where replies do
             not tell.

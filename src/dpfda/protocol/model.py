@@ -95,7 +95,7 @@ class RuleModel(StudyModel):
         centers: shape (m, d).
         scales: shape (m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-        folds: middles of the first features, where distances from them count too, shape (f,).
+        folds: centers of the first features, if distances from them count too, shape (f,).
     """
 
     encoder: CurveEncoder
@@ -284,7 +284,7 @@ def contents(model: StudyModel) -> Contents:
 
 
 def about(model: StudyModel) -> list[str]:
-    """What the model predicts, in sentences."""
+    """Describe the predictions of the model in sentences."""
     sentences = []
     if isinstance(model, RuleModel) and len(model.folds):
         count = len(model.folds)

@@ -204,13 +204,14 @@ def folded(features: FloatArray, folds: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoldedTask(Task):
-    """A task about features that may be distances from a middle, too.
+    """A task about features, which may be distances from a center.
 
     Privacy:
         The map is public and made before the task's mechanism, which takes any features.
 
     Attributes:
-        folds: middles of the first f features; where there are any, `folded` ones are asked about.
+        folds: centers of the first f features; if there are any, queries are about `folded`
+            features.
     """
 
     folds: FloatArray = array("real", "f", least=-1, most=1, default=())

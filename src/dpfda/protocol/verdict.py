@@ -1,8 +1,8 @@
-"""Whether a study of people found anything: the one judge of its results, and its words.
+"""Whether a study of people found anything, and the sentences that say so.
 
 Two kinds of replies bear on it: those that the model was learnt from, and those of evaluation
 participants, who were asked about the finished model. Each counts once, as a factor of the odds.
-The judge knows three answers: better than guessing (``signal``), no better (``guessing``), and
+There are three answers: better than guessing (``signal``), no better (``guessing``), and
 that the replies cannot tell (``unclear``). Pages, reports, JSON and terminals print its sentences.
 """
 
@@ -20,8 +20,8 @@ _NOTHING, _DOUBTFUL, _SURE = 1 / 3, 0.87, 0.975
 """Probabilities below which a model is no better than guessing, or the replies cannot tell; and
 above which it is better, without "probably".
 
-The first two were chosen on `dpfda bench guessing` at ε = 1. With a few dozen effective people
-replies often fit both: most studies without signal can only say that they cannot tell.
+The first two were chosen on `dpfda bench guessing` at ε = 1. With N_eff of a few dozen, replies
+often fit both: most studies without signal can only say that they cannot tell.
 """
 _WORTH = 1 / 3
 """Share of guessing's errors that a useful model avoids at least. As long as the evaluation answers
@@ -107,7 +107,7 @@ def _weighed(
     guessing: Estimate | None,
     beside: str,
 ) -> Verdict:
-    """What both kinds of replies say together of a model and of its rival."""
+    """Combine the evidence of both kinds of replies about a model and its baseline."""
     if evidence is None and error is None:
         return Verdict(kind="unclear")
     odds = 0.0 if evidence is None else float(logit(np.clip(evidence, _LEAST, 1 - _LEAST)))

@@ -93,7 +93,7 @@ class Documented(Portable, ABC):
 
     @abstractmethod
     def _judged(self) -> Verdict:
-        """The judge of this kind of result: public numbers alone count."""
+        """The conclusion about this kind of result, from public numbers alone."""
 
     @abstractmethod
     def _contents(self) -> Contents:
@@ -109,7 +109,7 @@ class Documented(Portable, ABC):
         return Report.of(self._deployment(), contents or self._contents(), **more)
 
     def _repr_html_(self) -> str:
-        """For notebooks: verdict, tables and picture; the rest is folded."""
+        """HTML for notebooks: verdict, tables and picture; the rest is folded."""
         return fragment(self.report())
 
     def to_dict(self) -> dict[str, Any]:

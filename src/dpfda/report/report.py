@@ -97,7 +97,7 @@ def percent_at_most(right: float) -> str:
 
 
 def budget_in_words(ledger: BaseLedger) -> str:
-    """How much of a budget was spent, and by how many releases."""
+    """The spent share of a budget, and the number of releases."""
     many = len(ledger.releases)
     return (
         f"All releases of these data so far ({many}, with this one) have spent {ledger.spent} of "
@@ -364,7 +364,7 @@ class Report:
         return to_html(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """HTML for notebooks."""
         return fragment(self)
 
     def write(self, path: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""A coordinator on a Flower network: the stock SuperLink, and a carrier through its ServerApp.
+"""A coordinator on a Flower network: the stock SuperLink, and a transport through its ServerApp.
 
     sites ── TLS ──> front ──> flower-superlink <── flower-superexec ── ServerApp ──> this process
 

@@ -64,7 +64,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The models of all servers, for each server's people to judge."""
+    """The models of all servers, which each server's participants evaluate."""
 
     models: dict[str, Model]
 

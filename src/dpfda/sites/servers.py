@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str, CurveModel]:
-    """Collect models, have each server's people judge all of them; what each then uses."""
+    """Collect models, evaluate all of them at each server, and return what each then uses."""
     plan = coordinator.plan
 
     def wrong_model(name: str, reply: Any) -> str:
@@ -201,7 +201,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
     def exchange(
         self, models: Mapping[str, CurveModel], *, people: int, seed: int, title: str = ""
     ) -> StudyPlan:
-        """The study in which one server's people judge all models."""
+        """The study in which the participants of one server evaluate all models."""
         return exchange_plan(
             list(models.values()),
             epsilon=self.epsilon,
@@ -286,7 +286,7 @@ class ServerPart(Part):
         plan: that holds it.
         own: the server's own model.
         name: the server's.
-        people: how many of its people judge.
+        people: how many of its people evaluate models.
         identity: its lasting key.
         kept: what was answered.
         ledger: its people's budget over all studies.
@@ -370,7 +370,7 @@ class ServerPart(Part):
         return found
 
     def _begin(self, study: StudyPlan, question: str, allow: Allow, whose: list[str]) -> None:
-        """Settle which models are judged, before anything is paid."""
+        """Fix the set of models to evaluate, before anything is paid."""
         if self._ledger.refusal(Price(), key=self._plan.digest):
             raise ProtocolError(
                 "the study was paid for, but the list of evaluated models is missing from this "

@@ -59,7 +59,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         data: the table; it is read here and never sent.
         unit: whose data one row is, or all rows of an owner.
         owner: the column that says whose a row is, where several rows are one owner's.
-        people: how many people of ours judge models, where `data` is an exported study of theirs.
+        people: how many of our people evaluate models, if `data` is an exported study of theirs.
         epsilon, delta: what all studies together may ever cost.
         ask: whether a person is asked before each question is answered.
         colluders: plans that protect from fewer sites which pool what they know are refused.

@@ -129,7 +129,7 @@ class CurveMoments(JointAnswer, Documented):
 
     @property
     def grid_points(self) -> FloatArray:
-        """Where curves are known."""
+        """The grid of the curves."""
         return self.basis.grid[0]
 
     @property
@@ -149,7 +149,7 @@ class CurveMoments(JointAnswer, Documented):
 
     @cached_property
     def posterior(self) -> GroupMeans:
-        """What is known of the groups' means: of the mean of all, and what sets groups apart."""
+        """Posterior of the group means: of the overall mean, and of the differences of groups."""
         span = public_span(self.parameters)
         reach = self.query.radius if span is None else norm_bound(span / 2, self.basis.grid)
         most = max(self.grid_points.size, self.basis.size)
@@ -163,7 +163,7 @@ class CurveMoments(JointAnswer, Documented):
         return np.asarray(np.hypot(further, clipped))
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
-        """Of the coefficients of a person's curve, (M, M): see `covariance_in`.
+        """Covariance (M, M) of the coefficients of a person's curve: see `covariance_in`.
 
         Args:
             group: whose; left out where there is one covariance for all.

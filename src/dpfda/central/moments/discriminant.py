@@ -41,7 +41,7 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
 
     @property
     def finds_bound(self) -> bool:
-        """By the search for a center and a radius."""
+        """True: a search finds a center and a radius."""
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""How far released means may be from the truth: simulated errors, bands, and a test of one mean."""
+"""Inference for released means: simulated errors, bands, and a test of equal groups."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _spreads(moments: CurveMoments) -> list[FloatArray]:
 
 
 def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
-    """How far clipping may have moved groups apart that scatter differently, (groups, M).
+    """Bound on differences of groups that clipping alone may cause, (groups, M).
 
     A skewed group loses more of its tail the further it scatters: of exponential and lognormal
     curves the mean of a coefficient is moved by 0.3 s³ deviations at most, s being the root mean
@@ -83,7 +83,7 @@ def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
 
 
 def _clipped(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
-    """How far clipping may have moved the mean of each group, (groups, M)."""
+    """Bound on the bias of each group mean by clipping, (groups, M)."""
     squares = _mean_squares(moments, deviations)
     return np.asarray(_SKEWED * squares[:, None] ** 1.5 * deviations)
 
@@ -164,7 +164,7 @@ _NOBODY = 5.0
 
 
 def pvalue(moments: CurveMoments) -> float:
-    """Of the hypothesis that all groups have one mean curve.
+    """p-value of the hypothesis that all groups have one mean curve.
 
     The statistic is that of `chance`; its law under the hypothesis is that of simulated errors.
     Groups too small to be told of are left out (`large`); where that leaves fewer than two, nothing
@@ -212,7 +212,7 @@ def _size_noise(moments: CurveMoments) -> FloatArray:
 
 
 def chance(null: FloatArray, seen: FloatArray) -> float:
-    """How often errors (draws, groups, coefficients) query as far apart as the means seen do.
+    """Share of simulated errors (draws, groups, coefficients) as extreme as the released means.
 
     Each group counts by its precision (`_scores`), so that groups of which little is known cost no
     power. The scores are made uncorrelated along the coefficients, smooth functions first; the

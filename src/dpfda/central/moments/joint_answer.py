@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class JointAnswer:
-    """What can be said of groups from one answer.
+    """Estimates of all groups from one answer.
 
     Attributes:
         query: the public question.
@@ -59,7 +59,7 @@ class JointAnswer:
 
     @property
     def unit(self) -> FloatArray:
-        """What 1 in u stands for."""
+        """The unit of u."""
         return self.query.radius * self.query.axes
 
     @cached_property
@@ -72,12 +72,12 @@ class JointAnswer:
 
     @cached_property
     def law(self) -> NoiseLaw:
-        """Of the noise on it."""
+        """The law of the noise."""
         return self.query.noise.law.times(1 / self._scale)
 
     @cached_property
     def share(self) -> FloatArray:
-        """What sums of a group are divided by: its share s of all people, E[s²]/E[s].
+        """The divisor of a group's sums: its share s of all people, as E[s²]/E[s].
 
         s is between one person and all; the noise on it is known. That is s where s is known well,
         keeps 1/s from being far too large where it is not, and makes the mean S E[s]/E[s²] the
@@ -111,7 +111,7 @@ class JointAnswer:
 
     @cached_property
     def variances(self) -> Parts:
-        """Of the noise on the parts of the answer."""
+        """Variances of the noise on the parts of the answer."""
         cut = self._cut(self.law.variance)
         own, common = self.query.weights.mixing(self.query.groups)
         alike = 1 / self.query.groups
@@ -172,12 +172,12 @@ class JointAnswer:
 
     @cached_property
     def _scale(self) -> FloatArray:
-        """What the joint vector was multiplied with, entry by entry."""
+        """The factor of each entry of the joint vector."""
         return np.asarray(self.query.noise_axes * self.query.part_weights)
 
     @cached_property
     def _weights(self) -> FloatArray:
-        """How much each group counts in a table of products, (tables, groups)."""
+        """The weight of each group in a table of products, (tables, groups)."""
         if self.query.blocks > 1:
             return np.eye(len(self.sizes))
         return np.asarray(self.sizes / self.sizes.sum())[None, :]
@@ -191,7 +191,7 @@ _UNSEEN = 1e6  # of a bound: deviation of the noise on a coefficient that was no
 
 
 class GroupMeans(NamedTuple):
-    """Of the groups' means.
+    """Posterior of the group means.
 
     Attributes:
         mean: of coefficients about the public center, (groups, M).
@@ -249,7 +249,7 @@ def posterior_means(answer: JointAnswer, *, reach: float, size: int, most: int) 
 def _apart(
     answer: JointAnswer, common: FloatArray, noise: FloatArray
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """How far each group seems to be from the mean of all, and the variance of the noise on it.
+    """Estimated difference of each group from the overall mean, and the variance of its noise.
 
     A wrong size multiplies what a mean is away from the center of the query, 1 at most.
     """

@@ -20,7 +20,7 @@ from dpfda.protocol.query import Records
 
 
 class Weights(NamedTuple):
-    """How the parts of the joint vector are weighed against each other.
+    """Weights of the parts of the joint vector.
 
     Attributes:
         second: w of second moments.
@@ -33,7 +33,7 @@ class Weights(NamedTuple):
     common: float = 1.0
 
     def mixing(self, groups: int) -> tuple[float, float]:
-        """How sums of groups are mixed: a times what sets them apart, b times their mean.
+        """The mixing of group sums: a times their differences, b times their mean.
 
         A person's vector in the mixed sums, a(e_g - 1/G) + b/G, is as long as e_g: 1.
         """
@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 
     @property
     def width(self) -> float:
-        """How far apart two people's vectors can be, for residuals in the unit ball.
+        """The largest distance of two people's vectors, for residuals in the unit ball.
 
         In one group, with a = |u|², b = |v|² and c the cosine between them, the squared distance
         a + b - 2c√(ab) + w²(a² + b² - 2abc²) is largest for a = b = 1, at c = -1 or at
@@ -122,7 +122,7 @@ class JointMoments(BallQuery, name="joint_moments"):
 
     @property
     def weights(self) -> Weights:
-        """Those of the emphasis."""
+        """The weights of the chosen emphasis."""
         return WEIGHTS[self.emphasis]
 
     @property
@@ -137,7 +137,7 @@ class JointMoments(BallQuery, name="joint_moments"):
 
     @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Of the table of means and sizes, and of that of products and rests."""
+        """Shapes of the table of means and sizes, and of that of products and remainders."""
         firsts = len(self.center) + (self.groups > 1)
         return (self.groups, firsts), (self.blocks, len(self.triangle.axes) + 1)
 
@@ -158,7 +158,7 @@ class JointMoments(BallQuery, name="joint_moments"):
 
     @cached_property
     def noise_axes(self) -> FloatArray:
-        """As the coefficients' axes; products so much smaller that they take their share of ε."""
+        """Axes of the coefficients, and smaller ones for products, by their share of ε."""
         least = float(self.axes.min()) ** 2
         one = np.append(self.axes, [1.0] * (self.groups > 1))
         two = np.append(self.triangle.axes, least)

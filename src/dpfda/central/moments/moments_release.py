@@ -45,7 +45,7 @@ BANDS_FROM = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How a budget is shared among the steps: public, from n, ε and the number of functions alone.
+    """The division of a budget among steps, from n, ε and the number of functions alone (public).
 
     Attributes:
         first: share of the first query.
@@ -81,7 +81,7 @@ class Schedule:
 
 
 class ClippingSchedule(NamedTuple):
-    """How queries are made; public.
+    """The schedule of clipping regions; public.
 
     Attributes:
         first, search: shares of the looks for a center and a radius. With pure ε they are those of
@@ -96,7 +96,7 @@ class ClippingSchedule(NamedTuple):
     search: float = 0.05
 
     def axes(self, size: int) -> FloatArray:
-        """Of the clipping region."""
+        """Axes of the clipping region."""
         return np.arange(1, size + 1, dtype=np.float64) ** -self.tilt
 
 
@@ -120,7 +120,7 @@ less noise is worth more. Skewed groups of which one scatters more are moved apa
 
 
 class JointFound(NamedTuple):
-    """What the queries gave.
+    """The results of the queries.
 
     Attributes:
         coarse: the first, a mean of all that the bound allows, and the law of its noise, if any.
@@ -256,7 +256,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     @property
     def finds_bound(self) -> bool:
-        """By the search for a center and a radius."""
+        """True: a search finds a center and a radius."""
         return True
 
     @property

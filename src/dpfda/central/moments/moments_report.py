@@ -1,4 +1,4 @@
-"""What released moments show: sentences, verdict, tables and pictures."""
+"""Reports of released moments: sentences, verdict, tables and pictures."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
 
 
 def about_all(regression: Regression) -> dict[str, Any]:
-    """What a query about the public balls asks with the whole budget."""
+    """The fields of a query over the public balls with the whole budget."""
     problem = regression.problem
     return {
         "cost": regression.whole,

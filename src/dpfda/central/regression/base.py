@@ -156,7 +156,7 @@ class Regression(Conversation[Fitted], name="regression"):
         return self.mechanism.budget(self, [pure, given])
 
     def among_sites(self) -> Self:
-        """With Gaussian noise where a δ is given, and without the count: a round for itself."""
+        """Whether sites can answer: with Gaussian noise (δ above 0), and without the count."""
         return replace(self, either=False, counts_outside=False)
 
     def questions(self) -> Questions[Fitted]:
@@ -234,7 +234,7 @@ class Regression(Conversation[Fitted], name="regression"):
         ]
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """Everybody alike, and one row that lies at the other end of both balls."""
+        """Equal rows, and one row at the opposite end of both balls."""
         bounds = self.problem.bounds
         rows = np.tile(bounds.center, (n, 1))
         rows[:, 0] += bounds.radius
@@ -253,7 +253,7 @@ _LARGEST = ANY_VALUE[1]  # a power of two, so that nothing is rounded
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
-    """Where n rows lie, by noisy halvings; then a regression in the ball that was found.
+    """A search for the ball of the rows by noisy bisection, then a regression in that ball.
 
     Privacy:
         The budgets of all queries add up; those of the search see rows only.
@@ -273,7 +273,7 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
 
     @property
     def finds_bound(self) -> bool:
-        """That is what it is for."""
+        """True: this release searches for a bound."""
         return True
 
     @property

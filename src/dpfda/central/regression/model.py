@@ -37,7 +37,7 @@ from dpfda.report.documents import Body, Documented
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegressionModel(Documented):
-    """What a private regression ends with: predictions for new rows or curves.
+    """The result of a private regression: predictions for new rows or curves.
 
     Attributes:
         guarantee: what the people behind it were promised.
@@ -102,7 +102,7 @@ class RegressionModel(Documented):
 
     @property
     def encoder(self) -> CurveEncoder | None:
-        """How curves become features; None for tables."""
+        """The encoder of curves; None for tables."""
         return self.recipe.encoder
 
     @property
@@ -117,7 +117,7 @@ class RegressionModel(Documented):
 
     @property
     def intercept(self) -> Any:
-        """Where all numbers of a row are 0: a number, or one a class."""
+        """The prediction for a row of zeros: one number, or one for each class."""
         found = self.fit.intercept - self.slopes @ self.recipe.shift
         return float(found) if np.ndim(found) == 0 else found
 
@@ -163,7 +163,7 @@ class RegressionModel(Documented):
 
     @property
     def target(self) -> str:
-        """What intervals and bands hold, in words."""
+        """The target of intervals and bands, in words."""
         if self.of_curves:
             return "the slope function of the population, made of a few smooth functions"
         return "the least-squares coefficients of these rows, moved into their public ranges"
@@ -289,7 +289,7 @@ class RegressionModel(Documented):
 
     @property
     def notes(self) -> list[str]:
-        """How to read the coefficients, and what nothing shows."""
+        """Notes on reading the coefficients, and on coefficients that may be noise."""
         found = [self._reading()]
         if self.link == "discriminant":
             return found
@@ -338,7 +338,7 @@ class RegressionModel(Documented):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know, the sentences of a doubtful `verdict` among it."""
+        """Warnings for the reader, including the sentences of a doubtful `verdict`."""
         text = (*self.fit.warnings, *self.hidden_features, self.pulled)
         return self.verdict.added_to(filter(None, text))
 

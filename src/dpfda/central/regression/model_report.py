@@ -1,4 +1,4 @@
-"""What readers see of a regression: warnings, verdict, tables and pictures."""
+"""Reports of a regression: warnings, verdict, tables and pictures."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def verdict_of(model: RegressionModel) -> Verdict:
 
 
 def _clarity(released: Released, *, sampling: bool = True) -> float:
-    """By how many deviations a line explains more than noise, and sampling, would make it.
+    """The explained variance, in standard deviations above that of noise and sampling alone.
 
     Of vectors b̂ that have errors of covariance S alone, b̂ᵀQb̂ has mean tr(QS) and variance
     2 tr(QSQS); Q = 2A - AMA says what the line of A b̂ explains, A a regularized inverse of M.
@@ -313,7 +313,7 @@ def _about_rows(row: FloatArray, noise: float, shape: Shape) -> list[str]:
 
 
 def _lowest(fitted: Fitted, problem: Problem) -> float:
-    """How far from the middle of the targets' range predictions are everywhere at least."""
+    """The smallest distance of predictions from the center of the targets' range."""
     bounds = problem.bounds
     middle = abs(float(fitted.offset) - bounds.target_center)
     reach = float(np.linalg.norm(fitted.slope)) * bounds.radius
@@ -321,7 +321,7 @@ def _lowest(fitted: Fitted, problem: Problem) -> float:
 
 
 def _means(first: Exchange) -> Means | None:
-    """What the first answer shows of rows and targets; None for minimizers."""
+    """Means of rows and targets by the first answer; None for minimizers."""
     query, answer = first.query, first.answer
     if isinstance(query, LocationQuery):
         row, target, noise = query.means(answer)

@@ -321,7 +321,7 @@ class MinimizerQuery(ProblemQuery, WholeQuery, name="regression_minimizer"):
 
     @property
     def l1(self) -> float:
-        """At most √D times the Euclidean length."""
+        """The L1 bound: √D times the Euclidean length."""
         return self.l2 * math.sqrt(self.size)
 
     def ridge(self, n: int) -> float:

@@ -133,7 +133,7 @@ class Bounds(Declared):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(Declared):
-    """What everybody may know before any row is read.
+    """The public facts of a regression, before any row is read.
 
     Attributes:
         link: ``linear`` (targets within their bounds) or ``logistic`` (0/1).

@@ -1,4 +1,4 @@
-"""What a holder of rows and targets is asked: sums of whole numbers, plus noise.
+"""Queries about rows and targets: integer sums plus noise.
 
 The question at the heart of every least-squares method: Σ xy and Σ xxᵀ.
 
@@ -140,7 +140,7 @@ class RowSums(RowQuery, AdditiveQuery):
     @property
     @abstractmethod
     def weights(self) -> FloatArray:
-        """What each exact integer sum is multiplied by; sensitivities are measured after that."""
+        """The factor of each exact integer sum; sensitivities apply to the scaled sums."""
 
     @property
     def size(self) -> int:
@@ -237,7 +237,7 @@ class MomentQuery(RowSums, name="regression_moments"):
 
     @property
     def moment_weights(self) -> FloatArray:
-        """Those of linear and quadratic sums."""
+        """Weights of the linear and quadratic sums."""
         linear = np.full(self.coefficients, self.linear_weight)
         return SQUARE * np.concatenate([linear, self.quadratic_weight * self.triangle])
 
@@ -366,7 +366,7 @@ class OutsideCount(RowQuery, AdditiveQuery, name="regression_outside"):
         return np.array([np.count_nonzero(records[0])])
 
     def statistic(self, totals: IntArray) -> FloatArray:
-        """As a float."""
+        """The statistic as a float."""
         return totals.astype(np.float64)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How a row becomes features: public, and the same in training and in prediction."""
+"""The public map from rows to features, the same in training and in prediction."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Recipe(Portable):
 
     @property
     def shape(self) -> Literal["ball", "box", "curves"]:
-        """Of what is public of rows: a length, a range for every column, one for all values."""
+        """Kind of the public bound: a length, a range for each column, or one for all values."""
         return "curves" if self.encoder is not None else "box" if self.table is not None else "ball"
 
     @property

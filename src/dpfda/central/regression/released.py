@@ -145,12 +145,12 @@ class Released:
         return hidden_columns(self.matrix, self.matrix_variance, known)
 
     def document(self) -> dict[str, Any]:
-        """As it is written."""
+        """The values as written in a document."""
         return {part.name: plain(getattr(self, part.name)) for part in fields(self)}
 
     @classmethod
     def read(cls, body: ReleasedBody) -> Released:
-        """From a document."""
+        """Read the values from a document."""
         given = msgspec.structs.asdict(body)
         arrays = {name: np.array(one) for name, one in given.items() if isinstance(one, list)}
         return cls(**(given | arrays))

@@ -94,7 +94,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         _validate.fraction("share + newton_share", (self.share or 0.0) + self.newton_share)
 
     def plan(self, regression: Regression, costs: Sequence[Cost]) -> BudgetPlan | None:
-        """How the budget is divided, where the number of rows says it."""
+        """The division of the budget, as far as it follows from the number of rows."""
         rows, features = regression.problem.rows, regression.problem.dimension
         if rows is None or self.share is not None or regression.problem.link != "linear":
             return None
@@ -256,7 +256,7 @@ def _errors(location: Location, moments: NoisyMoments, *, n: int) -> FloatArray:
 def gain(
     location: Location, moments: NoisyMoments, inverse: FloatArray, *, n: int
 ) -> tuple[float, float]:
-    """What predictions are expected to explain of the targets' variance, and how clearly.
+    """Expected share of the targets' variance that predictions explain, and its significance.
 
     For w = A b̂ that is 2wᵀb - wᵀMw. Errors of b̂ are also in w: 2 tr(AS) is taken off, S the
     covariance of these errors. If b is 0, the form in b̂ has mean tr(QS) and variance

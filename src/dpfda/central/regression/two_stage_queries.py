@@ -57,7 +57,7 @@ NEARLY = 1.1
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetPlan:
-    """What the first of two questions spends, and how much of it is about targets.
+    """The budget of the first of two questions, and the share that concerns targets.
 
     Attributes:
         cost: what may be spent: pure, or Gaussian.
@@ -272,7 +272,7 @@ class LocationQuery(RowSums, ProblemQuery, name="regression_location"):
         )
 
     def _usual_noise(self, answer: Answer) -> float:
-        """What the noise would be with the usual weight of targets."""
+        """The noise that the usual weight of targets would give."""
         usual = replace(self, target_weight=TARGET_WEIGHT)
         ratio = usual.l1 / self.l1 if self.cost.pure else usual.l2 / self.l2
         return answer.sigma * ratio

@@ -1,4 +1,4 @@
-"""Where the parts of small pictures are; `charts.html` draws them, the style sheet colors them.
+"""Coordinates of small charts; `charts.html` draws them, and the style sheet colors them.
 
 Own SVG, not a library: a page needs one line with a band, dots with bars, and an interval, in a
 hundred lines that also print, need no script and follow the color scheme; uPlot (50 kB) draws on a
@@ -43,7 +43,7 @@ def curve(
 
 
 def steps(title: str, counts: Sequence[tuple[float, int]], ends: tuple[str, str]) -> dict[str, Any]:
-    """How a number grew with time.
+    """A step chart of a count over time.
 
     Examples:
         >>> steps("answers", [(0.0, 0), (1.0, 5)], ("Monday", "Tuesday"))["line"]
@@ -108,7 +108,7 @@ def interval(
 
 
 def _place(number: float, most: float) -> float:
-    """On a line from 40 to 600."""
+    """The position of a number on a line from 40 to 600."""
     return 40.0 + 560.0 * min(max(number, 0.0), most) / most
 
 

@@ -233,7 +233,7 @@ def check_title(facts: Mapping[str, Any]) -> None:
 
 
 def information_of(form: Mapping[str, str]) -> dict[str, str]:
-    """What the organizer tells participants; {} where nothing but the version was filled in.
+    """The information for participants; {} if only the version was filled in.
 
     Line breaks of a form become spaces.
     """
@@ -246,7 +246,7 @@ def information_of(form: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_of(form: Mapping[str, str]) -> StudySettings:
-    """How the form says that the study is to be run."""
+    """The settings of a study, from the form."""
     long = number(form.get("deadline", ""))
     if long == "":
         long = None
@@ -355,7 +355,7 @@ def in_the_forms_words(error: DpfdaError) -> str:
 
 
 def number(text: str | None) -> Any:
-    """What a number in a form is worth; as it is where it is none.
+    """The number in a field of a form; other text is returned unchanged.
 
     Examples:
         >>> number("2"), number("2.5"), number("two"), number(None)

@@ -81,7 +81,7 @@ async def worker() -> Response[bytes]:
 
 @get("/take-part/{study:str}", include_in_schema=False)
 async def take_part(study: FromPath[str], collector: NamedDependency[Collector]) -> Response[bytes]:
-    """Where somebody with a link and a file takes part; all of it happens on their device."""
+    """The page on which participants answer; their data stay on their device."""
     record = await collector.study(study[:16])
     if study != record.hash:  # a name that is cut short could be another study's
         raise no_study()

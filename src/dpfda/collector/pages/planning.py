@@ -63,7 +63,7 @@ class Outlook:
 
 
 def reading_of(form: Mapping[str, str]) -> Reading:
-    """How the form says that the file is to be read."""
+    """The options for reading the file, from the form."""
     given = {name: form.get(f"read-{name}", "").strip()[:1000] for name in READING}
     how: dict[str, Any] = {name: text for name, text in given.items() if text}
     for name in _YES_OR_NO & how.keys():

@@ -74,13 +74,13 @@ async def new_form(
 
 @get("/planned", include_in_schema=False)
 async def show_plan(request: Asked, csrf: NamedDependency[str]) -> Page:
-    """What people would be asked if the form were sent like this."""
+    """Preview the questions of the study that the form describes."""
     return views.planned_part(_typed(request))
 
 
 @get("/outlook", include_in_schema=False)
 async def show_outlook(request: Asked, csrf: NamedDependency[str]) -> Page:
-    """What the study would be worth, quickly, while somebody types."""
+    """Preview the expected error of the study while the form is edited."""
     form = _typed(request)
     found = await planning.outlook(facts_of(form), form, quick=True, waiting=_AT_ONCE)
     return views.outlook_part(found)
@@ -225,7 +225,7 @@ async def export(
 
 
 def sums_of(state: dict[str, Any]) -> dict[str, Any]:
-    """What a study was sent of each phase: of a server's state nothing that is one person's."""
+    """The sums of each phase in a server's state, without anything about one person."""
     run = state["run"]
     return run.get("progress") or {"phases": [one["summary"] for one in run["passed"]]}
 
@@ -237,7 +237,7 @@ def _download(content: str, kind: str, name: str) -> Page:
 
 
 def _here(request: Asked) -> str:
-    """Where participants reach this collector: the setting, or else the address of this request."""
+    """The public address of this collector: the setting, or the address of this request."""
     configured: Settings = request.app.state.settings
     return configured.public_url or str(request.base_url).rstrip("/")
 

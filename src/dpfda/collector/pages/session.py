@@ -1,4 +1,4 @@
-"""Who is signed in: a signed cookie, and a token in every form that only its page knows.
+"""Sessions of the dashboard: a signed cookie, and a secret token in every form.
 
 A session ends by itself after some hours, or for good when somebody signs out: those that were
 ended are remembered in the storage until they would have ended anyway.
@@ -43,12 +43,12 @@ def new_session(settings: Settings, now: float) -> Cookie:
 
 
 def no_session(settings: Settings) -> Cookie:
-    """What signing out leaves behind."""
+    """The cookie after signing out."""
     return _cookie(settings, "", 0)
 
 
 class Session(NamedTuple):
-    """Somebody who is signed in: the session's name, its end, the token for its forms."""
+    """A session: its name, its end, and the token of its forms."""
 
     name: bytes
     until: float
@@ -157,12 +157,12 @@ def go(address: str) -> Page:
 
 
 async def form_in(request: Asked) -> dict[str, str]:
-    """What was typed."""
+    """The fields of a form."""
     return posted(await request.body(), request.headers.get("content-type", ""))[0]
 
 
 async def own_form(request: Asked, csrf: str) -> dict[str, str]:
-    """What was typed into a form of ours; one of elsewhere is refused."""
+    """The fields of a form of this session; forms of other sites are refused."""
     form = await form_in(request)
     check_form(csrf, form, request)
     return form

@@ -1,4 +1,4 @@
-"""What one study's page shows, from what is stored of it.
+"""The page of one study, from its stored state.
 
 A study in the form of every report, from what its page shows.
 """
@@ -55,12 +55,12 @@ _LIMIT = 5.0  # ε of all studies together that is proposed to newcomers, as on 
 
 
 def settings(record: StudyRecord) -> StudySettings:
-    """How this collector runs a study."""
+    """The settings of a study on this collector."""
     return msgspec.json.decode(record.settings, type=StudySettings)
 
 
 def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | None = None) -> str:
-    """Where people take part, here or on a page elsewhere; what is after the # no browser sends."""
+    """The link for participants, here or elsewhere; browsers do not send the part after the #."""
     invited = f"invitation={token}" if token else ""
     if elsewhere is not None:
         return f"{elsewhere}/take-part/#study={record.hash}" + (f"&{invited}" if invited else "")
@@ -68,7 +68,7 @@ def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | No
 
 
 def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bool) -> str:
-    """What somebody types who has taken part in nothing before: a ceiling, and a limit for all."""
+    """The command for a first-time participant: a ceiling for this study, and a limit for all."""
     words = ["dpfda", "join", here, record.hash, "--most-epsilon", f"{plan.epsilon:g}"]
     words += ["--limit-epsilon", f"{max(_LIMIT, plan.epsilon):g}"]
     words += [word for one in plan.guarantee.assumptions for word in ("--accept", one)]

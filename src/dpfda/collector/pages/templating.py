@@ -106,7 +106,7 @@ _WAVES = ("level", "beginning against end", "middle against both ends")
 
 
 def phase_name(kind: str) -> str:
-    """What a phase does, for people who have not read the design.
+    """The purpose of a phase, in plain words.
 
     Examples:
         >>> phase_name("location"), phase_name("new_kind")
@@ -116,12 +116,12 @@ def phase_name(kind: str) -> str:
 
 
 def status_name(status: str) -> str:
-    """What a study does now."""
+    """The state of a study, in words."""
     return _STATUS.get(status, status)
 
 
 def feature_name(encoder: Any, place: int, *, folded: int = 0) -> str:
-    """What a feature is, as far as it can be said in words.
+    """A description of a feature, if there is a short one.
 
     Examples:
         >>> curves = CurveEncoder("cosine", n_basis=4)
@@ -153,7 +153,7 @@ def _alone(basis: str, place: int) -> str:
 
 
 def score_name(plan: StudyPlan, score: int) -> str:
-    """What a large score speaks for."""
+    """The class that a large score indicates."""
     if plan.target_range is not None:
         return "a larger number"
     return f"“{plan.classes[1 if plan.n_classes == 2 else score]}”"

@@ -1,4 +1,4 @@
-"""What each page shows; the templates say how.
+"""The contents of each page; templates give the form.
 
 What one person really sends: a made-up one answers the first task of a plan.
 
@@ -137,7 +137,7 @@ def study_page(
 def study_parts(
     record: StudyRecord, answered: int, history: list[ModelRecord], *, here: str = ""
 ) -> Template:
-    """What changes while a study runs."""
+    """The parts of a page that change while a study runs."""
     return page("study_parts", **study(record, answered, history, here=here))
 
 
@@ -219,12 +219,12 @@ def new_page(
 
 
 def planned_part(form: Mapping[str, str]) -> Template:
-    """Who would be asked what, and what they are promised; or why there is no study yet."""
+    """The questions and the guarantee of the planned study, or the reason why there is none yet."""
     return page("planned", planned=_planned(form))
 
 
 def outlook_part(outlook: planning.Outlook) -> Template:
-    """What the study would be worth."""
+    """The expected error of the study."""
     return page("outlook", outlook=outlook)
 
 

@@ -1,4 +1,4 @@
-"""Where studies are kept: one interface, one file a backend, found by the scheme of the URL."""
+"""Storage of studies: one interface, and a file for each backend, chosen by the URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a collector stores, and what every backend must be able to do.
+"""The records that a collector stores, and the interface of every backend.
 
 Methods block; the service calls them from a thread. Those that take a list are group commits: all
 entries in one transaction, durable when the method returns, one verdict for each. An entry that
@@ -95,12 +95,12 @@ class StudyLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[float, str]:
-        """Where it is in the order of all studies; those after it are older."""
+        """The position in the order of all studies; later ones are older."""
         return self.created, self.id
 
 
 class ClockMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process knew of its clock; the last one of each start of a machine is stored.
+    """The state of a process's clock; the last one of each boot of a machine is stored.
 
     Attributes:
         boot: id of the start of the machine.
@@ -133,7 +133,7 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lapse(msgspec.Struct, frozen=True):
-    """How long a ticket waits for its reply.
+    """The time that a ticket waits for its reply.
 
     Whoever asks for a task within `seconds` of the first time gets the same one. Somebody else gets
     the ticket only after a quarter of that more, so that there is time to answer whenever a task
@@ -222,7 +222,7 @@ class NewReply(msgspec.Struct, frozen=True, gc=False):
 
 
 class Forgetting(msgspec.Struct, frozen=True):
-    """What is to be removed for good, in steps that a crash may interrupt.
+    """Data to delete permanently, in steps that a crash may interrupt.
 
     Attributes:
         study: the study.
@@ -239,7 +239,7 @@ class Forgetting(msgspec.Struct, frozen=True):
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What was published when a phase ended."""
+    """The model that was published at the end of a phase."""
 
     study: str
     phase: int
@@ -306,7 +306,7 @@ Enrolled = Literal["enrolled", "finished", "unknown"]
 
 
 class Storage(Registered, family="storage"):
-    """What every backend does. Adding one is one file with a subclass.
+    """The interface of every backend. A new backend is one file with a subclass.
 
     Attributes:
         url: where another process finds the same studies; None if no other can.

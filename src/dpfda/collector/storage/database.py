@@ -62,7 +62,7 @@ _REASONS = {
 
 
 def reason(error: DBAPIError) -> str:
-    """In words; never the error's own, which may quote values."""
+    """The reason in words, without the error's own message, which may quote values."""
     cause = error.orig
     code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
     for known, words in _REASONS.items():
@@ -139,7 +139,7 @@ class Database(Storage):
         self._hurried.dispose()
 
     def probe(self, mark: ClockMark) -> None:
-        """As every writer does, but in a hurry."""
+        """Write a mark with a short timeout."""
         with told(), self._hurried.begin() as connection:
             self._require_room(connection)
             connection.execute(_MARK, msgspec.structs.asdict(mark))
@@ -176,7 +176,7 @@ class Database(Storage):
     # -- forgetting ----------------------------------------------------------------------------
 
     def digest(self, study: str, phase: int, number: int) -> bytes | None:
-        """Of one reply."""
+        """The digest of one reply."""
         with self._read() as connection:
             return forgetting.digest(connection, study, phase, number)
 
@@ -186,12 +186,12 @@ class Database(Storage):
             return forgetting.begin_purge(connection, study)
 
     def purgeable(self, *, before: float) -> list[str]:
-        """By an index."""
+        """Phases that can be purged, by an index."""
         with self._read() as connection:
             return forgetting.purgeable(connection, before=before)
 
     def delete(self, study: str) -> bool:
-        """Nobody finds it from now on."""
+        """Mark a study as deleted: it is not found from now on."""
         with self._write() as connection:
             return forgetting.begin_delete(connection, study, slot=self._slot)
 

@@ -1,4 +1,4 @@
-"""How SQL backends forget: what is due is noted in a table, and removed in steps.
+"""Deletion in SQL backends: due deletions are noted in a table and done in steps.
 
 A note is written in the transaction that makes it due, and taken away with the last row: whatever
 stops a collector in between, the next one goes on.
@@ -32,7 +32,7 @@ def note(connection: Connection, study: str, phase: int, what: str) -> None:
 
 
 def served(connection: Connection, people: Sequence[tuple[str, bytes]]) -> set[tuple[str, bytes]]:
-    """Those whose ticket was of a phase that is concluded and forgotten."""
+    """People whose ticket was of a concluded and purged phase."""
     if not people:
         return set()
     found = connection.execute(
@@ -45,7 +45,7 @@ def served(connection: Connection, people: Sequence[tuple[str, bytes]]) -> set[t
 
 
 def deleted(connection: Connection, studies: set[str]) -> set[str]:
-    """Those of them that were here once."""
+    """The studies among them that existed and were deleted."""
     if not studies:
         return set()
     query = sa.select(_study.c.id).where(_study.c.id.in_(studies), _study.c.status == "deleted")

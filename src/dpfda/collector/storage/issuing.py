@@ -1,4 +1,4 @@
-"""How SQL backends hand out tickets: in turn, and again where nobody answered in time.
+"""Tickets in SQL backends: issued in turn, and issued again after a timeout.
 
 Whatever changes a person's ticket locks the study first, and a reply locks it against such changes:
 two people never hold one ticket, in however many processes they ask.
@@ -61,7 +61,7 @@ _FOUND = msgspec.json.Decoder(list[tuple[str, Held]]).decode
 
 
 def tickets(connection: Connection, tokens: Sequence[bytes]) -> dict[bytes, Held]:
-    """Of those people who are enrolled; nobody changes theirs while their study is locked."""
+    """Tickets of the enrolled people; they do not change while the study is locked."""
     if not _is_sqlite(connection):
         found = connection.execute(_BY_TOKEN, {"tokens": tokens})
         return {bytes(token): Held(*place) for token, *place in found}

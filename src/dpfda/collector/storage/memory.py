@@ -107,7 +107,7 @@ class MemoryStorage(Storage, name="memory"):
         )
 
     def due(self, *, now: float) -> list[StudyRecord]:
-        """Looks at all of them."""
+        """Search all studies."""
         return [one for one in list(self._studies.values()) if self._is_due(one, now)]
 
     def _is_due(self, one: StudyRecord, now: float) -> bool:
@@ -254,7 +254,7 @@ class MemoryStorage(Storage, name="memory"):
             return "withdrawn"
 
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
-        """Looks at each of them."""
+        """Search all people."""
         with self._lock:
             return {one for one in tokens if (study, one) in self._past or self._is_done(one)}
 
@@ -311,12 +311,12 @@ class MemoryStorage(Storage, name="memory"):
         return session in self._ended
 
     def digest(self, study: str, phase: int, number: int) -> bytes | None:
-        """Of one reply."""
+        """The digest of one reply."""
         found = self._replies.get((study, phase), {}).get(number)
         return None if found is None else found.digest
 
     def purgeable(self, *, before: float) -> list[str]:
-        """Looks at all of them."""
+        """Search all studies."""
         return [
             name
             for name, one in self._studies.items()
@@ -366,7 +366,7 @@ class MemoryStorage(Storage, name="memory"):
 
 
 def _compared(reply: NewReply, before: NewReply | None) -> Stored:
-    """How a reply compares with the one that was stored for its ticket."""
+    """Compare a reply with the one that was stored for its ticket."""
     if before is None:
         return "late"
     if before.digest == mark_of(reply.digest):

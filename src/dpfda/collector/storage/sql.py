@@ -1,4 +1,4 @@
-"""What the SQL backends share: statements of SQLAlchemy Core, one transaction a group."""
+"""The common part of SQL backends: SQLAlchemy Core statements, one transaction for each group."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DONE = sa.select(_person.c.token).where(
 
 
 class SqlStorage(Database):
-    """What every backend says in SQL; one adds how to connect, to lock and to scrub."""
+    """The SQL of every backend; subclasses add connection, locking and scrubbing."""
 
     def __init__(self, *engines: Engine) -> None:
         super().__init__(*engines)
@@ -88,7 +88,7 @@ class SqlStorage(Database):
             return Totals(**tables.totals(connection))
 
     def due(self, *, now: float) -> list[StudyRecord]:
-        """Those that the watcher has work with."""
+        """Studies that need the watcher."""
         with self._read() as connection:
             return tables.due(connection, now=now)
 
@@ -333,7 +333,7 @@ def _add_one(connection: Connection, reply: NewReply) -> Stored:
 
 
 def _earlier(connection: Connection, reply: NewReply) -> Stored | None:
-    """How a reply compares with the one that was stored for its ticket, if one was."""
+    """Compare a reply with the one that was stored for its ticket, if there is one."""
     digest = forgetting.digest(connection, reply.study, reply.phase, reply.number)
     if digest is None:
         return None

@@ -1,4 +1,4 @@
-"""From a file to the input of a method: curves on a grid or features, labels, persons."""
+"""Read a file as input of a method: curves on a grid or features, labels, persons."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class SampleRequest(ShareRequest, name="sample"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That labels which travel in clear are public anyway."""
+        """The assumption that labels sent in clear are public."""
         return () if self.protects == "both" else (LABELS_ARE_PUBLIC,)
 
     @property

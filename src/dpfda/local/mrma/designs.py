@@ -80,7 +80,7 @@ class JudgedDesign(Design):
             _validate.fraction("evaluation_share", share)
 
     def _verdicts(self, plan: StudyPlan, *, members: int, epsilon: float) -> dict[str, Terms]:
-        """Is one of the members right on you, is the classifier made of them?"""
+        """The evaluation queries: is one member right, is the finished classifier right?"""
         line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
         member = {"m": 1, "member": range(members)} | _of_half(plan)
         return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
@@ -95,7 +95,7 @@ class ReportedDesign(JudgedDesign):
         member_size: n0, how many reports each of them is made of, drawn without replacement.
         learner: registered name of the weak learner; it must be linear.
         learner_parameters: its parameters.
-        training_share: share of people who report; the others judge.
+        training_share: share of people who report; the others evaluate members.
         mechanism: registered name of the mechanism of encoded curves.
         label_share: ε_y/ε of a report; None is the papers' 1/(d+1).
         boundary_spread: how far from the middle of the encoded box a good boundary is expected;

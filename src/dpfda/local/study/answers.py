@@ -99,7 +99,7 @@ class Labels(NamedTuple):
 
 
 def label_answers(total: float, count: float, *, alpha: float, expected: float) -> Labels:
-    """From the sum of `count` answers; `expected` is the predicted mean of true ones."""
+    """Likelihood terms from a sum of answers; `expected` is the predicted mean of true ones."""
     smoothed = float(_smoothed(total, count, alpha, expected))
     return Labels(total / count, alpha, count / (1 - smoothed**2))
 
@@ -113,7 +113,7 @@ def single_answers(
     expected: FloatArray,
     labelled: bool,
 ) -> Answers:
-    """From sums over participants who answered one question each."""
+    """Likelihood terms from sums over participants who answered one question each."""
     smoothed, nothing = _smoothed(total, count, alpha, expected), np.zeros(len(count))
     precision, mean = count / (1 - smoothed**2), total / count
     of_person = np.full(len(count), alpha)
@@ -131,7 +131,7 @@ def row_answers(
     expected: tuple[FloatArray, FloatArray],
     label: float,
 ) -> Answers:
-    """From sums over participants who answered their label and plain questions in one row.
+    """Likelihood terms from sums over participants who answered label and questions in one row.
 
     Args:
         questions: the plain questions.

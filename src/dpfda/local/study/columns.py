@@ -1,4 +1,4 @@
-"""Where each column lies and how wide it is, from yes-or-no answers about single columns.
+"""Location and width of each column, from yes-or-no answers about single columns.
 
 A column has one of a public list of shapes on its public range, called [0, 1] here; each says with
 which probability a person exceeds t:
@@ -93,7 +93,7 @@ def shapes() -> Shapes:
 
 @cache
 def expected(*, curves: bool, center_known: bool = False) -> FloatArray:
-    """How likely each shape is before anybody is asked.
+    """Prior probability of each shape.
 
     Ranges are wide: hills lie anywhere in them, or near an end, and are rather wide than narrow.
     """
@@ -172,7 +172,7 @@ class Columns:
         return np.asarray(self.reach[columns] * (2 * THRESHOLDS[asked] - 1))
 
     def placed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of each column: location (posterior median), what is not known of it, a cautious width.
+        """Location (posterior median) of each column, its uncertainty, and a cautious width.
 
         The second is a posterior standard deviation, the third a standard deviation of people: the
         median of what is known of it, and no less than what is not known of the location. Who does
@@ -186,14 +186,14 @@ class Columns:
         return self.reach * (2 * location - 1), 2 * self.reach * doubt, 2 * self.reach * width
 
     def widths(self) -> tuple[FloatArray, FloatArray]:
-        """Of each column: posterior mean and posterior standard deviation of its width."""
+        """Posterior mean and standard deviation of the width of each column."""
         width, unit = shapes().width, 2 * self.reach
         mean = self.posterior @ width
         return unit * mean, unit * np.sqrt(np.maximum(self.posterior @ width**2 - mean**2, 0.0))
 
 
 def _quantile(posterior: FloatArray, values: FloatArray, share: float) -> FloatArray:
-    """Of values with these probabilities, one row a column, halfway between two of them."""
+    """Quantiles of values with these probabilities, one row for each column."""
     points, place = np.unique(values, return_inverse=True)
     gathered = np.zeros((len(points), len(posterior)))
     np.add.at(gathered, place, posterior.T)

@@ -125,7 +125,7 @@ class FeatureMap:
         return replace(self, matrix=matrix @ self.matrix, offset=matrix @ moved)
 
     def public(self) -> dict[str, Any]:
-        """As tasks carry it."""
+        """The form in which tasks carry it."""
         return {
             "centers": self.location,
             "scales": self.width,
@@ -185,7 +185,7 @@ class Correlations:
 
     @property
     def into(self) -> FloatArray:
-        """What makes features white, as far as it is known."""
+        """The estimated whitening matrix."""
         return np.asarray(np.linalg.inv(self.factor))
 
     def updated(self, products: FloatArray, noise: float) -> Correlations:
@@ -209,7 +209,7 @@ class Correlations:
 
     @property
     def covariance(self) -> FloatArray:
-        """With its small eigenvalues raised to what the noise lets one see."""
+        """The covariance, with small eigenvalues raised to the noise level."""
         values, vectors = np.linalg.eigh(self.factor @ self.factor.T)
         seen = np.clip(0.3 * self.noise * np.sqrt(len(values)), _LEAST, _MOST)
         return np.asarray((vectors * np.maximum(values, seen * values.mean())) @ vectors.T)

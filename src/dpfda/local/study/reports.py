@@ -74,7 +74,7 @@ class Query(NamedTuple):
 
 
 class Kind(ABC):
-    """What is predicted, and by which reports.
+    """The predicted quantity and the reports about it.
 
     Attributes:
         batches: each is asked at what is known by then; later ones are larger.
@@ -90,7 +90,7 @@ class Kind(ABC):
         self.epsilon, self.rows = epsilon, rows
 
     def priors(self, importance: FloatArray, bases: Sequence[FloatArray]) -> list[Family]:
-        """Of θ."""
+        """The priors of θ."""
         return priors(importance, self.totals, self.constants, bases)
 
     def reply(self, query: Query) -> Reply:
@@ -103,11 +103,11 @@ class Kind(ABC):
 
     @abstractmethod
     def query(self, slopes: Slopes, people: int) -> Query:
-        """What is worth most, where so many people are still to come."""
+        """The most informative query, given the number of people still to come."""
 
     @abstractmethod
     def fields(self, query: Query, features: FeatureMap) -> dict[str, Any]:
-        """Of the task."""
+        """The fields of the task."""
 
     @abstractmethod
     def event(self, query: Query, report: FloatArray, people: int) -> Event:
@@ -115,11 +115,11 @@ class Kind(ABC):
 
     @abstractmethod
     def scores(self, slopes: Slopes) -> Scores:
-        """What follows."""
+        """The scores of the model."""
 
     @abstractmethod
     def better(self, scores: Scores) -> float:
-        """How likely the rule is better than guessing, if there are slopes."""
+        """Probability that the rule is better than guessing, if there are slopes."""
 
     def without(self, slopes: Slopes) -> FloatArray:
         """θ if there were no slopes."""
@@ -179,13 +179,13 @@ class _Residuals(Event):
     scores: int
 
     def expected(self, theta: FloatArray) -> FloatArray:
-        """With labels as θ has them."""
+        """The expected report for labels distributed as θ states."""
         likely = _likely(_unfolded(theta, self.scores)) * self.factor
         residual = likely - self.p * likely.sum(axis=1, keepdims=True)
         return _folded(residual[:, -self.scores :].T @ self.along / len(self.p))
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        """Of the chord between both, so that it is nearly right at both ends."""
+        """Slope of the chord between both ends, where it is nearly exact."""
         m, n = self.scores, len(self.p)
         rise = np.zeros((n, m, m))
         for place, share in _CHORD:
@@ -240,7 +240,7 @@ class Labels(Kind):
     """Residuals e - p of a logistic regression, times features."""
 
     def query(self, slopes: Slopes, people: int) -> Query:
-        """At the present θ."""
+        """The query at the present θ."""
         return self._at(self.scores(slopes), people)
 
     def _at(self, rule: Scores, people: int) -> Query:
@@ -254,7 +254,7 @@ class Labels(Kind):
         return Query("residual", rule.theta, directions, weights, reach, limit)
 
     def fields(self, query: Query, features: FeatureMap) -> dict[str, Any]:
-        """Of the task."""
+        """The fields of the task."""
         theta = np.column_stack([query.theta[:, 0], query.theta[:, 1:] @ query.directions.T])
         return features.then(query.directions).public() | {"theta": theta, "reach": query.reach}
 
@@ -289,7 +289,7 @@ class Labels(Kind):
         return Scores(theta, covariance, (float(1 - shares[first]), error))
 
     def better(self, scores: Scores) -> float:
-        """How likely the classifier is better than the largest class, if there are slopes."""
+        """Probability that the classifier is better than the largest class, if there are slopes."""
         m, size = scores.theta.shape
         rows, off = public_rows(size - 1), _drawn(scores.covariance.reshape(m * size, -1))
         chosen = chances(rows @ scores.theta.T).argmax(axis=1)[:, None]
@@ -309,7 +309,7 @@ class Labels(Kind):
 
 
 class TwoClasses(Labels):
-    """Of one row.
+    """A study of two classes: one row of slopes.
 
     Args:
         epsilon: of a report.
@@ -402,7 +402,7 @@ class ManyClasses(Labels):
         return super().reply(query)
 
     def query(self, slopes: Slopes, people: int) -> Query:
-        """Of the two kinds of reports for a discriminant, the one that says more."""
+        """The more informative of the two kinds of reports for a discriminant."""
         if not self.discriminant:
             return super().query(slopes, people)
         both = self._about_means(slopes, people)
@@ -432,7 +432,7 @@ class ManyClasses(Labels):
         return queries
 
     def fields(self, query: Query, features: FeatureMap) -> dict[str, Any]:
-        """With an offset for each class, or of the rule that knows only shares."""
+        """The fields of the task, with an offset for each class, or of the rule of class shares."""
         if not self.discriminant:
             return super().fields(query, features)
         if query.statistic == "residual":
@@ -487,7 +487,7 @@ class ManyClasses(Labels):
         return shares, means, spreads, within
 
     def _regression(self, slopes: Slopes) -> Scores:
-        """Of the linear discriminant; what is not known of means counts as what varies."""
+        """Regression of the linear discriminant; uncertainty of means counts as variance."""
         shares, means, spreads, within = self._picture(slopes)
         into, size = np.linalg.inv(within), len(within)
         theta = np.column_stack([np.log(shares), means @ into])
@@ -500,7 +500,7 @@ class ManyClasses(Labels):
         return Scores(theta, covariance, (float(1 - shares.max()), error))
 
     def scores(self, slopes: Slopes) -> Scores:
-        """As far as it is known that a discriminant is right."""
+        """The scores, weighted by the evidence for the discriminant."""
         if not self.discriminant:
             return super().scores(slopes)
         rule = self._regression(slopes)
@@ -528,7 +528,7 @@ def _strength(rule: Scores) -> float:
 
 
 def _precision(event: Event, constants: int = 1) -> float:
-    """What one person says of a slope: mean precision over slopes."""
+    """Information of one person about a slope: the mean precision over slopes."""
     slope = event.slope(event.theta)[:, :, constants:]
     return float((slope**2).sum() / (slope.shape[0] * slope.shape[2] * event.noise))
 
@@ -568,7 +568,7 @@ class Numbers(Kind):
         return float(np.sqrt(_unexplained(slopes.theta[0]) ** 2 + unknown))
 
     def query(self, slopes: Slopes, people: int) -> Query:
-        """At the present θ."""
+        """The query at the present θ."""
         residual = _PATIENCE * self.residual(slopes)
         noise = Reply.of(slopes.theta.shape[1], self.epsilon).noise / people
         answers = 1 / ((_RADIUS * residual) ** 2 * noise)
@@ -601,7 +601,7 @@ class Numbers(Kind):
         return Scores(slopes.theta, slopes.covariance[:, :, None])
 
     def better(self, scores: Scores) -> float:
-        """How likely the prediction is better than the mean alone, if there are slopes."""
+        """Probability that the prediction is better than the mean alone, if there are slopes."""
         off = _drawn(scores.covariance[0, 1:, 0, 1:])
         explained = ((scores.theta[0, 1:] + off) ** 2).sum(axis=1) - (off**2).sum(axis=1)
         return float(np.mean(explained > SLOPES.worth_explaining))
@@ -620,11 +620,11 @@ class _Regression(Event):
     cut: FloatArray
 
     def expected(self, theta: FloatArray) -> FloatArray:
-        """By the chord."""
+        """The expected report by the chord."""
         return np.asarray((self.slope(theta)[0] @ (theta - self.theta)[0])[None])
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        """Of the chord, so that it is right at both ends."""
+        """Slope of the chord, which is exact at both ends."""
         rows = public_rows(theta.shape[1] - 1)
         moved = rows @ (theta - self.theta)[0]
         moved = np.where(np.abs(moved) < _SAME, _SAME, moved)
@@ -638,7 +638,7 @@ def _unexplained(theta: FloatArray) -> float:
 
 
 def _clipped_mean(mean: FloatArray, deviation: float, cut: FloatArray) -> FloatArray:
-    """Of normal numbers that are clipped to ±cut."""
+    """Mean of normal numbers that are clipped to ±cut."""
     low, high = (-cut - mean) / deviation, (cut - mean) / deviation
     inside = ndtr(high) - ndtr(low)
     density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2 * np.pi)

@@ -57,7 +57,7 @@ class Event(ABC):
 
     @abstractmethod
     def slope(self, theta: FloatArray) -> FloatArray:
-        """How it changes with a row of θ, on the way from where it was asked; shape (m, r, p)."""
+        """Derivative with respect to a row of θ, from the point of the query; shape (m, r, p)."""
 
 
 Fitted = tuple[FloatArray, FloatArray, FloatArray]
@@ -80,7 +80,7 @@ class Family(ABC):
 
     @abstractmethod
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
-        """Where log likelihoods are pull·θ - ½ θ·precision·θ; `means` is where to begin."""
+        """Posterior for log likelihoods pull·θ - ½ θ·precision·θ, from the start `means`."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Around(Family):
 
 
 def _updated(spreads: FloatArray, whole: FloatArray, pull: FloatArray) -> Fitted:
-    """Of normal numbers with mean 0; `whole` is the posterior precision in units of the prior's."""
+    """Posterior of normal numbers with mean 0; `whole` is its precision in units of the prior's."""
     means = np.einsum("gmij,gmj->gmi", spreads, pull)
     fit = 0.5 * np.einsum("gmi,gmi->g", means, pull)
     return means, spreads, fit - 0.5 * np.linalg.slogdet(whole)[1].sum(axis=1)
@@ -304,7 +304,7 @@ class Slopes:
 
     @property
     def evidence(self) -> float:
-        """How likely it is that there are slopes, if it was as likely as not before."""
+        """Posterior probability that there are slopes, for a prior of 1/2."""
         return evidence(current().nothing, self.nothing)
 
     def liars(self, without: FloatArray) -> float:

@@ -129,7 +129,7 @@ class Group:
 
     @property
     def _weights(self) -> FloatArray:
-        """How often each question is asked."""
+        """Frequency of each question."""
         batch = self.batch
         if batch.per_person > 1 or not self.labelled:
             return np.append(batch.plain, 0.0)

@@ -51,8 +51,9 @@ _LOOKS = 12  # batches of them: a narrow column in a wide range is found by halv
 _SPREAD = 0.08
 """Of people: two numbers a feature are soon known."""
 _TOGETHER, _TOGETHER_FROM = 0.15, 100.0
-"""Of very many people, who say how features go together; of fewer a smaller share. It takes so many
-effective people a column until correlations are worth half as much, since there are d² of them."""
+"""Of very many people, who say how features go together; of fewer a smaller share. It takes an
+N_eff of this many per column until correlations are worth half as much, since there are d² of
+them."""
 _ALL_ONE = 0.99  # of people who are given one label: the others do not count
 _ERRORS, _LEAST_ERROR = 3.0, 0.5
 """Errors of a number that are told apart: so many times what is expected of them, and that is so
@@ -120,7 +121,7 @@ class Fit(NamedTuple):
 
 
 class Known:
-    """What is known by now, and the phases that ask for more.
+    """The present posterior, and the phases that refine it.
 
     Attributes:
         kind: what is predicted.
@@ -281,7 +282,7 @@ class Known:
 
     @property
     def fit(self) -> Fit:
-        """Of the reports so far; before the first one, of features as they are known by now."""
+        """Fit of the reports so far; before the first one, of the features alone."""
         return self._first_fit() if self._fit is None else self._fit
 
     def _first_fit(self) -> Fit:

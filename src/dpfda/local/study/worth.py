@@ -286,5 +286,5 @@ def _with_even_part(best: _Allocation, forecast: _Forecast, posterior: Posterior
 
 
 def _rounded(thresholds: FloatArray) -> FloatArray:
-    """On the grid, and where a feature can be above it."""
+    """Thresholds on the grid, inside the range of a feature."""
     return np.asarray(np.round(np.clip(thresholds, -1, 1 - _GRID) / _GRID) * _GRID)

@@ -61,7 +61,7 @@ class VectorTask(Task, name="vector"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That what is not protected is public anyway."""
+        """The assumption that unprotected data are public."""
         other = {"both": (), "features": (LABELS_ARE_PUBLIC,), "labels": (CURVES_ARE_PUBLIC,)}
         return other[self.protects]
 

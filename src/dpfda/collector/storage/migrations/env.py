@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations on the connection it was handed."""
+"""The entry point of Alembic: run migrations on the given connection."""
 
 from alembic import context
 

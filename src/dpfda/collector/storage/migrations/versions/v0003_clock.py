@@ -1,4 +1,4 @@
-"""What a process knows of its clock, so that the next one detects a jump in between."""
+"""Add the state of a process's clock, so that the next process detects a jump."""
 
 import sqlalchemy as sa
 from alembic import op
