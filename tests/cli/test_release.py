@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dpfda import load
 from dpfda.cli import release
 from dpfda.cli._group import dpfda
 from dpfda.privacy.ledger_file import FileLedger
@@ -196,3 +197,26 @@ def test_refusals_name_options_not_arguments_of_python(csv: Path) -> None:
     assert "--class-share must be left out with --target-range" in told
     told = invoke("mean", csv, "--epsilon", 1, "--bound", 9, "--inference", "--mechanism", "frl")
     assert "with --inference: the others" in told.stderr
+
+
+@pytest.mark.parametrize("summary", ["mean", "moments", "covariance"])
+def test_values_are_written_with_their_bands(csv: Path, tmp_path: Path, summary: str) -> None:
+    table, saved = tmp_path / "table.csv", tmp_path / "release.json"
+    call = (summary, csv, "--epsilon", 1, "--bound", 1.2, "--seed", 0, "--out", saved, "--json")
+    done = invoke(*call, "--csv", table)
+    assert done.exit_code == 0, done.output
+    written = np.genfromtxt(table, delimiter=",", names=True, deletechars="")
+    names = written.dtype.names
+    value, low, high = (
+        next(written[name] for name in names if name.endswith(end))
+        for end in (("value", "mean"), "low", "high")
+    )
+    assert np.all((low <= value) & (value <= high))
+    assert np.any(low < high)
+    band = json.loads(done.stdout).get("band")
+    assert (band is None) == (summary == "covariance")  # which is large
+    if band is not None:
+        np.testing.assert_allclose(next(iter(band.values())), written["t"])
+    again = CliRunner().invoke(dpfda, ["show", str(saved), "--csv", str(tmp_path / "again.csv")])
+    assert again.exit_code == 0
+    assert load(saved).from_json(done.stdout).to_json() == load(saved).to_json()

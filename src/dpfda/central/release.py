@@ -259,6 +259,12 @@ class Release(Documented):
 
         return contents(self)
 
+    def columns(self) -> dict[str, list[float]]:
+        """Grid, values and ends of 95 % bands, at each point by itself and of the whole curve."""
+        from dpfda.central.release_report import columns  # which stands on this file
+
+        return columns(self)
+
     def _fields(self) -> dict[str, Any]:
         return {
             "summary": self.summary,

@@ -278,6 +278,22 @@ def table(release: Release) -> Table:
     return _curve(release) if len(release.basis.grid) == 1 else _surface(release)
 
 
+def columns(release: Release) -> dict[str, list[float]]:
+    """Grid, values, and 95 % bands: at each point by itself, and of the whole curve."""
+    axes = np.meshgrid(*release.basis.grid, indexing="ij")
+    names = ("t",) if len(axes) == 1 else tuple(f"t{number}" for number in range(1, len(axes) + 1))
+    found = {name: axis.ravel().tolist() for name, axis in zip(names, axes, strict=True)}
+    parts = [release.values(), *release.interval(0.95)]
+    parts += release.interval(0.95, simultaneous=True)
+    rows = [np.reshape(part, (-1, axes[0].size)) for part in parts]
+    said = ("", " low", " high", " low of the whole", " high of the whole")
+    for number, kinds in enumerate(zip(*rows, strict=True), start=1):
+        name = release.name_of(number) if len(rows[0]) > 1 else "value"
+        known = zip(said, kinds, strict=True)
+        found |= {f"{name}{end}": [float(value) for value in row] for end, row in known}
+    return found
+
+
 def _about_bands(release: Release) -> str:
     about = (
         f"Bands of the table hold at each point by itself, with 95 %; they speak {release.covered}"

@@ -7,6 +7,8 @@ environment, never from an argument: every user of a machine sees the arguments 
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import secrets
 import stat
@@ -113,7 +115,7 @@ def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any
     wrong = "" if path is None else _unsaved(document, path)
     kept = None if wrong else path
     try:
-        click.echo(document.to_json(indent=2)) if as_json else show(document)
+        click.echo(as_text(document)) if as_json else show(document)
         sys.stdout.flush()
     except (OSError, UnicodeError):
         wrong = wrong or "could not be printed"
@@ -121,6 +123,31 @@ def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any
         raise Complaint(f"{wrong}; what was released is in {kept or _elsewhere(document)}")
     if path is not None:
         click.echo(f"written to {path}", err=True)
+
+
+def as_text(document: Any) -> str:
+    """JSON of a document, with the bands of curves."""
+    text: str = document.to_json(indent=2)
+    surface = isinstance(document, Release) and len(document.basis.grid) > 1
+    columns = {} if surface else document.columns()
+    if not columns:
+        return text
+    return json.dumps(json.loads(text) | {"band": columns}, indent=2, ensure_ascii=False)
+
+
+def write_columns(document: Any, path: Path) -> None:
+    """Write released curves and their bands as CSV."""
+    columns = document.columns()
+    if not columns:
+        rule = "left out: only curves, densities and surfaces are written as columns"
+        raise InvalidParameter("--csv", rule, document.kind)
+    try:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerows([list(columns), *zip(*columns.values(), strict=True)])
+    except OSError as error:
+        raise Complaint(f"{path} was not written: {error.strerror}") from None
+    click.echo(f"values and bands written to {path}", err=True)
 
 
 def _unsaved(document: Any, path: Path) -> str:

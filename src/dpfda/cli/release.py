@@ -12,7 +12,14 @@ import click
 from click.core import ParameterSource
 
 import dpfda
-from dpfda.cli._output import check_outputs, check_writable, draw, output_options, publish
+from dpfda.cli._output import (
+    check_outputs,
+    check_writable,
+    draw,
+    output_options,
+    publish,
+    write_columns,
+)
 from dpfda.cli._reading import (
     are_several,
     feature_ranges,
@@ -89,7 +96,7 @@ _MODELS = {
 @click.option("--curves", type=click.IntRange(min=1),
     help="How many synthetic curves; by default as many as there are rows.")  # fmt: skip
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write synthetic curves here.")  # fmt: skip
+    help="Write values and 95 % bands here, or synthetic curves.")  # fmt: skip
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
 @reading_options(own=("label",))
@@ -178,11 +185,19 @@ def command(
     publish(release, out, as_json, lambda released: view(released, model, drawn))
     source = release if summary in _GROUPED else model
     write_record(release, told, source=source, ledger=model.ledger)
-    if drawn is not None and options["csv"] is not None:
-        drawn.to_frame().to_csv(options["csv"], index=False)
-        click.echo(f"{len(drawn)} synthetic curves written to {options['csv']}", err=True)
+    if options["csv"] is not None:
+        _write_csv(release, drawn, options["csv"])
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(shown, plot)
+
+
+def _write_csv(release: Any, drawn: Any, path: Path) -> None:
+    """Values with bands, or the synthetic curves that were drawn."""
+    if drawn is None:
+        write_columns(release, path)
+        return
+    drawn.to_frame().to_csv(path, index=False)
+    click.echo(f"{len(drawn)} synthetic curves written to {path}", err=True)
 
 
 def _with_ranges(
@@ -245,7 +260,7 @@ _OWN = {
     "moments": _CURVES | {"label", "classes"},
     "groups": _CURVES | {"label", "classes"},
     "fpca": _CURVES | {"n_components"},
-    "synthetic": _CURVES | {"label", "classes", "curves", "csv"},
+    "synthetic": _CURVES | {"label", "classes", "curves"},
 }
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from dpfda.cli._output import check_picture, draw, print_document
+from dpfda.cli._output import (
+    as_text,
+    check_picture,
+    check_writable,
+    draw,
+    print_document,
+    write_columns,
+)
 from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.errors import InvalidParameter
 from dpfda.report import documents
@@ -18,21 +25,28 @@ from dpfda.report import documents
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
     help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--csv", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write values and 95 % bands here.")  # fmt: skip
 @record_options
-def command(model: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
+def command(
+    model: Path, plot: Path | None, as_json: bool, csv: Path | None, **options: Any
+) -> None:
     """Show a saved model or release: guarantee, ranges, numbers.
 
     MODEL is what --out of another command has written.
     """
     check_picture(plot)
+    check_writable("--csv", csv)
     words = check_record(options, model)
     loaded = documents.load(model)
     if plot is not None and not hasattr(loaded, "plot"):
         raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))
     if as_json:
-        click.echo(loaded.to_json(indent=2))
+        click.echo(as_text(loaded))
     else:
         print_document(loaded)
     write_record(loaded, words)
+    if csv is not None:
+        write_columns(loaded, csv)
     if plot is not None:
         draw(loaded, plot)

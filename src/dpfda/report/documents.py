@@ -44,9 +44,10 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     kind: str
     guarantee: Guarantee
     verdict: Verdict = Verdict(kind="unclear")
+    band: dict[str, list[float]] | None = None  # curves with their bands, by name of the column
 
 
-_HEAD = {"format", "kind", "verdict"}
+_HEAD = {"format", "kind", "verdict", "band"}
 
 
 class Documented(Portable, ABC):
@@ -94,6 +95,10 @@ class Documented(Portable, ABC):
     @abstractmethod
     def _judged(self) -> Verdict:
         """The conclusion about this kind of result, from public numbers alone."""
+
+    def columns(self) -> dict[str, list[float]]:
+        """Released curves beside the ends of their 95 % bands, by name; none of other results."""
+        return {}
 
     @abstractmethod
     def _contents(self) -> Contents:

@@ -239,6 +239,12 @@ class CurveMoments(JointAnswer, Documented):
 
         return verdict_of(self)
 
+    def columns(self) -> dict[str, list[float]]:
+        """Grid, and the means of groups with 95 % bands of the population's whole curve."""
+        from dpfda.central.moments.moments_report import columns  # which stands on this file
+
+        return columns(self)
+
     def _contents(self) -> Contents:
         from dpfda.central.moments.moments_report import contents  # which stands on this file
 

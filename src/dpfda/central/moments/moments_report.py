@@ -200,6 +200,17 @@ def contents(moments: CurveMoments) -> Contents:
     )
 
 
+def columns(moments: CurveMoments) -> dict[str, list[float]]:
+    """Grid, and the means of groups with 95 % bands of the population's whole curve."""
+    found = {"t": [float(t) for t in moments.grid_points]}
+    for place, name in enumerate(moments.groups or (None,)):
+        band = interval(moments, group=name)
+        said = "mean" if name is None else f"mean of {name}"
+        rows = {"": moments.means[place], " low": band.low, " high": band.high}
+        found |= {f"{said}{end}": [float(one) for one in row] for end, row in rows.items()}
+    return found
+
+
 def means(moments: CurveMoments) -> Table:
     """Mean curves at some points, with their bands."""
     headings, bands = ["t"], []
