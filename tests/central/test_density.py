@@ -97,8 +97,10 @@ def test_ranges_ten_times_too_wide_still_show_the_shape() -> None:
 
 
 def test_few_cells_are_asked_for_where_noise_hides_more() -> None:
-    """Counts of points that fill a tenth of m cells stand out twice; 32 are enough for that."""
-    cells = [HistogramDensity().cells_along(n, 1) for n in (1.0, 4.0, 10.0, 40.0, 2000.0, 20_000.0)]
+    """Counts of points that fill a tenth of m cells are four times their noise; 32 are enough."""
+    cells = [
+        HistogramDensity().cells_along(n, 1) for n in (1.0, 10.0, 20.0, 40.0, 2000.0, 20_000.0)
+    ]
     assert cells == [4, 8, 16, 32, 32, 128]
     assert [HistogramDensity().cells_along(n, 2) for n in (40.0, 2000.0)] == [4, 16]
 

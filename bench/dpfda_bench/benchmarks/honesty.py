@@ -165,5 +165,6 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "called_too_small: share of runs with a range 3 or 10 times too wide of which a warning "
         "says that it is too small. by subgroup: the worst shape and range of each kind.",
         "width_ratio: geometric mean of widths over those of the reference version, in the cells "
-        "in which its bands hold, and there in the shapes and ranges in which they do.",
+        "in which its bands hold, and there in the shapes and ranges in which they do. Densities "
+        "of few people have more cells than in the reference, whose bands hold a smoother curve.",
     ]

@@ -127,6 +127,7 @@ RESOLVED = 32
 """Cells that show a shape in a range up to ten times too wide, and so many parts of a range that
 readers tell apart. One variable."""
 _FILLED = 0.1  # of a range: the least that points are thought to fill
+_TOLD = 4.0  # deviations of noise by which the counts of such points stand out
 _IN_ONE_CELL = (
     "most points lie in one of {size} cells along a variable, and how they lie inside is not "
     "known: allow a larger epsilon, ask more people or give narrower feature_ranges"
@@ -147,12 +148,12 @@ class HistogramDensity(DensityMechanism, name="histogram"):
     Attributes:
         size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
             √(nε/8): there noise and sampling error of a coefficient are alike. In one variable 32
-            at least, as soon as the counts of points that fill a tenth of the range are twice their
-            noise: ranges are often too wide.
+            at least, as soon as counts of points that fill a tenth of the range are four times
+            their noise: ranges are often too wide.
 
     Examples:
         >>> [HistogramDensity().cells_along(strength, 1) for strength in (4.0, 100.0, 20_000.0)]
-        [8, 32, 128]
+        [4, 32, 128]
     """
 
     size: int | None = whole(least=2, optional=True, default=None)
@@ -164,7 +165,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         wanted, most = math.sqrt(strength / 8), 6
         if variables == 1:
             # Noise on a count: 2√2/ε, of pure ε; a tenth of m cells has n points.
-            told_apart = strength / (2 * math.sqrt(2) * _CLEAR * _FILLED)
+            told_apart = strength / (2 * math.sqrt(2) * _TOLD * _FILLED)
             wanted, most = max(0.7 * math.sqrt(strength), min(RESOLVED, told_apart)), 10
         return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
