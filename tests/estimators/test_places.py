@@ -15,6 +15,7 @@ from summed_cases import TABLE, TARGET
 
 import dpfda
 from dpfda.cli._group import dpfda as main
+from dpfda.cli._reading import Passes
 from dpfda.curves.files import tables_at
 from dpfda.curves.files.file import Place
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
@@ -255,3 +256,15 @@ def test_commands_take_places(
     assert "FILE must be a pattern of some file" in done.output
     done = CliRunner().invoke(main, ["release", "mean", "absent.csv", "--epsilon", "1"])
     assert "File 'absent.csv' does not exist" in done.output
+
+
+def test_progress_counts_passes_files_and_bytes(lake: Path, whole: Any) -> None:
+    model, said = line(), []
+    blocks = file_block.blocks_of(lake / "parquet", model._file(Path(), "y"))
+    passes = Passes(blocks, said.append)
+    assert np.array_equal(model.fit_stream(passes.blocks).coef_, whole)
+    size = sum(path.stat().st_size for path in (lake / "parquet").glob("*.parquet"))
+    ends = [text for text in said if text.endswith("\n")]
+    known = f"{size / 1e6:,.0f} of {size / 1e6:,.0f} MB"
+    assert ends == [f"\rpass {k}: 3 of 3 files, {known}\n" for k in range(1, len(ends) + 1)]
+    assert len(said) == 3 * len(ends) >= 6

@@ -106,7 +106,8 @@ def network(tmp_path):
     found.close()
 
 
-def until(happened, *, seconds: float = 240) -> None:
+def until(happened, *, seconds: float = 400) -> None:
+    """Wait; on a machine with ten times as many processes as cores, Flower needs minutes."""
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen"
@@ -152,7 +153,7 @@ def begin_study(network, title, **relays):
             network.run(command)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_page_runs_as_it_is_written_and_everything_dies_once(network, tmp_path):
     """Whatever ends is started again; every opened sum is that of the tables, paid for once."""
     for number, name in enumerate(("north", "south")):
@@ -199,7 +200,7 @@ def test_the_page_runs_as_it_is_written_and_everything_dies_once(network, tmp_pa
     assert "the SuperLink stopped" in network.said("Registry")
     assert "finished" in network.run("dpfda consortium status study")
     for who in ("North", "South", "Registry"):
-        assert network.running[who].wait(120) == 0, network.said(who)
+        assert network.running[who].wait(300) == 0, network.said(who)
 
 
 @pytest.mark.timeout(600)

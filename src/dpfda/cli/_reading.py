@@ -6,11 +6,13 @@ A table is read here, or by the workers of a cluster.
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -223,7 +225,59 @@ def fit_files(
     count = f"{len(blocks)} file{'s' * (len(blocks) > 1)}"
     where = "" if scheduler is None else f" by workers of {scheduler}"
     click.echo(f"reading {count}{where}" + (f": {said}" if said else ""), err=True)
+    if scheduler is None and sys.stderr.isatty():
+        blocks = Passes(blocks, partial(click.echo, err=True, nl=False)).blocks
     model.fit_stream(blocks, grid_points=points, scheduler=scheduler)
+
+
+class Passes:
+    """Says on a terminal how far passes over files came, in files and bytes.
+
+    Args:
+        blocks: of files, which are read one after the other.
+        say: told a text that goes over the last one, or ends in a new line.
+    """
+
+    def __init__(self, blocks: Sequence[Any], say: Callable[[str], None]) -> None:
+        sizes = [_size(block.path) for block in blocks]
+        self.blocks = [
+            _Watched(block, self, size) for block, size in zip(blocks, sizes, strict=True)
+        ]
+        self._say, self._all, self._bytes = say, len(sizes), sum(sizes)
+        self._pass, self._files, self._read = 1, 0, 0
+
+    def add(self, size: int) -> None:
+        """A file was read to its end."""
+        self._files, self._read = self._files + 1, self._read + size
+        ended = self._files == self._all
+        known = f", {self._read / 1e6:,.0f} of {self._bytes / 1e6:,.0f} MB" if self._bytes else ""
+        text = f"\rpass {self._pass}: {self._files} of {self._all} files{known}"
+        self._say(text + "\n" * ended)
+        if ended:
+            self._pass, self._files, self._read = self._pass + 1, 0, 0
+
+
+class _Watched:
+    """A block that tells when it was read to its end."""
+
+    def __init__(self, block: Any, passes: Passes, size: int) -> None:
+        self._block, self._passes, self._size = block, passes, size
+
+    def __call__(self) -> Iterator[Any]:
+        yield from self._block()
+        self._passes.add(self._size)
+
+    @property
+    def rows(self) -> int | None:
+        """How many there are, where the file says so."""
+        found: int | None = self._block.rows
+        return found
+
+
+def _size(path: Any) -> int:
+    """Bytes of a file on this machine; 0 elsewhere."""
+    place = path if isinstance(path, Path) else Path(getattr(path, "address", ""))
+    return place.stat().st_size if place.is_file() else 0
 
 
 @contextmanager
