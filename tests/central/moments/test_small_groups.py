@@ -137,5 +137,6 @@ def test_where_means_are_asked_for_only_a_group_that_may_be_empty_is_too_small()
     small = [str(one.message) for one in told if "too few to tell" in str(one.message)]
     assert len(small) == 1
     assert small[0].startswith("group 'none'")
+    assert "too few to tell from none; " in small[0]
     assert small[0].endswith("perhaps nobody is in it: check how its name is spelt")
     assert any("between the larger groups" in str(one.message) for one in told)

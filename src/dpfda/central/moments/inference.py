@@ -199,10 +199,11 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
     kept = set(np.flatnonzero(~empty).tolist() if means else large(moments))
     for place, (name, size) in enumerate(zip(moments.groups, moments.sizes, strict=True)):
         if place not in kept:
-            text = f"group {name!r} has about {size if size > 1 else 0:.0f} people, too few to tell"
             nobody = empty[place] or size < _NOBODY
             hint = "; perhaps nobody is in it: check how its name is spelt" if nobody else ""
-            found.append(f"{text} anything of it{hint}")
+            few = "too few to tell from none" if means else "too few to tell anything of it"
+            people = f"about {size if size > 1 else 0:.0f} people"
+            found.append(f"group {name!r} has {people}, {few}{hint}")
     return tuple(found)
 
 
