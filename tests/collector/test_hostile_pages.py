@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from html import unescape
 from html.parser import HTMLParser
@@ -113,7 +115,7 @@ def test_a_study_that_is_gone_has_no_page(
     form = {"csrf": organizer.csrf, "sure": "yes", "count": "1", "phase": "0"}
     status, _, headers = organizer.post(f"/study/{study}/delete", form, organizer.cookie)
     assert (status, headers["Location"]) == (303, "/")
-    for page in (*PAGES, "/export/plan", "/export/model", "/export/sums"):
+    for page in (*PAGES, *(f"/export/{what}" for what in ("plan", "model", "sums", "codebook"))):
         assert ask(organizer, f"/study/{study}{page}").status == 404, page
     for action in ("invite", "close", "purge", "delete"):
         path = f"/study/{study}/{action}"
@@ -124,6 +126,37 @@ def test_a_study_that_is_gone_has_no_page(
         assert (answer.status, answer.body[: len(begins)]) == (404, begins)
     answer = ask(organizer, f"/api/studies/{study}", Accept="text/html")
     assert (answer.status, answer.body[:1]) == (404, b"{")
+
+
+def test_the_codebook_describes_every_field(
+    organizer: Organizer, collector: CollectorProcess
+) -> None:
+    columns: Any = {"age": (18, 99), "sex": ["f", "m"]}
+    number = {"value_range": (0, 3), "domain_range": (0, 24), "target_range": (0, 50)}
+    plans = [
+        plan_study(60, 4.0, feature_ranges=columns, classes=("ill", "well"), seed=7),
+        plan_study(60, 4.0, **number, title="Grip"),
+    ]
+    for plan in plans:
+        units = {"domain_unit": "h", "target_unit": "kg"}
+        study = collector.create(plan, **units)["id"]
+        told = ask(organizer, f"/study/{study}/export/codebook").body.decode()
+        rows = list(csv.DictReader(io.StringIO(told, newline="")))
+        assert all(row["meaning"] for row in rows)
+        assert not [row for row in rows if row["meaning"].startswith("see the class")]
+        for what in ("plan", "model", "sums"):
+            found = json.loads(ask(organizer, f"/study/{study}/export/{what}").body)
+            named = {row["field"] for row in rows if row["file"] == what}
+            if what == "sums":
+                found |= {f"phases.{field}": None for field in found["phases"][0]}
+            assert set(found) <= named, what
+        meant = {row["field"]: row["meaning"] for row in rows}
+        if plan.target_range is None:
+            assert meant["label 0"] == "ill"
+            assert meant["feature 0"] == "age; feature 0 is 58.5, and ±1 is 40.5 from it"
+        else:
+            assert (meant["target"], meant["t"]) == ("from 0 to 50 kg", "from 0 to 24 h")
+            assert meant["feature 0"].startswith("level; ")
 
 
 def test_exports_are_for_the_organizer_and_hold_no_reply(

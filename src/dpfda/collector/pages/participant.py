@@ -29,18 +29,6 @@ _POLICY = (
 )
 
 
-_ROOT = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="refresh" content="0; url=take-part/">
-<title>Take part in a study</title>
-</head>
-<body><a href="take-part/">Take part in a study</a></body>
-</html>
-"""
-
-
 def write_files(folder: Path, collector: str) -> list[Path]:
     """Write the page for one collector, and what it loads; returns the files.
 
@@ -64,7 +52,7 @@ def write_files(folder: Path, collector: str) -> list[Path]:
     text = text.replace(head, head + meta)
     text = text.replace(place, f'data-collector="{html.escape(collector.rstrip("/"))}"')
     page = folder / "take-part" / "index.html"
-    written = {folder / "index.html": _ROOT.encode(), page: text.encode()}
+    written = {folder / "index.html": (STATIC / "root.html").read_bytes(), page: text.encode()}
     written |= {folder / "static" / name: (STATIC / name).read_bytes() for name in ASSETS}
     written[folder / "take-part" / WORKER] = (STATIC / WORKER).read_bytes()
     for path, content in written.items():

@@ -14,16 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from litestar import MediaType, Response, get, post
 from litestar.di import NamedDependency
-from litestar.params import FromPath
+from litestar.params import FromPath, FromQuery
 from litestar.response import Template
 
 from dpfda.collector.api import After, StudyName, host_of, page_of
 from dpfda.collector.limits import AdminAuth
 from dpfda.collector.log import failure
 from dpfda.collector.pages import planning, session, views
+from dpfda.collector.pages.codebook import codebook
 from dpfda.collector.pages.form import (
     EXAMPLES,
     PRESETS,
@@ -37,11 +37,11 @@ from dpfda.collector.pages.form import (
 )
 from dpfda.collector.pages.participant import take_part, worker
 from dpfda.collector.pages.session import LARGE, SMALL, Asked, Page, form_in, go, own_form, posted
-from dpfda.collector.pages.study_view import link
+from dpfda.collector.pages.study_view import link, settings
 from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused, note_known
 from dpfda.collector.service import Collector
-from dpfda.collector.settings import Settings, StudySettings
+from dpfda.collector.settings import Settings
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
@@ -54,8 +54,8 @@ _AT_ONCE = 2  # forecasts that are under way when another is made while somebody
 async def new_form(
     collector: NamedDependency[Collector],
     csrf: NamedDependency[str],
-    example: str = "",
-    like: str = "",
+    example: FromQuery[str] = "",
+    like: FromQuery[str] = "",
 ) -> Page:
     """The form for a new study: with presets, an example, or what another study has."""
     if example in EXAMPLES:
@@ -65,8 +65,7 @@ async def new_form(
         return views.new_page(PRESETS, csrf=csrf)
     record = await collector.study(like[:64])
     try:
-        settings = msgspec.json.decode(record.settings, type=StudySettings)
-        filled = form_of(StudyPlan.from_dict(json.loads(record.plan)), settings)
+        filled = form_of(StudyPlan.from_dict(json.loads(record.plan)), settings(record))
     except DpfdaError as error:
         return views.new_page(PRESETS, csrf=csrf, complaint=in_the_forms_words(error))
     return views.new_page(filled, csrf=csrf)
@@ -202,8 +201,13 @@ async def export(
     collector: NamedDependency[Collector],
     csrf: NamedDependency[str],
 ) -> Page:
-    """The plan, the newest model, or what all replies add up to."""
+    """The plan, the newest model, what all replies add up to, or what stands in these files."""
     record = await collector.study(study)
+    if what == "codebook":
+        newest = (await collector.models(study))[-1]
+        plan, how = StudyPlan.from_dict(json.loads(record.plan)), settings(record)
+        lines = codebook(plan, how, json.loads(newest.document), json.loads(newest.summary))
+        return _download(lines, "text/csv", f"codebook-{study}.csv")
     if what == "plan":
         content = record.plan
     elif what == "model":
