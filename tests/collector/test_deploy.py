@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from functools import partial
 from http.client import HTTPConnection
@@ -132,9 +133,15 @@ def test_commands_are_those_that_dpfda_serve_has() -> None:
     assert chosen["proxy"] == ["127.0.0.1"]
     known = {option.opts[0].removeprefix("--") for option in serve.params}
     assert set(chosen) <= known
-    assert options_of(container()[0])["host"] == "0.0.0.0"
+    image = options_of(container()[0])
+    assert image["host"] == "0.0.0.0"
     composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    assert options_of(composed["services"]["collector"]["command"])["workers"] == "2"
+    two = options_of(composed["services"]["collector"]["command"])
+    assert two["workers"] == "2"
+    for name in ("database", "admin-key-file", "workers"):
+        assert image[name.replace("-", "_")] == str(chosen[name]), "as without a container"
+    ports = {one.rpartition(":")[2] for one in (image["admin_listen"], two["admin_listen"])}
+    assert ports == {chosen["admin-listen"].rpartition(":")[2]}
 
 
 def test_containers_believe_their_own_small_network_and_nobody_else() -> None:
@@ -168,7 +175,8 @@ def test_the_compose_file_holds_no_secret() -> None:
     assert composed["services"]["collector"]["build"]["dockerfile"] == "deploy/Containerfile"
     for service in composed["services"].values():
         assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
-    assert composed["services"]["collector"]["ports"] == ["127.0.0.1:8000:8000"]
+    ports = composed["services"]["collector"]["ports"]
+    assert ports == ["127.0.0.1:8000:8000", "127.0.0.1:9000:9000"]
     assert set(composed["volumes"]) == {"database"}
 
 
@@ -198,11 +206,12 @@ def asked_by(proxy: str, port: int, path: str, body: Any = None, **headers: str)
 def test_the_image_starts_and_is_healthy(tmp_path: Path, make_plan: Any) -> None:
     """Its command and its health check, outside of a container."""
     command, health = container()
-    port = str(free_port())
+    port, admin_port = str(free_port()), free_port()
     here = [
         part.replace("/var/lib/dpfda", str(tmp_path)).replace("0.0.0.0", "127.0.0.1")
         for part in command
     ]
+    here[here.index("--admin-listen") + 1] = f"127.0.0.1:{admin_port}"
     here[here.index("--port") + 1] = port
     here[here.index("--proxy") + 1] = "127.0.0.2"
     log = (tmp_path / "log").open("wb")
@@ -211,15 +220,20 @@ def test_the_image_starts_and_is_healthy(tmp_path: Path, make_plan: Any) -> None
     )
     try:
         assert process.stdout is not None
-        assert process.stdout.readline().decode().strip() == f"http://127.0.0.1:{port}"
+        for one in (port, admin_port):
+            assert process.stdout.readline().decode().strip() == f"http://127.0.0.1:{one}"
         assert health[0] == "python"
         asked = [sys.executable, *(part.replace("8000", port) for part in health[1:])]
-        assert subprocess.run(asked, timeout=60, check=False).returncode == 0
+        deadline = time.monotonic() + 60  # the image has 30 s to start
+        while subprocess.run(asked, timeout=60, check=False, capture_output=True).returncode:
+            assert time.monotonic() < deadline
         assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
         key = (tmp_path / "admin.key").read_text().strip()
         study = {"plan": make_plan(5).to_dict(), "settings": {"open": True}}
         ask = partial(asked_by, "127.0.0.2", int(port))
-        status, made = ask("/api/studies", study, Authorization=f"Bearer {key}")
+        right = {"Authorization": f"Bearer {key}"}
+        assert ask("/api/studies", study, **right)[0] == 404, "not for participants"
+        status, made = asked_by("127.0.0.1", admin_port, "/api/studies", study, **right)
         assert status == 201
         told = [
             ask(f"/api/studies/{made['id']}/enrol", X_Forwarded_For=address)[0]

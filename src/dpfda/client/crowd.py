@@ -41,9 +41,12 @@ class Wire:
             if self._writer is None or self._reader is None:
                 self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
             self._writer.write(request)
-            head = await self._reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-            return int(head[9:12]), await self._reader.readexactly(length)
+            head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+            body = await self._reader.readexactly(length)
+            if b"\r\nconnection: close\r\n" in head:  # a process that ends
+                self.close()
+            return int(head[9:12]), body
         except (asyncio.IncompleteReadError, ValueError) as error:
             self.close()
             raise ConnectionResetError("the collector closed the connection") from error
