@@ -12,15 +12,20 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
+from dpfda._validate import AnyArray
 from dpfda.curves.observations import depth, own_grids
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import PrivateEstimator, check_numbers
-from dpfda.estimators.reading import count_channels, count_rows, no_grid, take, value_ranges
-from dpfda.protocol.person import label_numbers, one_by_one
+from dpfda.estimators.reading import (
+    count_channels,
+    count_rows,
+    no_grid,
+    read_labels,
+    read_targets,
+    take,
+    value_ranges,
+)
 
 __all__ = [
     "CurveReader",
@@ -41,6 +46,7 @@ class CurveReader(PrivateEstimator):
     value_range: Any
     classes: Any
     classes_: AnyArray
+    _classes_given: bool
     grid_points_: Any
     n_features_in_: int
 
@@ -65,63 +71,6 @@ class CurveReader(PrivateEstimator):
         """The range of each channel; one pair is used for all."""
         return value_ranges(self.value_range, count_channels(X))
 
-    def _read_labels(self, y: Any, count: int) -> AnyArray:
-        """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
-
-        A simulation says what is wrong with them.
-        """
-        if y is None:
-            raise ValueError("This classifier requires y to be passed, but the target y is None")
-        if not self._is_simulation:
-            values = one_by_one(y)
-        else:
-            values = np.asarray(column_or_1d(y, warn=True))
-            if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
-                raise InvalidData("y", "all of one kind (numbers or words), none missing")
-        if values.shape != (count,):
-            raise InvalidData("y", f"{count} labels, one for each row", f"shape {values.shape}")
-        if self._is_simulation:
-            if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
-                raise ValueError("Input y contains NaN or infinity.")
-            check_classification_targets(values)
-        return values
-
-    def _read_targets(self, y: Any, count: int) -> FloatArray:
-        """Numbers to predict, one for each row."""
-        if y is None:
-            raise ValueError("This regressor requires y to be passed, but the target y is None")
-        with unquoted("y"):
-            values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
-            assert_all_finite(values, input_name="y")
-        if len(values) != count:
-            raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")
-        return values
-
-    def _set_classes(self, y: Any, classes: Any = None) -> None:
-        """The public set of labels: given, or in a simulation those that occur."""
-        given = self.classes if classes is None else classes
-        if given is None and not self._is_simulation:
-            rule = "given where random_state is None: a set read off private labels is not private"
-            raise InvalidParameter("classes", rule, None)
-        self._classes_given = given is not None
-        self.classes_ = np.unique(y if given is None else np.asarray(given))
-        if len(self.classes_) < 2:
-            rule = "of at least 2 classes, not one class only (or pass classes=)"
-            raise InvalidData("y" if given is None else "classes", rule)
-        if len(self.classes_) != 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
-            found = f"there are {len(self.classes_)} classes"
-            found += " (PrivateLogisticRegression and PrivateCurveClassifier take several)"
-            raise ValueError(f"Only binary classification is supported: {found}")
-        self._check_labels(y)
-
-    def _check_labels(self, y: Any) -> None:
-        if self._is_simulation and not np.all(np.isin(y, self.classes_)):
-            raise InvalidData("y", "among the given classes")
-
-    def _label_numbers(self, y: Any, count: int) -> IntArray:
-        """Places among the classes; 0 for what is none of them."""
-        return label_numbers(self._read_labels(y, count), self.classes_)
-
 
 class LabelsOrNumbers(CurveReader):
     """Reads what is to be predicted, scores predictions, and tells scikit-learn which it is."""
@@ -145,7 +94,9 @@ class LabelsOrNumbers(CurveReader):
 
     def _values(self, y: Any, count: int) -> AnyArray:
         """Private targets as numbers, or labels."""
-        return self._read_labels(y, count) if self._classifies else self._read_targets(y, count)
+        if self._classifies:
+            return read_labels(y, count, strict=self._is_simulation)
+        return read_targets(y, count)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,6 +20,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.estimators.central_base import HeldRecords
 from dpfda.estimators.curve_reader import LabelsOrNumbers, classifies, no_grid, public_classes
 from dpfda.estimators.points import PointEstimator
+from dpfda.estimators.reading import check_classes, set_classes
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.person import label_numbers
@@ -71,7 +72,8 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         read = super()._read(X, None, grid_points=grid_points, reset=reset)
         values = self._values(y, len(read.rows[0]))
         if self._classifies:
-            self._set_classes(values) if reset else self._check_labels(values)
+            several = " (PrivateLogisticRegression and PrivateCurveClassifier take several)"
+            set_classes(self, values, instead=several) if reset else check_classes(self, values)
             targets = 2.0 * label_numbers(values, self.classes_) - 1  # unknown: the first one
         else:
             center, half = self._segment()

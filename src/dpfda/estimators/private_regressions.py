@@ -15,6 +15,7 @@ from dpfda.curate import Passes, curate
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.blocks import is_dask
 from dpfda.estimators.curve_reader import public_classes
+from dpfda.estimators.reading import check_classes, set_classes
 from dpfda.estimators.regression_base import PrivateRegression, stated_range
 from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.noise import Source
@@ -48,7 +49,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         X = self._checked(X, reset=True, least=2)
         read = self._read_all(X, y, grid_points=grid_points, groups=groups)
         if self._link == "logistic":
-            self._set_classes(read[1])
+            set_classes(self, read[1])
         regression, source = self._regression(rows=len(read[0])), self._next_source()
         records = self._records(*read)
         fitted, curator = curate(regression, records, source=source, ledger=self.ledger)
@@ -69,7 +70,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
             self._recipe = self._make_recipe(X, grid_points)
         read = self._read(X, y, grid_points)
         if self._link == "logistic":
-            self._set_classes(read[1], classes) if first else self._check_labels(read[1])
+            set_classes(self, read[1], classes) if first else check_classes(self, read[1])
         if first:
             source = self._next_source()
             self._passes = Passes(self._regression(), source=source, ledger=self.ledger)
@@ -100,7 +101,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         X = self._checked(X, reset=True)
         self._recipe = self._make_recipe(X, grid_points)
         if self._classifies:
-            self._set_classes(self._read(X, y, grid_points)[1])
+            set_classes(self, self._read(X, y, grid_points)[1])
 
     def _asks(self, form: None, *, rows: int) -> Regression:
         return self._regression(rows=rows)
@@ -109,7 +110,7 @@ class CuratedRegression(PrivateRegression, SumEstimator):
         X, grid_points = self._with_grids(X, grid_points)
         read = self._read(self._checked(X, reset=False), y, grid_points)
         if self._classifies:
-            self._check_labels(read[1])
+            check_classes(self, read[1])
         return read
 
     def _held(self, asked: Any, chunk: Records) -> Records:

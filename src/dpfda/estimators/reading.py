@@ -140,13 +140,16 @@ def read_targets(y: Any, count: int) -> FloatArray:
     return values
 
 
-def set_classes(estimator: Any, y: AnyArray, classes: Sequence[Any] | None = None) -> None:
+def set_classes(
+    estimator: Any, y: AnyArray, classes: Sequence[Any] | None = None, *, instead: str = ""
+) -> None:
     """Set `classes_`, the public labels: those given, or in a simulation those that occur.
 
     Args:
         estimator: a classifier with a parameter `classes`.
         y: the labels of all rows.
         classes: instead of that parameter, as `partial_fit` takes them.
+        instead: which estimators take several classes, for one that takes two.
     """
     given = estimator.classes if classes is None else classes
     if given is None and not estimator._is_simulation:
@@ -160,7 +163,7 @@ def set_classes(estimator: Any, y: AnyArray, classes: Sequence[Any] | None = Non
     several = estimator.__sklearn_tags__().classifier_tags.multi_class
     if len(estimator.classes_) != 2 and not several:
         found = f"there are {len(estimator.classes_)} classes"
-        raise ValueError(f"Only binary classification is supported: {found}")
+        raise ValueError(f"Only binary classification is supported: {found}{instead}")
     check_classes(estimator, y)
 
 
