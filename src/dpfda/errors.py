@@ -158,7 +158,7 @@ class ProtocolError(DpfdaError):
 
 
 class ChangedStudy(ProtocolError):
-    """A stored study that began with another version or program, which might ask something else."""
+    """The stored study began with another version or program, so its next query might differ."""
 
 
 class PrivacyWarning(UserWarning):

@@ -30,7 +30,7 @@ def simulate(
     label: str = "study",
     **how: Any,
 ) -> Server:
-    """Charge everybody, then run a study from the first person to the last.
+    """Charge all people, then run a study from the first person to the last.
 
     Args:
         plan: the public contract.

@@ -75,7 +75,7 @@ def check_learns(learner: Learner) -> None:
 
 
 def check_batch_equals_single_fits(learner: Learner) -> None:
-    """A member's model does not depend on the company it was fitted in."""
+    """A member's model does not depend on the other members of its batch."""
     features, labels = _data()
     weights = np.random.default_rng(2).uniform(0.5, 2.0, labels.shape)
     together = learner.fit(features, labels, weights=weights)

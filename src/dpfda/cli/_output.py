@@ -46,7 +46,7 @@ Command = Callable[..., Any]
 
 
 class Complaint(click.ClickException):
-    """What went wrong, on one line of stderr, which somebody else may have had a say in."""
+    """Print an error on one line of stderr, escaped, because parts of it may come from others."""
 
     exit_code = 2
 
@@ -298,7 +298,7 @@ def read_secret(option: str, file: Path) -> str:
 
 
 def holds_password(url: str) -> bool:
-    """Whether a URL tells a password.
+    """Whether a URL contains a password.
 
     Examples:
         >>> [holds_password(f"postgresql://{u}h/d") for u in ("", "u@", "u:p@", ":p@")]

@@ -47,7 +47,7 @@ class RemoteClient:
             kept for good once a study is joined that fits into it.
         source: where randomness comes from; the operating system by default.
         certificates: file of certificates to trust instead of the system's.
-        patience: seconds to wait until the collector wants somebody.
+        patience: seconds to wait for a free place.
         holder: what answers: a person with a curve, or another kind of `Person`.
         notify: gets lines of text, for example when a request is repeated.
 

@@ -1,4 +1,4 @@
-"""The one recipe of a study: from public facts, known before anybody is asked, to its plan.
+"""The planner of studies: it makes a plan from public facts.
 
 Estimators, the command line, the web form and the HTTP interface all call it, so that the same
 facts give the same plan, with the same hash.

@@ -1,4 +1,4 @@
-"""Before anybody is asked: what error a study will have, or how many people or which ε it needs."""
+"""Forecasts before a study: its error, or the number of people or the ε that it needs."""
 
 from typing import TYPE_CHECKING
 

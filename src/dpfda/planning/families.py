@@ -1,4 +1,4 @@
-"""Public generators: what people of a study that nobody has run yet might look like.
+"""Public generators of made-up people, for studies that have not run yet.
 
 A family is a prior over populations. Latent numbers (coefficients of a curve, or what is behind the
 columns of a table) are normal around a mean of each class; how wide they are within the public

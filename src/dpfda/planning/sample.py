@@ -240,11 +240,11 @@ def distance_of(error: float, share: float) -> float:
 
 
 def expected_by_theory(error: float, share: float, *, effective: float, dimension: int) -> float:
-    """Methods 10.10: what is left of the distance when d slopes are learnt from N_eff answers.
+    """Expected error of a rule with d slopes that are estimated from N_eff answers.
 
     For two normal classes and a linear rule: err = Φ(-h cos φ), where h is half the distance,
-    R² = h²/(1 + h²) and cos² φ = R²/(R² + d(d + 1)/(0.7 N_eff)). It knows nothing of ranges that do
-    not fit, and takes the signal to be spread over all features: a check, not a forecast.
+    R² = h²/(1 + h²) and cos² φ = R²/(R² + d(d + 1)/(0.7 N_eff)). It ignores ranges that do not
+    fit and assumes a signal in all features: a check, not a forecast.
     """
     half = distance_of(error, share) / 2
     strength = half**2 / (1 + half**2)

@@ -126,9 +126,10 @@ class BaseLedger(ABC):
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
-        """Held from the check that a whole conversation can be paid to its last question.
+        """A lock that is held from the check of a whole conversation to its last question.
 
-        So no thread finds the budget spent by another one halfway, with a part paid for nothing.
+        Without it another thread could spend the budget halfway, and the part already paid would be
+        lost.
         """
         with _TURNS:
             if self._turn is None or self._turn[0] != os.getpid():  # a fork's copy may be held

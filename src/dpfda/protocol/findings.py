@@ -53,7 +53,7 @@ class Findings:
         following: the design of a study that goes on from here.
         notes: what a reader must know, in sentences.
         folded: how many features come before distances from their centers, if there are any.
-        guessing: the error of whoever always names the most frequent label, as far as replies tell
+        guessing: the error of always predicting the most frequent label, as far as replies tell
             how frequent it is; of a number, what its mean alone would leave. None where replies do
             not tell.
         covariances: of the model's coefficients, one matrix a score; none where none is known.

@@ -46,7 +46,7 @@ def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) ->
 def one_row_each(groups: ArrayLike, *, seed: int, rows: int) -> IntArray:
     """One row for each person, chosen by public randomness.
 
-    By the person's name: how many rows somebody has never decides which row of another is taken.
+    The choice depends on the person's name alone: the rows of one person never affect another's.
     """
     owners = np.asarray(groups)
     if owners.shape != (rows,):

@@ -1,4 +1,4 @@
-"""The ClientApp and the ServerApp that Flower runs: both hand messages on and know nothing else.
+"""The ClientApp and the ServerApp that Flower runs: both only pass messages on.
 
 The ClientApp hands a message to the guard in the process of ``dpfda site serve``, the ServerApp
 delivers messages for the coordinator in the process of ``dpfda consortium run``. They read no

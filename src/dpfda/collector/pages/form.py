@@ -271,7 +271,7 @@ def form_of(plan: StudyPlan, settings: StudySettings) -> dict[str, str]:
     """The form of a study like this one, with another seed, so that it is another study.
 
     Raises:
-        InvalidParameter: the form has no place for something of this plan.
+        InvalidParameter: the form has no field for a part of this plan.
     """
     form = PRESETS | {"title-0": plan.title, "n_people-0": str(plan.n_people)}
     form |= {"epsilon-0": _written(plan.epsilon), "seed-0": str(plan.seed + 1)}

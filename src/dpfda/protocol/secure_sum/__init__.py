@@ -1,4 +1,4 @@
-"""Sites add up whole vectors without showing anybody a single one (Bonawitz et al. 2017).
+"""Sites add vectors without revealing a single one (Bonawitz et al. 2017).
 
 A round in five steps; every arrow is a message, and who carries it is not decided here:
 

@@ -71,7 +71,8 @@ class Member:
         Vectors come with their noise, drawn once a stage; a repeated round masks the same one anew.
         A member signs one set of survivors a round, of at least S - k sites, and helps to open one
         round of a stage: with the threshold of `Terms`, one sum at most is opened for each stage.
-        Whoever is caught telling two sites two things is named in `Cheated`, and the round is over.
+        A party that sends two sites different messages is named in `Cheated`, and the round is
+        over.
 
     Args:
         name: this site's name in the roster.
