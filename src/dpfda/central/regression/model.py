@@ -31,8 +31,11 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import chances, decided
+from dpfda.protocol.model import slope_names
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+
+_COLUMN_POINTS = 101  # of a slope function that is written as columns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -233,6 +236,21 @@ class RegressionModel(Documented):
         band = between(self.encoder.slope(drawn, points), level=level, simultaneous=simultaneous)
         middle = self.slope(points)
         return Band(middle, np.minimum(band.low, middle), np.maximum(band.high, middle))
+
+    def columns(self) -> dict[str, list[float]]:
+        """The slope function with the ends of its 95 % band; none where no band is known."""
+        if not self.has_band or self.encoder is None:
+            return {}
+        points = np.linspace(*self.encoder.basis.domain_range, _COLUMN_POINTS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # among the warnings of the model
+            band = self.slope_band(points=points)
+        rows = [part.reshape(-1, len(points)) for part in band]
+        found = {"t": points.tolist()}
+        for name, *kinds in zip(slope_names(self, len(rows[0])), *rows, strict=True):
+            known = zip(("", " low", " high"), kinds, strict=True)
+            found |= {f"{name}{end}": row.tolist() for end, row in known}
+        return found
 
     def plausible_slopes(self, *, sampling: bool) -> FloatArray:
         """Slopes of the features of curves that agree with what was released."""
