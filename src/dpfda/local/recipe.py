@@ -120,7 +120,7 @@ def plan_study(
             disease's prevalence; otherwise some people are asked for it.
         spread_differs: classes may differ in the distance of people from the center of a feature,
             not only in where they are: then distances are asked for beside features, which costs up
-            to five points at small ε where means say everything.
+            to six points at small ε where means say everything.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.
