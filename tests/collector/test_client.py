@@ -278,7 +278,7 @@ def test_a_plan_that_is_none_is_refused(client: RemoteClient, villain: Villain) 
 
 
 def test_a_plan_above_the_ceiling_is_refused(client: RemoteClient, villain: Villain) -> None:
-    with pytest.raises(BudgetExceeded, match="ceiling"):
+    with pytest.raises(BudgetExceeded, match="above most_epsilon"):
         client.join(villain.url, villain.hash, most_epsilon=0.9)
     assert client.studies() == []
 
