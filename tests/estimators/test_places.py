@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -268,3 +269,27 @@ def test_progress_counts_passes_files_and_bytes(lake: Path, whole: Any) -> None:
     known = f"{size / 1e6:,.0f} of {size / 1e6:,.0f} MB"
     assert ends == [f"\rpass {k}: 3 of 3 files, {known}\n" for k in range(1, len(ends) + 1)]
     assert len(said) == 3 * len(ends) >= 6
+
+
+@pytest.mark.parametrize("kind", ["file", "dataset"])
+def test_a_pass_keeps_one_row_group_in_memory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's own default would keep all that was read of a file until its end."""
+    rows = arrow.table(dict.fromkeys("abcy", np.random.default_rng(0).random(400_000)))
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(rows, tmp_path / "a.parquet", row_group_size=20_000)
+    place = tmp_path / "a.parquet" if kind == "file" else datasets.dataset(tmp_path)
+    (block,) = file_block.blocks_of(place, line()._file(Path(), "y"))
+    monkeypatch.setattr(file_block, "CHUNK", 20_000)
+
+    def used() -> int:  # by Arrow, and by Python: bytes that a file object hands out
+        return int(arrow.total_allocated_bytes()) + tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = used()
+        held = [used() - before for _, y in block() if len(y)]
+    finally:
+        tracemalloc.stop()
+    assert max(held) < 0.5 * rows.nbytes

@@ -100,7 +100,7 @@ def parquet(
         from pyarrow.parquet import ParquetFile
 
         wanted = None if columns is None else list(columns)
-        file = ParquetFile(stream)
+        file = ParquetFile(stream, pre_buffer=False)  # else the whole file stays in memory
         size = rows or max(1, file.metadata.num_rows)
         yield from tables(file.iter_batches(batch_size=size, columns=wanted), names, rows=rows)
 

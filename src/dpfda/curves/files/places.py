@@ -96,20 +96,26 @@ def _fragments(dataset: Any) -> list[File | Opened]:
     found: list[File | Opened] = []
     for fragment in dataset.get_fragments():
         reads = partial(_of_fragment, fragment, dataset.schema)
-        counts = getattr(fragment, "format", None) is not None
-        counts = counts and fragment.format.default_extname == "parquet"
         path = Path(getattr(fragment, "path", "fragment"))
-        rows = fragment.count_rows() if counts else None
+        rows = fragment.count_rows() if _is_parquet(fragment) else None
         part = Opened(path=path, names=names, chunks=partial(reads, None), rows=rows, reads=reads)
         found.append(part)
     return found
+
+
+def _is_parquet(fragment: Any) -> bool:
+    kind = getattr(fragment, "format", None)
+    return kind is not None and bool(kind.default_extname == "parquet")
 
 
 def _of_fragment(
     fragment: Any, schema: Any, columns: Collection[str] | None, rows: int | None
 ) -> Iterator[Table]:
     wanted = list(schema.names if columns is None else columns)
-    batches = fragment.to_batches(schema=schema, columns=wanted, batch_size=rows or _ROWS)
+    # Row group by row group: a scan of the whole file would keep what it has read in memory.
+    parts = fragment.split_by_row_group() if _is_parquet(fragment) else [fragment]
+    how: dict[str, Any] = {"schema": schema, "columns": wanted, "batch_size": rows or _ROWS}
+    batches = (batch for part in parts for batch in part.to_batches(**how))
     yield from tables(batches, schema.names, rows=rows)
 
 
