@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _PICTURES = (".png", ".pdf", ".svg")
+_TITLE = 88  # characters of a line above a picture
 _PROBE = bytes(1 << 16)  # more than a document usually has
 
 Command = Callable[..., Any]
@@ -177,6 +179,9 @@ def draw(shown: Any, path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     shown.plot(axes)
+    for ax in figure.axes:
+        if title := ax.get_title():
+            ax.set_title(fill(title, _TITLE), fontsize="small")
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
