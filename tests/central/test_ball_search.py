@@ -238,7 +238,7 @@ def test_what_is_left_is_shared_as_before(kind: str) -> None:
         looks, _ = course(few.questions(), somewhere, n=600)
         left = 1 - 3 * float(looks[6].cost.share)
         found = [float(look.cost.share) for look in looks[12:]]
-        assert found == pytest.approx([share * left for share in (0.25, *[0.025] * 6, 0.15, 0.45)])
+        assert found == pytest.approx([share * left for share in (0.25, *[0.025] * 6, 0.25, 0.35)])
 
 
 def error(model: Any, rows: np.ndarray) -> float:

@@ -55,8 +55,9 @@ class ReleaseBody(Body):
 class Release(Documented):
     """A noisy function that may be shown to anyone, with its promise and its known noise.
 
-    Coefficients are what was released; curves, bands and plots are post-processing and may be asked
-    for on any grid, any number of times.
+    Privacy:
+        That of `guarantee`: coefficients are what was released. Curves, derivatives, bands and
+        plots are post-processing; they cost nothing, on any grid and any number of times.
 
     Attributes:
         summary: what this is: mean, covariance, density, ...
