@@ -19,6 +19,7 @@ from dpfda.protocol.query import Records
 Box = tuple[tuple[float, float], ...]
 _MOST_WORK = 1 << 24  # numbers held at once while pairs of cells are compared
 _LEAST_FEATURE = 1e-200  # smaller ones are rounded to 0
+_LEAST_SIDE = 1e-50  # of a box: functions on it and their squares are normal floats
 _LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step is a normal float
 
 
@@ -42,8 +43,8 @@ class CellQuery(CountedQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not np.all(self.low < self.high):
-            raise InvalidParameter("low", "below high", self.low.tolist())
+        if not np.all(self.high - self.low >= _LEAST_SIDE):
+            raise InvalidParameter("low", f"below high by {_LEAST_SIDE:g}", self.low.tolist())
         if self.cells > self.most_cells:
             raise InvalidParameter("along", f"{self.most_cells} cells at most", self.along)
 
