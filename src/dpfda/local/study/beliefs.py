@@ -44,18 +44,19 @@ class Beliefs:
 
     Examples:
         >>> Beliefs().nothing, Beliefs.reason("matter")
-        (0.1, 'If any feature differs, one, three or all do; each is equally likely.')
+        (0.1, 'If any differ, one, three or all are expected to; each is equally likely.')
     """
 
     width: float = _belief(
-        0.3, "The first feature's standard deviation is 0.3 of half the public range if it fits."
+        0.3, "The first feature's standard deviation is 0.3 of half the public range, over a slack."
     )
     slacks: tuple[float, ...] = _belief(
         (0.78, 2.3, 7.0, 21.0, 63.0),
-        "A public range may fit, or be up to sixty times too wide, because honest ranges are wide.",
+        "Slack: a public range fits, or is up to sixty times too wide, as honest ranges are.",
     )
     slack_odds: tuple[float, ...] = _belief(
-        (0.25, 0.3, 0.2, 0.15, 0.1), "The wider a range is beside the data, the rarer it is."
+        (0.25, 0.3, 0.2, 0.15, 0.1),
+        "Ranges up to seven times too wide are common, wider ones are rarer.",
     )
     falls: tuple[float, ...] = _belief(
         (0.0, 1.0, 2.0),
@@ -67,35 +68,35 @@ class Beliefs:
     )
     centers: tuple[float, ...] = _belief(
         (0.5, 1.5, 4.0),
-        "Centers lie this many standard deviations from 0, because curves have means.",
+        "Centers scatter by this many standard deviations around 0; each is equally likely.",
     )
     level: float = _belief(
         0.4, "A level, or a table column, may lie anywhere in its range: ±0.4 of half of it."
     )
     apart: float = _belief(
-        0.4, "Classes that differ in a feature are about 0.8 standard deviations apart."
+        0.4, "Scale of d: half of the features that differ have means over 0.6 deviations apart."
     )
     tails: float = _belief(
-        3.0, "Large differences occur: they follow a Student law with 3 degrees of freedom."
+        3.0, "Large d occur: Student's law with 3 degrees of freedom. More make them rarer."
     )
     wider: tuple[float, ...] = _belief(
         (-0.5, 0.0, 0.5), "A class that is wider in one feature tends to be wider in all."
     )
-    own_wider: float = _belief(0.25, "The log ratio of spreads differs by 0.25 between features.")
+    own_wider: float = _belief(0.25, "Standard deviation of r around its common value.")
     nothing: float = _belief(
         0.1, "In one study of ten no feature differs, because most studies expect a difference."
     )
     matter: tuple[float, ...] = _belief(
-        (1.0, 3.0), "If any feature differs, one, three or all do; each is equally likely."
+        (1.0, 3.0), "If any differ, one, three or all are expected to; each is equally likely."
     )
     orders: tuple[float, ...] = _belief(
         (0.0, 1.0, 2.0, 4.0),
         "In ordered features, early ones are more likely to differ: like (1 + j)^-order.",
     )
     balanced: float = _belief(0.5, "Half of all studies are designed to have equal classes.")
-    nearly: float = _belief(0.15, "Classes designed to be equal have log odds within 0.15 of 0.")
+    nearly: float = _belief(0.15, "Standard deviation of log odds of classes designed to be equal.")
     uneven: float = _belief(
-        1.4, "Other classes have log odds within 1.4 of 0: from one in five to four in five."
+        1.4, "That of others: two in three lie between one in five and four in five."
     )
     even: float = _belief(
         0.2, "A fifth of each batch is spread over all questions, so that a wrong belief is seen."
