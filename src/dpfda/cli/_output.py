@@ -117,7 +117,7 @@ def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any
     wrong = "" if path is None else _unsaved(document, path)
     kept = None if wrong else path
     try:
-        click.echo(as_text(document)) if as_json else show(document)
+        print_json(document) if as_json else show(document)
         sys.stdout.flush()
     except (OSError, UnicodeError):
         wrong = wrong or "could not be printed"
@@ -127,14 +127,17 @@ def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any
         click.echo(f"written to {path}", err=True)
 
 
-def as_text(document: Any) -> str:
-    """JSON of a document, with the bands of curves."""
-    text: str = document.to_json(indent=2)
+def print_json(document: Any) -> None:
+    """Print the JSON of a document, with the bands of curves."""
+    text = document.to_json(indent=2)
     surface = isinstance(document, Release) and len(document.basis.grid) > 1
-    columns = {} if surface else document.columns()
-    if not columns:
-        return text
-    return json.dumps(json.loads(text) | {"band": columns}, indent=2, ensure_ascii=False)
+    if not surface and (columns := document.columns()):
+        text = json.dumps(json.loads(text) | {"band": columns}, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:  # a console that has no ε
+        text = json.dumps(json.loads(text), indent=2)
+    click.echo(text)
 
 
 def write_columns(document: Any, path: Path) -> None:

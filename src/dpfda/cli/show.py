@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from dpfda.cli._output import (
-    as_text,
     check_picture,
     check_writable,
     draw,
     print_document,
+    print_json,
     write_columns,
 )
 from dpfda.cli._record import check_record, record_options, write_record
@@ -42,7 +42,7 @@ def command(
     if plot is not None and not hasattr(loaded, "plot"):
         raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))
     if as_json:
-        click.echo(as_text(loaded))
+        print_json(loaded)
     else:
         print_document(loaded)
     write_record(loaded, words)

@@ -206,5 +206,5 @@ def test_it_is_for_curves() -> None:
         PrivateCurveRegression(1.0, feature_ranges=(-1, 1), target_range=(0, 1)).fit(X, y)
     with pytest.raises(InvalidParameter, match="value_range must be given where n·epsilon is bel"):
         PrivateCurveRegression(1.0, target_range=(0, 1)).fit(X, y)
-    with pytest.raises(InvalidParameter, match="mechanism must be 'moments', and linear"):
+    with pytest.raises(InvalidParameter, match="mechanism must be 'moments', with link='linear'"):
         fitted(500, mechanism="objective_perturbation").slope()

@@ -205,7 +205,7 @@ def test_many_columns_are_fitted_and_judged_without_drawing_their_noise_again() 
     assert (clear.model_.verdict.kind, hidden.model_.verdict.kind) == ("signal", "noise")
     assert not clear.model_.has_interval
     assert clear.model_.coefficients()[1][0].low is None
-    with pytest.raises(InvalidParameter, match="features must be 256 at most"):
+    with pytest.raises(InvalidParameter, match="features must be at most 256"):
         clear.model_.interval()
 
 
