@@ -293,3 +293,30 @@ def test_a_pass_keeps_one_row_group_in_memory(
     finally:
         tracemalloc.stop()
     assert max(held) < 0.5 * rows.nbytes
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "polars", "duckdb"])
+def test_engines_quote_no_cell(engine: str, tmp_path: Path) -> None:
+    rows = pandas.DataFrame({"a": ["0.5"] * FEW, "c": 0.1, "y": 0.2})
+    rows.loc[FEW - 1, "a"] = "a diagnosis"
+    rows.to_csv(path := tmp_path / "x.csv", index=False)
+    library = pytest.importorskip(engine)
+    if engine == "pyarrow":
+        schema = arrow.schema([(name, arrow.float64()) for name in ("a", "c", "y")])
+        source = datasets.dataset(path, format="csv", schema=schema)
+    elif engine == "polars":
+        source = library.scan_csv(path, infer_schema=False).cast(library.Float64)
+    else:
+        source = library.sql(f"select cast(a as double) a, c, y from read_csv('{path}')")
+    ledger = Ledger(3.0)
+    with pytest.raises(InvalidData, match="can read to its end") as refused:
+        line(ledger=ledger, random_state=dpfda.SimulationSource(0)).fit_stream(source, target="y")
+    assert "diagnosis" not in str(refused.value)
+    assert ledger.entries == ()
+
+
+def test_no_password_of_an_address_is_quoted() -> None:
+    with pytest.raises(InvalidParameter, match="an address that fsspec opens") as refused:
+        line().fit_stream("nowhere://user:hunter2@host/x.csv", target="y")
+    assert "hunter2" not in str(refused.value)
+    assert "x.csv" in str(refused.value)

@@ -180,3 +180,46 @@ def test_more_than_two_classes_are_one_release() -> None:
     assert model.predict_proba(X).shape == (6000, 3)
     with pytest.raises(InvalidParameter, match="mechanism must be left as it is"):
         PrivateLogisticRegression(1.0, mechanism="adassp", **known).fit(X, y)
+
+
+def filled(rows: Any) -> Any:
+    """What people write where `SimpleImputer("mean")` is refused."""
+    return np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
+
+
+def without_gaps(rows: Any) -> Any:
+    return rows[~np.isnan(rows).any(axis=1)]
+
+
+def commonest(rows: Any) -> Any:
+    known = rows.iloc[:, 0].isin(["f", "m"])
+    most = rows.iloc[:, 0][known].mode()
+    return rows.mask(~known.to_numpy()[:, None], most.iloc[0] if len(most) else "f")
+
+
+@pytest.mark.parametrize("function", [filled, without_gaps])
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+def test_missing_cells_do_not_mix_rows(function: Any) -> None:
+    """A gap filled from other rows would carry them past the guarantee; one removed, a count."""
+    X = np.array([[np.nan, 0.5], [0.2, 0.1], [0.4, 0.3]])
+    step = PublicTransformer(FunctionTransformer(function), [(0, 1), (0, 1)])
+    with pytest.raises(InvalidParameter, match="turns each row into one row"):
+        step.fit(X)
+    by_itself = FunctionTransformer(lambda rows: np.where(np.isnan(rows), 0.5, rows))
+    found = PublicTransformer(by_itself, [(0, 1), (0, 1)]).fit_transform(X)
+    assert found[0].tolist() == [0.5, 0.5]
+
+
+def test_unlisted_categories_do_not_mix_rows() -> None:
+    X, _ = people(50)
+    step = PublicTransformer(FunctionTransformer(commonest), {"sex": ["f", "m"]})
+    with pytest.raises(InvalidParameter, match="turns each row into one row"):
+        step.fit(X)
+
+
+def test_rows_that_disappear_are_not_counted() -> None:
+    few = FunctionTransformer(lambda rows: rows[: max(len(rows) - (len(rows) > 480), 1)])
+    step = PublicTransformer(few, [(0, 1)]).fit(np.zeros((2, 1)))
+    with pytest.raises(InvalidData, match="one row each") as refused:
+        step.transform(np.zeros((500, 1)))
+    assert not any(mark in str(refused.value) for mark in "0123456789")

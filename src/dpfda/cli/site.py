@@ -53,7 +53,7 @@ def command() -> None:
 @click.option("--least-rows", type=click.IntRange(0), default=0,
     help="Make no card for fewer records than this: a card publishes the count.")  # fmt: skip
 @click.option("--least-together", type=click.IntRange(0), default=0,
-    help="Refuse plans whose sites hold fewer records together.")  # fmt: skip
+    help="Refuse plans whose sites say that they hold fewer records together.")  # fmt: skip
 @click.option("--question", "questions", multiple=True, metavar="TITLE",
     help="Refuse plans for other results, by the title that a plan shows: PrivateMean; once for "
     "each.")  # fmt: skip

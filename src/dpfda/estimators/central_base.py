@@ -149,6 +149,7 @@ class CuratedCurveEstimator(CentralEstimator):
     """An estimator that reads curves."""
 
     reads: ClassVar[tuple[str, ...]] = ()  # besides curves of one channel
+    _sparse = False  # whether few points of each curve are known
     _finds_range = False  # whether it can do without a range, as its conversation can
     _counts_outside = False  # whether its conversation counts curves outside and pulls them in
 
@@ -166,6 +167,10 @@ class CuratedCurveEstimator(CentralEstimator):
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         least = 2 if reset else 1  # a chunk may be short
         curves, points = self._array(X, reset=reset, least=least), points_of(X, grid_points)
+        if grid_points is None and points is not None and self._sparse:
+            # A pivoted table has a column for each time at which anybody was observed.
+            rule = "given where names of columns are times: one of them may be there for one person"
+            raise InvalidParameter("grid_points", rule, None)
         read = self._read_curves(curves, points, least=least)
         self.n_features_in_ = read.center.shape[-1]
         return read

@@ -119,7 +119,7 @@ assuming the number of records is public
         return self._mechanism().finds_bound
 
     @property
-    def _sparse(self) -> bool:
+    def _sparse(self) -> bool:  # type: ignore[override]
         chosen = isinstance(self.mechanism, Sparse) or self.mechanism == "sparse"
         return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse" or chosen
 

@@ -250,3 +250,15 @@ def test_the_command_line_pools_sparse_points(tmp_path: Path) -> None:
     ran = CliRunner().invoke(main, [*asked.split(), "--times", "estimate", "--json"])
     assert ran.exit_code == 0, ran.output
     assert '"estimated"' in ran.output
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_times_of_a_pivoted_table_are_no_public_domain() -> None:
+    """Its columns are the times at which anybody was observed."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(np.full((30, 3), 0.5), columns=["0", "1", "9.5"])
+    known: dict[str, Any] = {"value_range": (0, 1), "design": "sparse", "random_state": 0}
+    with pytest.raises(InvalidParameter, match="grid_points must be given where names"):
+        PrivateMean(1.0, **known).fit(table)
+    found = PrivateMean(1.0, **known).fit(table, grid_points=[0, 1, 9.5])
+    assert found.release_.basis.grid[0][-1] == 9.5

@@ -91,10 +91,23 @@ def store_of(address: str) -> tuple[Any, str]:
         raise MissingExtra("fsspec", "files") from None
     try:
         store, path = url_to_fs(address)
-    except (ValueError, ImportError) as error:  # of a protocol that is unknown or not installed
-        rule = f"an address that fsspec opens ({error})"
-        raise InvalidParameter("FILE", rule, address) from None
+    except (ValueError, ImportError):
+        rule = "an address that fsspec opens: its protocol is unknown or its library is missing"
+        raise InvalidParameter("FILE", rule, without_secrets(address)) from None
     return store, path
+
+
+def without_secrets(address: str) -> str:
+    """Protocol and last name of an address: the rest may hold a password.
+
+    Examples:
+        >>> without_secrets("s3://user:secret@host/lake/rows.csv?key=1")
+        's3://…/rows.csv'
+    """
+    protocol, found, path = address.partition("://")
+    if not found:
+        return address
+    return f"{protocol}://…/{PurePosixPath(path.partition('?')[0]).name.rpartition('@')[2]}"
 
 
 File = Path | Handed | Place

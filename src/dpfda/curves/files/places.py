@@ -8,7 +8,7 @@ A folder is one table. Its folders named like ``ward=3`` make columns, as Hive a
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 from dpfda.curves.files.arrow import parquet_form, tables
 from dpfda.curves.files.cells import Table
-from dpfda.curves.files.file import File, Place, store_of
+from dpfda.curves.files.file import File, Place, store_of, without_secrets
 from dpfda.curves.files.opening import FORMATS, Opened
-from dpfda.errors import InvalidParameter
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
 
 _MARKS = frozenset("*?[")
 _NOBODY = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark write for a missing value
@@ -62,9 +62,20 @@ def frame(given: Any) -> Opened:
     lazy = hasattr(given, "collect_schema")
     found = given.collect_schema().names() if lazy else getattr(given, "column_names", None)
     names = tuple(map(str, given.columns if found is None else found))
-    reads = partial(_of_frame, given, names)
+    reads = partial(_unquoted, _of_frame, given, names)
     path = Path(type(given).__name__)
     return Opened(path=path, names=names, chunks=partial(reads, None), reads=reads)
+
+
+def _unquoted(reads: Callable[..., Iterator[Table]], given: Any, *rest: Any) -> Iterator[Table]:
+    """A pass over it; errors of an engine may quote a cell, and are told without it."""
+    try:
+        yield from reads(given, *rest)
+    except DpfdaError:
+        raise
+    except Exception as error:
+        rule = f"a table that {type(given).__name__} can read to its end ({type(error).__name__})"
+        raise InvalidData("chunks", rule) from None
 
 
 def _of_frame(
@@ -95,7 +106,7 @@ def _fragments(dataset: Any) -> list[File | Opened]:
     names = tuple(dataset.schema.names)
     found: list[File | Opened] = []
     for fragment in dataset.get_fragments():
-        reads = partial(_of_fragment, fragment, dataset.schema)
+        reads = partial(_unquoted, _of_fragment, fragment, dataset.schema)
         path = Path(getattr(fragment, "path", "fragment"))
         rows = fragment.count_rows() if _is_parquet(fragment) else None
         part = Opened(path=path, names=names, chunks=partial(reads, None), rows=rows, reads=reads)
@@ -145,7 +156,7 @@ def _files(place: str) -> Iterator[Path | Place]:
             yield Place(one if store is None else store.unstrip_protocol(one), columns)
     if not count:
         rule = "a folder or pattern with files in it" if is_folder else "a pattern of some file"
-        raise InvalidParameter("FILE", rule, place)
+        raise InvalidParameter("FILE", rule, without_secrets(place))
 
 
 def _is_folder(store: Any, path: str) -> bool:
