@@ -228,7 +228,7 @@ def test_slopes_of_several_classes_are_named_by_them(tmp_path: Path) -> None:
     assert "values from 0 to 3" in shown
 
 
-@pytest.mark.parametrize("budget", [None, 3.0, 1.0])
+@pytest.mark.parametrize("budget", [None, 12.0, 4.0])
 def test_a_classifier_is_judged_by_people_who_are_not_in_it(
     tmp_path: Path, budget: float | None
 ) -> None:
@@ -240,12 +240,12 @@ def test_a_classifier_is_judged_by_people_who_are_not_in_it(
     lines += [f"{'ab'[one]}," + ",".join(f"{x:.3f}" for x in row) for one, row in known]
     file, ledger = tmp_path / "curves.csv", tmp_path / "ledger"
     file.write_text("\n".join(lines), encoding="utf-8")
-    call = ["classify", str(file), "--label", "who", "--classes", "a,b", "--epsilon", "1"]
+    call = ["classify", str(file), "--label", "who", "--classes", "a,b", "--epsilon", "4"]
     call += ["--range", "-3", "3", "--evaluation-share", "0.25"]
     if budget is not None:
         call += ["--ledger", str(ledger), "--ledger-limit", str(budget), "1e-5"]
     done = invoke(*call)
-    if budget == 1.0:  # enough for the fit alone
+    if budget == 4.0:  # enough for the fit alone
         assert done.exit_code == 2
         assert "nothing was spent: fit and evaluation together" in done.stderr
         assert not FileLedger(ledger).entries
