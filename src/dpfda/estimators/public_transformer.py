@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -140,8 +141,13 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         for step in _leaves(fitted, fitted=True):
             _check_categories(step, columns)
         _check_rows(fitted, self._made_up[-_ALONE:])
-        for gaps in _GAPS:
-            _check_rows(fitted, self._rows(_with_gaps(cells, columns, gaps)))
+        compared = [
+            _check_rows(fitted, self._rows(_with_gaps(cells, columns, gaps))) for gaps in _GAPS
+        ]
+        if not all(compared):  # gaps in one column may be refused and those in others filled
+            for number in range(len(columns.columns)):
+                gaps = partial(_in_one, number)
+                _check_rows(fitted, self._rows(_with_gaps(cells, columns, gaps)))
         self.transformer_ = fitted
 
     def _rows(self, cells: dict[Any, AnyArray]) -> Any:
@@ -241,13 +247,16 @@ def _check_categories(step: Any, columns: PublicColumns) -> None:
         raise InvalidParameter("transformer", rule, name)
 
 
-def _check_rows(fitted: Any, some: Any) -> None:
-    """Refuse a function that mixes rows: then one record would change those of others."""
+def _check_rows(fitted: Any, some: Any) -> bool:
+    """Refuse a function that mixes rows: then one record would change those of others.
+
+    False: the step refuses such rows, wherever they are.
+    """
     together = _attempt(fitted, some)
     alone = [_attempt(fitted, some[place : place + 1]) for place in range(_ALONE)]
     failed = [one is None for one in alone]
     if together is None and any(failed):
-        return  # it refuses such rows, wherever they are
+        return False
     width = None if together is None or together.ndim != 2 else together.shape[1]
     if width is None or any(one is None or one.shape != (1, width) for one in alone):
         same = False
@@ -256,6 +265,7 @@ def _check_rows(fitted: Any, some: Any) -> None:
     if not same:
         rule = "a step that turns each row into one row of as many numbers, by itself"
         raise InvalidParameter("transformer", rule, type(fitted).__name__)
+    return True
 
 
 def _attempt(fitted: Any, rows: Any) -> AnyArray | None:
@@ -308,6 +318,11 @@ def _made_up(columns: PublicColumns) -> dict[Any, AnyArray]:
             # So computed, both ends are met exactly.
             cells[one.key] = one.low * (1 - shares) + one.high * shares
     return cells
+
+
+def _in_one(number: int, rows: Any, column: int) -> Any:
+    """Gaps in one column, of every other row."""
+    return (rows % 2 == 0) & (column == number)
 
 
 def _column_of(X: Any, key: Any) -> Any:
