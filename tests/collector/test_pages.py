@@ -184,18 +184,18 @@ def test_a_file_of_public_people_stays_chosen(visit: Any) -> None:
     rng = np.random.default_rng(0)
     lines += [f"{('no', 'yes')[k % 2]},{','.join(map(str, rng.normal(size=3)))}" for k in range(80)]
     content = "\n".join(lines).encode()
-    page.click("text=Or a file of public people")
+    page.click("text=Or a file of public examples")
     page.set_input_files("#sample", {"name": "a.csv", "mimeType": "text/csv", "buffer": content})
-    page.click("text=What will it be worth?")
+    page.click("text=Forecast the result")
     page.wait_for_selector("#outlook .error")
     assert "--label must be given" in page.inner_text("#outlook")
     page.fill("#read-label", "ill")
-    page.click("text=What will it be worth?")  # the file is still chosen
+    page.click("text=Forecast the result")  # the file is still chosen
     page.wait_for_selector("#outlook strong", timeout=60_000)
     assert "a public sample of 80 rows" in page.inner_text("#outlook")
     big = {"name": "a.csv", "mimeType": "text/csv", "buffer": b"1" * (5 << 20)}
     page.set_input_files("#sample", big)
-    page.click("text=What will it be worth?")
+    page.click("text=Forecast the result")
     assert "too large for this form" in page.inner_text("#outlook")
     page.fill("#title-0", "With a file beside it")
     page.click("text=Create the study")
@@ -218,7 +218,7 @@ def test_an_example_and_a_draft(visit: Any, finished: StudyPlan) -> None:
     page.check("text=Anybody who has the link")
     page.goto("/new")
     assert "Sleep in five questions" in page.inner_text("#draft")
-    page.click("text=Go on with it")
+    page.click("text=Continue with it")
     assert page.is_visible("#columns")
     assert page.input_value("#columns").startswith("age, 18, 99")
     assert page.is_checked("[name=open][value=yes]")

@@ -85,8 +85,8 @@ def test_the_form_forecasts_what_the_command_forecasts(organizer: Organizer) -> 
 
 def test_the_form_says_that_the_file_must_be_public_and_is_not_kept(organizer: Organizer) -> None:
     page = organizer.forecast()[1]
-    assert "Only a file that anybody may see: nothing in it is protected" in page
-    assert "not kept" in page
+    assert "Choose only a file that anybody may see, because nothing in it is protected" in page
+    assert "not stored" in page
 
 
 def test_nothing_is_kept(organizer: Organizer, folder: Path) -> None:

@@ -88,7 +88,7 @@ class Administrator:
         return self._document("POST", f"{_path(study)}/phases/{phase}/close")
 
     def purge(self, study: str) -> bool:
-        """Forget the replies of concluded phases; whether that is done already."""
+        """Delete the replies of finished phases; whether that is done already."""
         return self._document("DELETE", f"{_path(study)}/replies").get("done") is True
 
     def delete(self, study: str) -> bool:

@@ -341,7 +341,7 @@ async def check_receipt(
 async def purge_study(
     study: StudyName, collector: NamedDependency[Collector]
 ) -> Response[Forgotten]:
-    """Forget the replies of concluded phases; models and receipts stay. Needs the key."""
+    """Delete the replies of finished phases; models and receipts stay. Needs the key."""
     return _forgotten(study, await collector.purge(study))
 
 

@@ -223,7 +223,7 @@ class Collector:
         return await self._read(self.storage.session_ended, session)
 
     async def purge(self, study: str) -> bool:
-        """Forget the replies of concluded phases; whether that is done already."""
+        """Delete the replies of finished phases; whether that is done already."""
         if not await self._write(self.storage.purge, study):
             raise no_study()
         return await self._forgetter.finish()

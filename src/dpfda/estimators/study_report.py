@@ -104,7 +104,7 @@ def of_study(
 
 
 def errors(plan: StudyPlan, rows: Sequence[Sequence[Any]], note: str = "") -> Table:
-    """Errors beside each other: shares of labels in percent, those of a number in its unit.
+    """Errors compared: shares of labels in percent, those of a number in its unit.
 
     Examples:
         >>> from dpfda.local.recipe import plan_study
@@ -120,7 +120,7 @@ def errors(plan: StudyPlan, rows: Sequence[Sequence[Any]], note: str = "") -> Ta
 
     cells = tuple((name, *map(shown, numbers)) for name, *numbers in rows)
     headings = ("error of", "error", "low", "high")
-    return Table(headings=headings, rows=cells, title="Errors beside each other", note=note)
+    return Table(headings=headings, rows=cells, title="Errors compared", note=note)
 
 
 def settings(plan: StudyPlan) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Findings:
         intercepts: one a score.
         error: of the finished model, by people who evaluated nothing else: the share of wrong
             labels, or the root mean squared error of a number.
-        drifted: older replies were forgotten because new ones contradict them.
+        drifted: older replies are no longer used because newer ones contradict them.
         following: the design of a study that goes on from here.
         notes: what a reader must know, in sentences.
         folded: how many features come before distances from their centers, if there are any.

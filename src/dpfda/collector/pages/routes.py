@@ -275,7 +275,7 @@ async def purge_study(
     collector: NamedDependency[Collector],
     csrf: NamedDependency[str],
 ) -> Page:
-    """Forget the replies of concluded phases."""
+    """Delete the replies of finished phases."""
     await _sure(request, csrf)
     await collector.purge(study)
     return go(f"/study/{study}")

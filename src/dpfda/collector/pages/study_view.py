@@ -216,7 +216,7 @@ def _estimates(plan: StudyPlan, found: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 _COMPUTED = "Everything here is computed from randomized replies, one of each person."
-_FORGOTTEN = "Older replies were forgotten: new ones contradict them."
+_FORGOTTEN = "Older replies are no longer used, because newer replies contradict them."
 
 
 def study_report(shown: Mapping[str, Any]) -> Report:
@@ -272,7 +272,7 @@ def _tables(shown: Mapping[str, Any]) -> list[Table]:
     if shown["estimates"]:
         learnt, named = shown["estimates"]["rows"], tuple(shown["estimates"]["headings"])
         rows = tuple(map(tuple, learnt))
-        note, title = shown["estimates"]["note"], "What was learnt about each feature"
+        note, title = shown["estimates"]["note"], "Estimates for each feature"
         tables.append(Table(headings=named, rows=rows, title=title, note=note))
     return tables
 
