@@ -24,17 +24,29 @@ import importlib
 import pkgutil
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
 from numbers import Integral, Real
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
 from dpfda.errors import DpfdaError, InvalidParameter, MissingExtra, UnknownName
+
+Found = TypeVar("Found")
 
 _WORDS: dict[Any, str] = {
     bool: "true or false",
@@ -117,45 +129,51 @@ class Portable:
 
     def to_dict(self) -> dict[str, Any]:
         """Public fields, ready for JSON."""
-        assert is_dataclass(self)
-        return {
-            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
-        }
+        return public_fields(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from `to_dict`: known fields only, and all that have no default."""
-        return cls._built(data, cls.__name__)
-
-    @classmethod
-    def _built(cls, data: Mapping[str, Any], whole: str) -> Self:
-        if not isinstance(data, Mapping):
-            raise InvalidParameter(whole, "made of named parts", type(data).__name__)
-        known = {field.name: field for field in fields(cls) if field.init}  # type: ignore[arg-type]
-        for key, value in data.items():
-            if key not in known:
-                raise InvalidParameter(key, f"a parameter of {whole}", value)
-        for key, field in known.items():
-            if key not in data and field.default is field.default_factory is MISSING:
-                raise InvalidParameter(key, f"given ({whole} needs it)", None)
-        try:
-            built = cls(**data)
-        except (TypeError, ValueError, AttributeError) as error:
-            if not isinstance(error, DpfdaError):  # a class's own words are better than these
-                require_types(cls, data)
-            raise
-        require_types(cls, data)  # what the class did not look at is not stored either
-        return built
-
-    def _revive(self, name: str, read: Callable[[Mapping[str, Any]], Any]) -> None:
-        """Set a field of a frozen object from its `to_dict` form."""
-        value = getattr(self, name)
-        if isinstance(value, Mapping):
-            object.__setattr__(self, name, read(value))
+        return built(cls, data, cls.__name__)
 
 
-class Registered(Portable):
-    """Base of every family of named, interchangeable classes."""
+def public_fields(subject: Any) -> dict[str, Any]:
+    """The fields that a dataclass is made from, ready for JSON."""
+    return {
+        field.name: plain(getattr(subject, field.name)) for field in fields(subject) if field.init
+    }
+
+
+def built(kind: type[Found], data: Mapping[str, Any], whole: str) -> Found:
+    """An object of a dataclass from its `public_fields`; `whole` is its name in errors."""
+    if not isinstance(data, Mapping):
+        raise InvalidParameter(whole, "made of named parts", type(data).__name__)
+    known = {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]
+    for key, value in data.items():
+        if key not in known:
+            raise InvalidParameter(key, f"a parameter of {whole}", value)
+    for key, field in known.items():
+        if key not in data and field.default is field.default_factory is MISSING:
+            raise InvalidParameter(key, f"given ({whole} needs it)", None)
+    try:
+        made = kind(**data)
+    except (TypeError, ValueError, AttributeError) as error:
+        if not isinstance(error, DpfdaError):  # a class's own words are better than these
+            require_types(kind, data)
+        raise
+    require_types(kind, data)  # what the class did not look at is not stored either
+    return made
+
+
+def revive(subject: Any, name: str, read: Callable[[Mapping[str, Any]], Any]) -> None:
+    """Set a field of a frozen object from its `to_dict` form."""
+    value = getattr(subject, name)
+    if isinstance(value, Mapping):
+        object.__setattr__(subject, name, read(value))
+
+
+class Registered:
+    """Base of every family of named, interchangeable classes, which travel as plain values."""
 
     name: ClassVar[str] = ""
     family: ClassVar[str] = ""
@@ -211,7 +229,7 @@ class Registered(Portable):
 
     def to_dict(self) -> dict[str, Any]:
         """Name and public parameters, ready for JSON."""
-        return {"name": self.name} | super().to_dict()
+        return {"name": self.name} | public_fields(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -219,7 +237,7 @@ class Registered(Portable):
         if not isinstance(data, Mapping) or "name" not in data:
             raise InvalidParameter("name", f"given (the {cls.family}'s registered name)", None)
         parameters = {key: value for key, value in data.items() if key != "name"}
-        return cls.named(data["name"])._built(parameters, data["name"])
+        return built(cls.named(data["name"]), parameters, data["name"])
 
 
 def plain(value: Any) -> Any:

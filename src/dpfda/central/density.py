@@ -23,7 +23,7 @@ from dpfda.central.shrinkage import monotone_shrinkage, stands_out
 from dpfda.curves.bases import CosineBasis
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import Declared, whole
+from dpfda.protocol.fields import check_fields, whole
 from dpfda.protocol.query import Records
 
 _RIM = 50  # a fiftieth of the range at either end
@@ -37,8 +37,11 @@ _BLURRED = 0.5  # noise of a density above which no warning is given
 
 
 @dataclass(frozen=True, kw_only=True)
-class DensityMechanism(Registered, Declared, family="density mechanism"):
+class DensityMechanism(Registered, family="density mechanism"):
     """Releases the density of points in a public box; a new one fills in `questions`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def budget(self, cost: Cost) -> Cost:
         """The part of the budget to spend: all of it, or only ε where pure noise is smaller."""

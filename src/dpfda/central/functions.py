@@ -29,12 +29,15 @@ from dpfda._validate import FloatArray
 from dpfda.curves.bases import demmler_reinsch
 from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.fields import Declared, number, whole
+from dpfda.protocol.fields import check_fields, number, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Registered, Declared, family="kernel"):
+class Kernel(Registered, family="kernel"):
     """A covariance function C(s, t) on [0, 1]; domains are mapped there first."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def between(self, s: FloatArray, t: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import Declared
+from dpfda.protocol.fields import check_fields
 from dpfda.protocol.query import Records
 
 CHOSEN_BY_DATA = "parameters were chosen by looking at the data: not private"
@@ -34,7 +34,6 @@ CHOSEN_BY_DATA = "parameters were chosen by looking at the data: not private"
 @dataclass(frozen=True, kw_only=True)
 class FunctionMechanism(
     Registered,
-    Declared,
     family="function mechanism",
     homes=("dpfda.central", "dpfda.central.moments"),
 ):
@@ -48,6 +47,9 @@ class FunctionMechanism(
     takes_delta: ClassVar[bool] = False
     finds_bound: ClassVar[bool] = False  # its questions find one where none is known
     bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.checks import expect
 from dpfda.checks.fuzz import check_reach, hostile_records, made_from
@@ -278,7 +279,7 @@ def real_fields(query: Any, above: Path = ()) -> Iterator[tuple[Path, Number | A
     """Every real number and array among the fields of a query and of its parts."""
     for name, (rule, _) in declared(type(query)).items():
         value = getattr(query, name)
-        if isinstance(value, Declared):
+        if isinstance(value, (Declared, Registered)):
             yield from real_fields(value, (*above, name))
         elif value is not None and (
             isinstance(rule, Number) or (isinstance(rule, Array) and rule.kind == "real")

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda import _validate
+from dpfda._registry import revive
 from dpfda._validate import ArrayLike, FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive import Laplace
@@ -143,7 +144,7 @@ class Repeated(Mechanism, name="repeated"):
     times: int
 
     def __post_init__(self) -> None:
-        self._revive("part", Mechanism.from_dict)
+        revive(self, "part", Mechanism.from_dict)
         if not isinstance(self.part, Mechanism) or self.part.worst_cases()[0][0].ndim != 2:
             raise InvalidParameter("part", "a mechanism of vectors", self.part)
         _validate.whole("times", self.times, most=1 << 16)

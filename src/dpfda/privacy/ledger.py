@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dpfda import _validate
-from dpfda._registry import Portable
+from dpfda._registry import Portable, revive
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
 from dpfda.privacy.composition import Budget
 from dpfda.privacy.cost import limit
@@ -68,7 +68,7 @@ class Entry(Portable):
             raise InvalidParameter("way", "given on the first entry, and only there", self.way)
         if self.way is not None:
             _validate.one_of("way", self.way, WAYS)
-        self._revive("event", Event.from_dict)
+        revive(self, "event", Event.from_dict)
         if not isinstance(self.event, Event):
             raise InvalidParameter("event", "an Event", type(self.event).__name__)
         object.__setattr__(self, "assumptions", _texts("assumptions", self.assumptions))

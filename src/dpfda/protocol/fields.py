@@ -27,7 +27,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -286,11 +286,8 @@ def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
 class Declared(Portable):
     """A public object with declared fields, all checked on construction."""
 
-    sizes: ClassVar[Mapping[str, int]]
-    """Lengths of its arrays, by name."""
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", check_fields(self))
+        check_fields(self)
 
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:

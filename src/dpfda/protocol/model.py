@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda import _validate
+from dpfda._registry import revive
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter
@@ -41,7 +42,7 @@ class StudyModel(Documented, ABC):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._revive("guarantee", Guarantee.from_dict)
+        revive(self, "guarantee", Guarantee.from_dict)
 
     def _deployment(self) -> Deployment:
         known = {name: getattr(self, name, None) for name in ("classes", "target_range")}
@@ -109,7 +110,7 @@ class RuleModel(StudyModel):
     def _read(self, *names: str) -> None:
         """Parts that JSON does not hold as they are, and finite numbers."""
         super().__post_init__()
-        self._revive("encoder", read_encoder)
+        revive(self, "encoder", read_encoder)
         for name in (*names, "folds"):
             array = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.all(np.isfinite(array)):

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpfda import _validate
-from dpfda._registry import Portable, Registered
+from dpfda._registry import Portable, Registered, revive
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
@@ -244,7 +244,7 @@ class StudyPlan(Portable):
             raise InvalidParameter("design", "a mapping", self.design)
         object.__setattr__(self, "information", check_information(self.information))
         self._check_classes()
-        self._revive("encoder", read_encoder)
+        revive(self, "encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "an encoder", type(self.encoder).__name__)
         _ = self.encoder.n_features  # refused here, where it cannot work

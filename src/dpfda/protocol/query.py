@@ -36,7 +36,7 @@ from dpfda.noise import Source
 from dpfda.noise.discrete import LARGEST_STEPS
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.events import Event
-from dpfda.protocol.fields import LARGEST, Declared, choice
+from dpfda.protocol.fields import LARGEST, check_fields, choice
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +77,6 @@ Records = tuple[Any, ...]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(
     Registered,
-    Declared,
     family="query",
     homes=(
         "dpfda.protocol.tasks",
@@ -99,7 +98,13 @@ class Query(
     inside: ClassVar[bool] = False
     """Whether it draws before its mechanism: `log_likelihood` alone says what it gives away."""
 
+    sizes: ClassVar[Mapping[str, int]]
+    """Lengths of its arrays, by name."""
+
     unit: str = choice(default="person")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", check_fields(self))
 
     @property
     @abstractmethod

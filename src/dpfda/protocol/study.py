@@ -17,14 +17,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._registry import Portable, import_if_possible
+from dpfda._registry import import_if_possible
 from dpfda._validate import FloatArray
 from dpfda.errors import ChangedStudy, InvalidParameter, ProtocolError, UnknownName
 from dpfda.protocol.findings import Findings, Step
@@ -338,8 +338,8 @@ def _arrays(stored: Mapping[str, Any]) -> Summary:
 
 def _rounded(value: Any) -> Any:
     """A public value for a hash, as JSON; the numbers of an array are rounded together."""
-    if isinstance(value, Portable):
-        named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}  # type: ignore[arg-type]
+    if is_dataclass(value):
+        named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return [type(value).__name__, _rounded(named)]
     if isinstance(value, Mapping):
         return {name: _rounded(part) for name, part in value.items()}

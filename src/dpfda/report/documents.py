@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from dpfda._registry import Portable, plain
+from dpfda._registry import plain, public_fields
 from dpfda.errors import InvalidData
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
@@ -50,7 +50,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 _HEAD = {"format", "kind", "verdict", "band"}
 
 
-class Documented(Portable, ABC):
+class Documented(ABC):
     """Something public that can be saved and loaded again."""
 
     kind: ClassVar[str]
@@ -59,7 +59,7 @@ class Documented(Portable, ABC):
 
     def _fields(self) -> dict[str, Any]:
         """Fields of the body beside kind and guarantee: by default those of the object."""
-        return {name: part for name, part in super().to_dict().items() if name != "guarantee"}
+        return {name: part for name, part in public_fields(self).items() if name != "guarantee"}
 
     @classmethod
     def _from_body(cls, body: dict[str, Any]) -> Self:

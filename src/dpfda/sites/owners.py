@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpfda._registry import revive
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves.files import Table
 from dpfda.curves.files.cells import label
@@ -255,7 +256,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
     target: str
 
     def __post_init__(self) -> None:
-        self._revive("study", StudyPlan.from_dict)
+        revive(self, "study", StudyPlan.from_dict)
         object.__setattr__(self, "feature_ranges", dict(self.feature_ranges))
         _ = self.study.asks  # refused here, before anybody signs
         if not isinstance(self.study.built_design, BoostingDesign):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from dpfda import _validate
-from dpfda._registry import plain
+from dpfda._registry import plain, revive
 from dpfda.client.administrator import replayed
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import AlreadySpent, BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
@@ -113,7 +113,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
     unit: str = "person"
 
     def __post_init__(self) -> None:
-        self._revive("encoder", read_encoder)
+        revive(self, "encoder", read_encoder)
         object.__setattr__(self, "classes", tuple(self.classes))
         for name in ("epsilon", "own_epsilon"):
             object.__setattr__(self, name, _validate.positive(name, getattr(self, name)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpfda._registry import revive
 from dpfda.curves.files import Table
 from dpfda.curves.files.cells import label
 from dpfda.curves.ranges import PublicColumns
@@ -295,7 +296,7 @@ class TableInquiry(SharedInquiry, name="table"):
     targets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._revive("inquiry", Inquiry.from_dict)
+        revive(self, "inquiry", Inquiry.from_dict)
         object.__setattr__(self, "targets", tuple(self.targets))
         targets = self.targets
         if set(targets) & set(self.inquiry.columns) or len(set(targets)) < len(targets):

@@ -31,7 +31,7 @@ from dpfda.privacy.events import ApproximateEvent, Event
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
-from dpfda.protocol.fields import Declared
+from dpfda.protocol.fields import check_fields
 from dpfda.protocol.query import Records
 
 
@@ -82,7 +82,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionMechanism(Registered, Declared, family="regression mechanism"):
+class RegressionMechanism(Registered, family="regression mechanism"):
     """A way to fit. Frozen and public; subclasses state their privacy."""
 
     pure: ClassVar[bool] = False
@@ -95,6 +95,9 @@ class RegressionMechanism(Registered, Declared, family="regression mechanism"):
     """Whether its questions are sums, so that rows may come in chunks."""
     gaussian: ClassVar[bool] = True
     """Whether a budget with δ is all spent on Gaussian noise, whose μ² add up."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
         """Which of the costs it spends: the last, all that is given, unless it can do better."""

@@ -14,7 +14,7 @@ from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.model import BoostedModel, RowModel
 from dpfda.local.boosting.request import MOST_ROWS
-from dpfda.protocol.fields import Declared, array, flag, whole
+from dpfda.protocol.fields import array, check_fields, flag, whole
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import Design, Label, StudyPlan, Terms
 from dpfda.protocol.study import Result
@@ -23,7 +23,7 @@ MOST_ROUNDS = 10**4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoostingDesign(Design, Declared):
+class BoostingDesign(Design):
     """Rounds of requests, each to new owners.
 
     The data user's own rows are a part of the plan: whoever takes part can read them.
@@ -45,7 +45,7 @@ class BoostingDesign(Design, Declared):
     def __post_init__(self) -> None:
         if not len(self.labeled):  # JSON does not tell how wide nothing is
             object.__setattr__(self, "labeled", np.zeros((0, self.columns)))
-        super().__post_init__()
+        check_fields(self)
 
     @property
     @abstractmethod

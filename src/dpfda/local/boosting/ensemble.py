@@ -16,7 +16,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.model import BoostedModel
 from dpfda.local.boosting.request import OwnerRows
-from dpfda.protocol.fields import Declared, array, number, parts, vector, whole
+from dpfda.protocol.fields import array, check_fields, number, parts, vector, whole
 from dpfda.protocol.linear_scores import decided
 
 _LARGEST = 1e9  # of any number in a rule: far beyond the box, far from overflow
@@ -24,8 +24,11 @@ _MOST_CLASSES = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WeakRule(Registered, Declared, family="weak rule"):
+class WeakRule(Registered, family="weak rule"):
     """Names a class for each row."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def decide(self, rows: FloatArray) -> IntArray:

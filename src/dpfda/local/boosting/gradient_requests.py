@@ -19,7 +19,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import Source
-from dpfda.protocol.fields import LARGEST, Declared, array, number, part, vector, whole
+from dpfda.protocol.fields import LARGEST, array, check_fields, number, part, vector, whole
 from dpfda.protocol.query import Records
 
 _CLIP = 4.0
@@ -30,7 +30,7 @@ _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureMap(Registered, Declared, family="feature map", name="whitened"):
+class FeatureMap(Registered, family="feature map", name="whitened"):
     """φ(x) = (1, z, products of the first z): z = (x - center) W, clipped at ±4.
 
     Learnt from the data user's own rows, without labels; owners only apply it.
@@ -57,10 +57,10 @@ class FeatureMap(Registered, Declared, family="feature map", name="whitened"):
     prior_variance: FloatArray = vector("size", least=1e-300)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        sizes = check_fields(self)
         pairs = self.products * (self.products + 1) // 2
-        wanted = {"pairs": pairs, "size": 1 + self.sizes["directions"] + pairs}
-        if self.products > self.sizes["directions"] or wanted.items() - self.sizes.items():
+        wanted = {"pairs": pairs, "size": 1 + sizes["directions"] + pairs}
+        if self.products > sizes["directions"] or wanted.items() - sizes.items():
             raise InvalidParameter("products", "as many as there are scales", self.products)
 
     @classmethod

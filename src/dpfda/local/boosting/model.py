@@ -11,20 +11,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpfda._registry import Registered
+from dpfda._registry import Registered, revive
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.local.boosting.gradient_requests import FeatureMap
-from dpfda.protocol.fields import Declared, array, part
+from dpfda.protocol.fields import array, check_fields, part
 from dpfda.protocol.model import ClassModel
 from dpfda.protocol.plan import Label
 from dpfda.report.documents import Body
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoostedModel(Registered, Declared, family="boosted model"):
+class BoostedModel(Registered, family="boosted model"):
     """Scores rows, one score a class; the largest wins (for two classes, ties go to class 1)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     @abstractmethod
@@ -99,8 +102,8 @@ class RowModel(ClassModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._revive("boosted", BoostedModel.from_dict)
-        self._revive("table", PublicColumns.from_dict)
+        revive(self, "boosted", BoostedModel.from_dict)
+        revive(self, "table", PublicColumns.from_dict)
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of rows of numbers: (n, 1) for two classes, (n, K) for more."""
