@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dpfda
-from dpfda._registry import import_if_possible
+from dpfda._registry import Registered, import_if_possible
 
 _LONGEST = 120
 
@@ -30,7 +30,7 @@ class Case:
     """One instance and the contract that it has to keep."""
 
     family: str
-    subject: Any
+    subject: object
     check: Callable[[Any], None]
     title: str = ""
 
@@ -75,7 +75,7 @@ def cases() -> list[Case]:
     return found
 
 
-def _title(member: Any, number: int, example: Any) -> str:
+def _title(member: type[Registered], number: int, example: object) -> str:
     """An instance in words: as it writes itself, or by its place where that is long."""
     written = repr(example)
     return written if len(written) <= _LONGEST else f"{member.name} {number}"

@@ -79,7 +79,7 @@ class QueryAttack:
         here, there = search(query, **few).neighbors
         self.sides = _known(here, labels), _known(there, labels)
         self.exact = [exact_answer(query, side) for side in self.sides]
-        counting: Any = Counting(0)
+        counting = Counting(0)
         query.exact(query.fitting(self.sides[0]), counting)
         self.draws_inside = isinstance(query, Task) and counting.drawn > 0
         self.depth_shape = None if self.draws_inside else self.mechanism.depth_shape
@@ -119,12 +119,12 @@ class QueryAttack:
         """This many answers about the same records."""
         if not self.draws_inside:
             return self.mechanism.randomize(values, source, clip=True)
-        many: Any = self.query
+        assert isinstance(self.query, Task)
         people = len(values)
         records = self.sides[int(values[0, 0])]
         records = tuple(np.repeat(column[:1], people, axis=0) for column in records)
         return np.asarray(
-            many.rows(np.zeros(people, dtype=np.int64)).answer(records, source).values
+            self.query.rows(np.zeros(people, dtype=np.int64)).answer(records, source).values
         )
 
     @property

@@ -65,7 +65,12 @@ def run(case: Case, *, draws: int, source: Source) -> AuditResult:
 
 
 def attacked(
-    subject: Any, name: str, *, draws: int, source: Source, goal: float = GOAL
+    subject: Mechanism | QueryAttack | TranscriptAttack,
+    name: str,
+    *,
+    draws: int,
+    source: Source,
+    goal: float = GOAL,
 ) -> AuditResult:
     """Attack a mechanism, or what `checks.attacks` makes of queries and conversations."""
     slow = isinstance(subject, TranscriptAttack)

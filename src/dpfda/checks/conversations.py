@@ -118,7 +118,7 @@ def check_ledger(conversation: Conversation[Any], n: int) -> None:
 class _Refusing(Ledger):
     """Seems to have budget for all, and pays for nothing."""
 
-    def spend(self, *_: Any, **__: Any) -> Any:
+    def spend(self, *_: object, **__: object) -> Any:
         """Refuse."""
         raise BudgetExceeded("refused")
 
@@ -126,7 +126,7 @@ class _Refusing(Ledger):
 def check_order(conversation: Conversation[Any], n: int) -> None:
     """Spending comes first: where it is refused, nothing was drawn."""
     here, _ = conversation.neighbors(n)
-    watched: Any = Counting(0)
+    watched = Counting(0)
     ledger = _Refusing(conversation.epsilon, limit_delta=conversation.delta)
     try:
         curate(conversation, here, source=watched, ledger=ledger)
@@ -139,7 +139,7 @@ def check_order(conversation: Conversation[Any], n: int) -> None:
 def check_greed(conversation: Conversation[Any], n: int) -> None:
     """One question more than announced is refused before anything is drawn."""
     here, _ = conversation.neighbors(n)
-    watched: Any = Counting(0)
+    watched = Counting(0)
     _, curator = curate(conversation, here, source=watched)
     drawn, asked = watched.drawn, len(curator.transcript)
     try:

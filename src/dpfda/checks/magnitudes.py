@@ -275,7 +275,7 @@ def check_cut(query: AdditiveQuery) -> None:
         expect(steps <= LARGEST_STEPS * (1 + _SAME), text)
 
 
-def real_fields(query: Any, above: Path = ()) -> Iterator[tuple[Path, Number | Array]]:
+def real_fields(query: object, above: Path = ()) -> Iterator[tuple[Path, Number | Array]]:
     """Every real number and array among the fields of a query and of its parts."""
     for name, (rule, _) in declared(type(query)).items():
         value = getattr(query, name)
@@ -287,7 +287,7 @@ def real_fields(query: Any, above: Path = ()) -> Iterator[tuple[Path, Number | A
             yield (*above, name), rule
 
 
-def _sized(value: Any, size: float) -> Any:
+def _sized(value: object, size: float) -> Any:
     """A field of this size: an array keeps its shape, and its zeros."""
     array = np.array(value, dtype=np.float64)
     largest = float(np.abs(array).max(initial=0.0))
@@ -301,7 +301,7 @@ def _at(data: dict[str, Any], path: Path) -> Any:
     return data
 
 
-def _put(data: dict[str, Any], path: Path, value: Any) -> None:
+def _put(data: dict[str, Any], path: Path, value: object) -> None:
     for key in path[:-1]:
         data = data[key]
     data[path[-1]] = value

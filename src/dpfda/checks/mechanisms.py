@@ -310,7 +310,9 @@ def _repeat(row: FloatArray, size: int) -> FloatArray:
     return np.repeat(row, size, axis=0)
 
 
-def _log_ratio(mechanism: Mechanism, reports: FloatArray, above: Any, below: Any) -> FloatArray:
+def _log_ratio(
+    mechanism: Mechanism, reports: FloatArray, above: FloatArray, below: FloatArray
+) -> FloatArray:
     size = len(reports)
     numerator = mechanism.log_likelihood(reports, _repeat(above, size))
     return np.asarray(numerator - mechanism.log_likelihood(reports, _repeat(below, size)))

@@ -12,7 +12,6 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -254,8 +253,10 @@ def check_losses(query: Query) -> None:
 class Counting:
     """A source that counts the words drawn."""
 
+    sampler: Sampler = "simulation"
+
     def __init__(self, seed: int) -> None:
-        self.drawn, self._source, self.sampler = 0, SimulationSource(seed), "simulation"
+        self.drawn, self._source = 0, SimulationSource(seed)
 
     def words(self, count: int) -> Words:
         """The next words of a seeded source."""
@@ -269,7 +270,7 @@ def check_answer(query: Query) -> None:
     answer = query.answer(records, SimulationSource(7))
     expect(answer.values.dtype == np.float64, "answers are numbers")
     expect(answer.n == len(records[0]), "an answer says how many records were asked")
-    counting: Any = Counting(0)
+    counting = Counting(0)
     query.exact(query.fitting(records), counting)
     if counting.drawn:  # a query that draws inside: what it sends is judged by its likelihood
         return

@@ -60,10 +60,16 @@ class CommandFiles(click.Group):
         command.name = cmd_name
         return command
 
-    def make_context(self, *given: Any, **extra: Any) -> click.Context:
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: object,
+    ) -> click.Context:
         """Read what stands in front of the command."""
         try:
-            return super().make_context(*given, **extra)
+            return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             raise _one_line(error) from error
         except OSError as error:
@@ -153,7 +159,7 @@ def _trouble(error: OSError) -> Exception:
 def _absent(name: str, missing: MissingExtra) -> click.Command:
     """Stands for a command whose extra is not installed, so that the others can be listed."""
 
-    def complain(**_: Any) -> None:
+    def complain(**_: object) -> None:
         raise missing
 
     rest = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import click
@@ -34,9 +34,12 @@ from dpfda.errors import InvalidParameter, MissingExtra, printable
 from dpfda.protocol.model import StudyModel, about, contents
 from dpfda.report import Verdict
 from dpfda.report.contents import show
+from dpfda.report.documents import Documented
 from dpfda.report.terminal import rich_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from dpfda.estimators.private_fpca import PrivateFPCA
 
 
@@ -45,6 +48,14 @@ _TITLE = 88  # characters of a line above a picture
 _PROBE = bytes(1 << 16)  # more than a document usually has
 
 Command = Callable[..., Any]
+D = TypeVar("D", bound=Documented)
+
+
+class Drawn(Protocol):
+    """What has a picture of its own."""
+
+    def plot(self, ax: Axes | None = None) -> object:
+        """Draw."""
 
 
 class Complaint(click.ClickException):
@@ -109,7 +120,7 @@ def check_picture(path: Path | None) -> None:
         raise MissingExtra("matplotlib", "plot") from None
 
 
-def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any], None]) -> None:
+def publish(document: D, path: Path | None, as_json: bool, show: Callable[[D], object]) -> None:
     """Write what was released, then print it; what cannot be written or printed is kept elsewhere.
 
     Noise is drawn once: neither a full disk nor a console may cost the budget.
@@ -127,7 +138,7 @@ def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any
         click.echo(f"written to {path}", err=True)
 
 
-def print_json(document: Any) -> None:
+def print_json(document: Documented) -> None:
     """Print the JSON of a document, with the bands of curves."""
     text = document.to_json(indent=2)
     surface = isinstance(document, Release) and len(document.basis.grid) > 1
@@ -140,7 +151,7 @@ def print_json(document: Any) -> None:
     click.echo(text)
 
 
-def write_columns(document: Any, path: Path) -> None:
+def write_columns(document: Documented, path: Path) -> None:
     """Write released curves and their bands as CSV."""
     columns = document.columns()
     if not columns:
@@ -155,7 +166,7 @@ def write_columns(document: Any, path: Path) -> None:
     click.echo(f"values and bands written to {path}", err=True)
 
 
-def _unsaved(document: Any, path: Path) -> str:
+def _unsaved(document: Documented, path: Path) -> str:
     """Save; in words why not."""
     try:
         document.save(path)
@@ -164,7 +175,7 @@ def _unsaved(document: Any, path: Path) -> str:
     return ""
 
 
-def _elsewhere(document: Any) -> str:
+def _elsewhere(document: Documented) -> str:
     """Save where there is room: here, among temporary files, or else on the terminal alone."""
     name = f"dpfda-{document.kind}-{secrets.token_hex(4)}.json".replace(" ", "-")
     for place in (Path(name), Path(tempfile.gettempdir(), name)):
@@ -173,7 +184,7 @@ def _elsewhere(document: Any) -> str:
     return f"this line alone: {document.to_json()}"
 
 
-def draw(shown: Any, path: Path) -> None:
+def draw(shown: Drawn, path: Path) -> None:
     """Write a picture of what can draw itself."""
     import matplotlib
 
@@ -201,7 +212,7 @@ def print_release(release: Release) -> None:
     print_public(console, release)
 
 
-def print_public(console: Console, released: Any) -> None:
+def print_public(console: Console, released: Release | CurveMoments) -> None:
     """Print guarantee, parameters and warnings of a release."""
     console.print(repr(released), markup=False)
     for key, value in released.parameters.items():
@@ -276,7 +287,7 @@ def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
     )
 
 
-def print_document(loaded: Any) -> None:
+def print_document(loaded: object) -> None:
     """Guarantee, ranges, numbers."""
     if isinstance(loaded, Release):
         print_release(loaded)
@@ -285,6 +296,7 @@ def print_document(loaded: Any) -> None:
     elif isinstance(loaded, RegressionModel):
         print_regression(loaded)
     else:
+        assert isinstance(loaded, StudyModel)
         print_study_model(loaded)
 
 

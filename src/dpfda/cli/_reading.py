@@ -9,21 +9,28 @@ import json
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dpfda._validate import FloatArray
 from dpfda.curves.basis import within
 from dpfda.curves.files import OPTIONS, Reading, Rows, tables_at
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.privacy.guarantee import EMPTY_RECORDS_ARE_PUBLIC, assuming
+
+if TYPE_CHECKING:
+    from dpfda.estimators.file_block import FileBlock, RowsBlock
+    from dpfda.estimators.sum_estimator import SumEstimator
+
+    Block = FileBlock | RowsBlock
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -63,7 +70,7 @@ def _option(name: str) -> str:
 
 
 def _refusing(reason: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
         if value:
             raise DpfdaError(f"{parameter.opts[0]} must be left out: {reason}")
 
@@ -183,7 +190,9 @@ class _Tables(click.ParamType):  # type: ignore[type-arg]  # has none before cli
     name = "path"
     _path = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[object]:
         """One file at least."""
         found = tables_at(value)
         return [
@@ -191,7 +200,9 @@ class _Tables(click.ParamType):  # type: ignore[type-arg]  # has none before cli
         ]
 
 
-def _every(context: click.Context, parameter: click.Parameter, value: Any) -> tuple[Any, ...]:
+def _every(
+    context: click.Context, parameter: click.Parameter, value: Iterable[Sequence[object]]
+) -> tuple[object, ...]:
     return tuple(chain(*value))
 
 
@@ -219,7 +230,12 @@ def are_several(files: Sequence[Path], scheduler: str | None, reading: Reading) 
 
 
 def fit_files(
-    model: Any, blocks: Sequence[Any], *, scheduler: str | None, said: str, points: Any = None
+    model: SumEstimator,
+    blocks: Sequence[Any],
+    *,
+    scheduler: str | None,
+    said: str,
+    points: FloatArray | None = None,
 ) -> None:
     """Fit file by file, and say how files are read before anything is spent."""
     count = f"{len(blocks)} file{'s' * (len(blocks) > 1)}"
@@ -238,7 +254,7 @@ class Passes:
         say: told a text that goes over the last one, or ends in a new line.
     """
 
-    def __init__(self, blocks: Sequence[Any], say: Callable[[str], None]) -> None:
+    def __init__(self, blocks: Sequence[Block], say: Callable[[str], None]) -> None:
         sizes = [_size(block.path) for block in blocks]
         self.blocks = [
             _Watched(block, self, size) for block, size in zip(blocks, sizes, strict=True)
@@ -260,7 +276,7 @@ class Passes:
 class _Watched:
     """A block that tells when it was read to its end."""
 
-    def __init__(self, block: Any, passes: Passes, size: int) -> None:
+    def __init__(self, block: Block, passes: Passes, size: int) -> None:
         self._block, self._passes, self._size = block, passes, size
 
     def __call__(self) -> Iterator[Any]:
@@ -270,11 +286,10 @@ class _Watched:
     @property
     def rows(self) -> int | None:
         """How many there are, where the file says so."""
-        found: int | None = self._block.rows
-        return found
+        return self._block.rows
 
 
-def _size(path: Any) -> int:
+def _size(path: object) -> int:
     """Bytes of a file on this machine; 0 elsewhere."""
     place = path if isinstance(path, Path) else Path(getattr(path, "address", ""))
     return place.stat().st_size if place.is_file() else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -14,6 +14,8 @@ from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import check_words, to_yaml
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.report.documents import Documented
+from dpfda.report.report import Report
 
 _NEEDED = {
     "curator": "who holds the data and is responsible for them",
@@ -24,6 +26,13 @@ _TOLD = (*_NEEDED, "purpose")
 _FILES = ("report", "record")
 
 Command = Callable[..., Any]
+
+
+class Reporting(Protocol):
+    """A document, or an estimator that has more to report of it."""
+
+    def report(self, *, ledger: BaseLedger | None, **words: str) -> Report:
+        """One page."""
 
 
 def record_options(command: Command) -> Command:
@@ -72,10 +81,10 @@ def check_record(options: dict[str, Any], beside: Path | None = None) -> dict[st
 
 
 def write_record(
-    document: Any,
+    document: Documented,
     asked: dict[str, Any],
     *,
-    source: Any = None,
+    source: Reporting | None = None,
     ledger: BaseLedger | None = None,
 ) -> None:
     """Write report and record of a release, where they were asked for.

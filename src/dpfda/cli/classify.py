@@ -108,8 +108,8 @@ def command(
     fitted, kept_out = _split(options, len(labels), classifier, where=where)
     if several:
         names = public_labels(options["classes"])
-        known: Any = {"grid": grid_of(rows), "label": label, "names": names}
-        blocks = [RowsBlock(path, reading, **known) for path in files]
+        grid = grid_of(rows)
+        blocks = [RowsBlock(path, reading, grid=grid, label=label, names=names) for path in files]
         points = rows.grid_points
         with releasing(reading):
             fit_files(classifier, blocks, scheduler=scheduler, said=rows.said, points=points)

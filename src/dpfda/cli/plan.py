@@ -91,7 +91,7 @@ def command(
     feature_ranges: str | None,
     out: Path | None,
     as_json: bool,
-    **options: Any,
+    **options: object,
 ) -> None:
     """Plan a study before anybody is asked.
 

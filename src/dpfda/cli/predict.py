@@ -11,6 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
+from dpfda._validate import AnyArray
 from dpfda.central.regression.model import RegressionModel
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import reading_from, reading_options
@@ -19,7 +20,7 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.file_block import frame
 from dpfda.local.boosting.model import RowModel
-from dpfda.protocol.model import CurveRegression
+from dpfda.protocol.model import CurveModel, CurveRegression
 from dpfda.report import documents
 from dpfda.report.terminal import to_json
 
@@ -34,7 +35,7 @@ from dpfda.report.terminal import to_json
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the predictions here (CSV) instead of printing them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: Path, file: Path, out: Path | None, as_json: bool, **options: Any) -> None:
+def command(model: Path, file: Path, out: Path | None, as_json: bool, **options: object) -> None:
     """Predict the rows of a file by a saved model.
 
     MODEL is what dpfda classify, dpfda regress or a study has written. It is public and predicting
@@ -81,7 +82,7 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
         click.echo(judged, err=True)
 
 
-def _judged(model: Any, predicted: Any, rows: Rows, label: str) -> str:
+def _judged(model: object, predicted: AnyArray, rows: Rows, label: str) -> str:
     """The error of predictions on the labels of the file; not private."""
     numbers = isinstance(model, RegressionModel) and model.classes is None
     if numbers or isinstance(model, CurveRegression):
@@ -91,7 +92,9 @@ def _judged(model: Any, predicted: Any, rows: Rows, label: str) -> str:
     return f"wrong: {100 * wrong:.1f} % of {len(predicted)}"
 
 
-def _read_by(model: Any) -> tuple[PublicColumns | None, bool]:
+def _read_by(
+    model: RowModel | RegressionModel | CurveModel | CurveRegression,
+) -> tuple[PublicColumns | None, bool]:
     """The public columns that a model reads, where it knows them, and whether it reads curves."""
     if isinstance(model, RowModel):
         return model.table, False
@@ -108,7 +111,7 @@ def _by_name(reading: Reading, file: Path, features: Sequence[str]) -> Reading:
     return reading.choosing(features)
 
 
-def _check_width(model: Any, X: Any) -> None:
+def _check_width(model: object, X: object) -> None:
     """Refuse curves of other points than the model's, where nobody says which."""
     known = model.recipe.grid_points if isinstance(model, RegressionModel) else None
     if known is not None and isinstance(X, np.ndarray) and X.shape[1] != len(known):

@@ -78,7 +78,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @output_options("model")
 @record_options
 def command(
-    files: tuple[Path, ...], as_json: bool, out: Path | None, plot: Path | None, **options: Any
+    files: tuple[Path, ...], as_json: bool, out: Path | None, plot: Path | None, **options: object
 ) -> None:
     """Fit a private linear or logistic regression.
 
@@ -120,8 +120,8 @@ def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
         random_state=options["seed"],
     )
     if several:
-        known: Any = {"reading": reading, "aside": aside, "grid": grid_of(rows), "target": target}
-        blocks = [RowsBlock(path, **known) for path in files]
+        grid = grid_of(rows)
+        blocks = [RowsBlock(path, reading, aside=aside, grid=grid, target=target) for path in files]
         points = rows.grid_points
         with releasing(reading):
             fit_files(estimator, blocks, scheduler=scheduler, said=rows.said, points=points)
@@ -149,7 +149,7 @@ def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
     estimator, scheduler = _estimator(options), options["scheduler"]
     public = None if ranges is None else PublicColumns.of(ranges)
     names = options["classes"] if options["link"] == "logistic" else None
-    known: Any = (options["target"], public, names, reading, tuple(features))
+    known = (options["target"], public, names, reading, tuple(features))
     blocks = [FileBlock(path, *known) for path in files]
     with releasing(reading):
         if are_several(files, scheduler, reading):
@@ -160,7 +160,9 @@ def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
     return named, estimator.ledger
 
 
-def _fit(estimator: Any, block: FileBlock, mechanism: str) -> None:
+def _fit(
+    estimator: PrivateLinearRegression | PrivateLogisticRegression, block: FileBlock, mechanism: str
+) -> None:
     """Fit to the file at once, or in chunks where file and mechanism allow it."""
     opened, reading = block.opened(), block.reading
     streamed = bool(_STREAMED & {suffix.lower() for suffix in opened.path.suffixes[-2:]})
@@ -221,7 +223,9 @@ def _check(options: dict[str, Any]) -> None:
         _validate.whole("--seed", options["seed"], least=0)
 
 
-def _estimator(options: dict[str, Any]) -> Any:
+def _estimator(
+    options: dict[str, Any],
+) -> PrivateLinearRegression | PrivateLogisticRegression:
     given = ("epsilon", "delta", "unit", "mechanism", "feature_ranges", "feature_norm_bound")
     shared = {name: options[name] for name in given}
     shared |= {"ledger": open_ledger(options), "random_state": options["seed"]}

@@ -44,6 +44,7 @@ from dpfda.cli._record import (
 from dpfda.curves.files import Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
+from dpfda.estimators.central_base import CentralEstimator
 from dpfda.estimators.file_block import RowsBlock, check_labels, frame, grid_of
 
 _MODELS = {
@@ -141,7 +142,7 @@ def command(
     spends its budget anew.
     """  # noqa: D301
     _refuse_foreign(context, summary)
-    estimator: Any = getattr(dpfda, _MODELS[summary])
+    estimator: type[CentralEstimator] = getattr(dpfda, _MODELS[summary])
     check_outputs(out, plot)
     check_writable("--csv", options["csv"])
     told = check_record(options, out)

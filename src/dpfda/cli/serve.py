@@ -36,9 +36,11 @@ class _Finite(click.FloatRange):
     def __init__(self, most: float) -> None:
         super().__init__(0, most, min_open=True)
 
-    def convert(self, *given: Any) -> float:
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Read it."""
-        found: float = super().convert(*given)
+        found = float(super().convert(value, param, ctx))
         return found if math.isfinite(found) else self.fail(f"{found} is not a finite number.")
 
 
@@ -51,7 +53,7 @@ def _mistakes(ctx: click.Context) -> list[str]:
 class _Setting(click.Option):
     """An option whose wrong value is remembered and not complained about before the others."""
 
-    def process_value(self, ctx: click.Context, value: Any) -> Any:
+    def process_value(self, ctx: click.Context, value: object) -> Any:
         """Read it; where it is from is part of the complaint."""
         try:
             return super().process_value(ctx, value)
@@ -62,7 +64,7 @@ class _Setting(click.Option):
             return None if not self.multiple else ()
 
 
-def _setting(name: str, *more: str, **how: Any) -> Callable[[Any], Any]:
+def _setting(name: str, *more: str, **how: object) -> Callable[[Any], Any]:
     """An option that may stand in the environment or in a file."""
     variable = "DPFDA_" + name.partition("/")[0].removeprefix("--").upper().replace("-", "_")
     return click.option(name, *more, cls=_Setting, envvar=variable, **how)

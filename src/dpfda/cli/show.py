@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,7 +28,7 @@ from dpfda.report import documents
     help="Write values and 95 % bands here.")  # fmt: skip
 @record_options
 def command(
-    model: Path, plot: Path | None, as_json: bool, csv: Path | None, **options: Any
+    model: Path, plot: Path | None, as_json: bool, csv: Path | None, **options: object
 ) -> None:
     """Show a saved model or release: guarantee, ranges, numbers.
 

@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 import numpy as np
 from rich.console import Console
 
 from dpfda import _validate
-from dpfda._validate import AnyArray, FloatArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.cli._reading import (
     feature_ranges,
     public_domain,
@@ -59,15 +59,15 @@ class People:
         servers: where each row is; None without servers.
     """
 
-    X: Any
+    X: FloatArray | Sequence[object]
     labels: AnyArray
     classes: tuple[str, ...] | None
     given: dict[str, Any]
-    points: Any = None
+    points: FloatArray | None = None
     persons: AnyArray | None = None
     servers: AnyArray | None = None
 
-    def only(self, who: Any) -> People:
+    def only(self, who: IntArray) -> People:
         """Some of the rows."""
         persons = None if self.persons is None else self.persons[who]
         servers = None if self.servers is None else self.servers[who]
@@ -94,10 +94,18 @@ class People:
 Predict = Callable[[People], AnyArray]
 
 
-def _one_server(kind: Any) -> Callable[..., Predict]:
+class Known(TypedDict):
+    """What every method is told beside the people."""
+
+    epsilon: float
+    classes: tuple[str, ...] | None
+    random_state: int
+
+
+def _one_server(kind: type[LocalCurveClassifier] | type[MRMAClassifier]) -> Callable[..., Predict]:
     """Methods whose participants answer one server."""
 
-    def fitted(people: People, **known: Any) -> Predict:
+    def fitted(people: People, **known: Unpack[Known]) -> Predict:
         made = kind(**people.given, **known)
         made.fit(people.X, people.labels, grid_points=people.points, groups=people.persons)
         return lambda others: np.asarray(made.predict(others.X, grid_points=others.points))
@@ -105,7 +113,7 @@ def _one_server(kind: Any) -> Callable[..., Predict]:
     return fitted
 
 
-def _several_servers(people: People, **known: Any) -> Predict:
+def _several_servers(people: People, **known: Unpack[Known]) -> Predict:
     """Servers that share classifiers; everybody is predicted by their own server."""
     if people.servers is None:
         raise InvalidParameter("--servers", "given for several servers: the column of names", None)
@@ -125,7 +133,7 @@ def _several_servers(people: People, **known: Any) -> Predict:
     return predict
 
 
-def _owners(people: People, **known: Any) -> Predict:
+def _owners(people: People, **known: Unpack[Known]) -> Predict:
     """Owners, each with the rows of one person, send gradients; curves are encoded first."""
     ranges = people.given.get("feature_ranges", (-1.0, 1.0))
     made = LocalGradientBoostingClassifier(feature_ranges=ranges, **known)
@@ -205,7 +213,7 @@ def read(file: Path, reading: Reading, options: dict[str, Any]) -> tuple[People,
     servers, classes = options["servers"], options["classes"]
     names = None if classes is None else public_labels(classes)
     aside = {} if servers is None else {servers: "--servers"}
-    beside: Any
+    beside: object
     if options["value_range"] is not None:
         _validate.interval("--range", options["value_range"])
         middle = sum(options["value_range"]) / 2
@@ -280,8 +288,10 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     for method in dict.fromkeys(methods):
         for epsilon in epsilons:
-            known = {"epsilon": epsilon, "classes": asked.classes, "random_state": seed}
-            wrong = METHODS[method](asked, **known)(others) != others.labels
+            fitted = METHODS[method](
+                asked, epsilon=epsilon, classes=asked.classes, random_state=seed
+            )
+            wrong = fitted(others) != others.labels
             yield _row(method, epsilon, float(np.mean(wrong)), asked, others)
 
 

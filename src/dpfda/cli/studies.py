@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,30 @@ _SHOWN = {name: name for name in ("id", "hash", "title", "status")} | {
 Command = Callable[..., Any]
 
 
-def _collector(function: Command) -> Command:
-    """Which collector, and by which right."""
+def _administered(function: Command) -> Command:
+    """Add which collector, and by which right; the command is given its `Administrator`."""
+
+    @wraps(function)
+    def connected(
+        url: str,
+        admin_key_file: Path | None,
+        certificates: str | None,
+        insecure: bool,
+        **rest: object,
+    ) -> None:
+        if admin_key_file is not None:
+            key = read_secret("--admin-key-file", admin_key_file)
+        else:
+            key = os.environ.get("DPFDA_ADMIN_KEY", "")
+        if not key:
+            raise InvalidParameter("--admin-key-file", "given, or the key in DPFDA_ADMIN_KEY", None)
+        administrator = Administrator(url, key, certificates=certificates, insecure=insecure)
+        try:
+            function(administrator=administrator, **rest)
+        finally:
+            administrator.hang_up()
+
+    found: Command = connected
     for add in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--insecure", is_flag=True,
@@ -60,25 +82,8 @@ def _collector(function: Command) -> Command:
         click.option("--url", default="http://127.0.0.1:8000", show_default=True,
             help="The collector."),
     ):  # fmt: skip
-        function = add(function)
-    return function
-
-
-@contextmanager
-def _administrator(
-    url: str, admin_key_file: Path | None, certificates: str | None, insecure: bool
-) -> Iterator[Administrator]:
-    if admin_key_file is not None:
-        key = read_secret("--admin-key-file", admin_key_file)
-    else:
-        key = os.environ.get("DPFDA_ADMIN_KEY", "")
-    if not key:
-        raise InvalidParameter("--admin-key-file", "given, or the key in DPFDA_ADMIN_KEY", None)
-    administrator = Administrator(url, key, certificates=certificates, insecure=insecure)
-    try:
-        yield administrator
-    finally:
-        administrator.hang_up()
+        found = add(found)
+    return found
 
 
 @click.group()
@@ -92,11 +97,10 @@ def command() -> None:
 @command.command(name="list")
 @click.option("--most", default=50, show_default=True, type=click.IntRange(0),
     help="How many, newest first; 0 lists all.")  # fmt: skip
-@_collector
-def list_studies(most: int, as_json: bool, **collector: Any) -> None:
+@_administered
+def list_studies(administrator: Administrator, most: int, as_json: bool) -> None:
     """List the studies, newest first."""
-    with _administrator(**collector) as administrator:
-        found = list(islice(administrator.studies(), most + 1 if most else None))
+    found = list(islice(administrator.studies(), most + 1 if most else None))
     if most and len(found) > most:
         found.pop()
         click.echo("there are older ones: --most 0 lists all", err=True)
@@ -114,11 +118,10 @@ def list_studies(most: int, as_json: bool, **collector: Any) -> None:
 
 @command.command()
 @click.argument("study")
-@_collector
-def show(study: str, as_json: bool, **collector: Any) -> None:
+@_administered
+def show(study: str, administrator: Administrator, as_json: bool) -> None:
     """Show one study: its phase, how many have answered, and what was found."""
-    with _administrator(**collector) as administrator:
-        _print(administrator.study(study) | {"verdict": administrator.verdict(study)}, as_json)
+    _print(administrator.study(study) | {"verdict": administrator.verdict(study)}, as_json)
 
 
 @command.command()
@@ -137,7 +140,7 @@ def show(study: str, as_json: bool, **collector: Any) -> None:
 @click.option("--address-share", type=float, metavar="SHARE",
     help="Of the people of an open study, the share that one address may be; 0.1 by default, 1 for "
     "a clinic whose people share an address.")  # fmt: skip
-@_collector
+@_administered
 def create(
     plan: Path,
     deadline: float | None,
@@ -145,8 +148,8 @@ def create(
     information: Path | None,
     anybody: bool,
     address_share: float | None,
+    administrator: Administrator,
     as_json: bool,
-    **collector: Any,
 ) -> None:
     """Create a study with the plan that dpfda plan has written."""
     try:
@@ -158,13 +161,12 @@ def create(
     chosen: dict[str, Any] = {"deadline": deadline, "lapse": lapse, "open": anybody or None}
     chosen["address_share"] = address_share
     settings = {name: value for name, value in chosen.items() if value is not None}
-    with _administrator(**collector) as administrator:
-        found = administrator.create(contract, **settings)
+    found = administrator.create(contract, **settings)
     for warning in found.get("warnings") or ():
         click.echo(f"warning: {printable(warning)}", err=True)
     _print(found, as_json)
     if not as_json:
-        click.echo(f"people's page: {_page(collector['url'], found['hash'])}")
+        click.echo(f"people's page: {_page(administrator.url, found['hash'])}")
 
 
 def _information(file: Path) -> dict[str, str]:
@@ -174,7 +176,7 @@ def _information(file: Path) -> dict[str, str]:
         raise InvalidParameter("--information", "a TOML file", file.name) from None
 
 
-def _page(url: str, plan_hash: Any) -> str:
+def _page(url: str, plan_hash: object) -> str:
     """The address of the page for participants."""
     return f"{url.rstrip('/')}/take-part/{printable(plan_hash)}"
 
@@ -183,35 +185,35 @@ def _page(url: str, plan_hash: Any) -> str:
 @click.argument("study")
 @click.option("--people", type=click.IntRange(1, 100_000), required=True, help="How many.")
 @click.option("--links", is_flag=True, help="Print links of the page on which people take part.")
-@_collector
-def invite(study: str, people: int, links: bool, as_json: bool, **collector: Any) -> None:
+@_administered
+def invite(
+    study: str, people: int, links: bool, administrator: Administrator, as_json: bool
+) -> None:
     """Invite people: print a line for each of them, which is good for one reply.
 
     It is shown this once. People open a link (--links), or join with dpfda join --invitation.
     """
-    with _administrator(**collector) as administrator:
-        made = administrator.invite(study, people)
-        if links:
-            page = _page(collector["url"], administrator.study(study)["hash"])
-            made = [f"{page}#invitation={token}" for token in made]
+    made = administrator.invite(study, people)
+    if links:
+        page = _page(administrator.url, administrator.study(study)["hash"])
+        made = [f"{page}#invitation={token}" for token in made]
     click.echo(to_json(made) if as_json else "\n".join(printable(one) for one in made))
 
 
 @command.command()
 @click.argument("study")
-@_collector
-def close(study: str, as_json: bool, **collector: Any) -> None:
+@_administered
+def close(study: str, administrator: Administrator, as_json: bool) -> None:
     """End the present phase of a study with the replies it has."""
-    with _administrator(**collector) as administrator:
-        _print(administrator.close(study), as_json)
+    _print(administrator.close(study), as_json)
 
 
 @command.command()
 @click.argument("study")
 @click.option("--out", type=click.Path(path_type=Path), required=True,
     help="A new folder for plan, models and randomized replies.")  # fmt: skip
-@_collector
-def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
+@_administered
+def export(study: str, out: Path, administrator: Administrator, as_json: bool) -> None:
     """Write a study into files: plan and state, models, randomized replies.
 
     model.json is the latest model, for dpfda show and dpfda predict; models.json has all models,
@@ -219,8 +221,7 @@ def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
     """
     if out.exists():
         raise InvalidParameter("--out", "a folder that does not exist yet", str(out))
-    with _administrator(**collector) as administrator:
-        files = administrator.export(study, out)
+    files = administrator.export(study, out)
     shown = [str(file) for file in files]
     click.echo(to_json(shown) if as_json else "\n".join(shown))
 
@@ -228,41 +229,38 @@ def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
 @command.command()
 @click.argument("study")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_collector
-def purge(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
+@_administered
+def purge(study: str, yes: bool, administrator: Administrator, as_json: bool) -> None:
     """Delete the replies of a study's concluded phases.
 
     Models stay, and receipts can still be checked.
     """
     _be_sure(f"Forget the replies of {printable(study)}?", yes)
-    with _administrator(**collector) as administrator:
-        _forgotten("purged", study, administrator.purge(study), as_json)
+    _forgotten("purged", study, administrator.purge(study), as_json)
 
 
 @command.command()
 @click.argument("study")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_collector
-def delete(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
+@_administered
+def delete(study: str, yes: bool, administrator: Administrator, as_json: bool) -> None:
     """End a study in any state, and delete all of it.
 
     People, replies, models and receipts are gone for good; its plan cannot be used here again.
     """
     _be_sure(f"Delete {printable(study)} for good?", yes)
-    with _administrator(**collector) as administrator:
-        _forgotten("deleted", study, administrator.delete(study), as_json)
+    _forgotten("deleted", study, administrator.delete(study), as_json)
 
 
 @command.command(name="confirm-clock")
-@_collector
-def confirm_clock(as_json: bool, **collector: Any) -> None:
+@_administered
+def confirm_clock(administrator: Administrator, as_json: bool) -> None:
     """Confirm that the system clock of a collector is right after it has jumped.
 
     A collector does not follow a jump of more than a minute by itself. Deadlines that have passed
     by the system clock end their phases after this.
     """
-    with _administrator(**collector) as administrator:
-        jump = administrator.confirm_clock()
+    jump = administrator.confirm_clock()
     if as_json:
         click.echo(to_json({"jump_seconds": jump}))
     else:

@@ -171,7 +171,7 @@ def command(
     time_zone: str | None,
     show: bool,
     as_json: bool,
-    **options: Any,
+    **options: object,
 ) -> None:
     """Answer a study, once.
 
@@ -241,7 +241,9 @@ def _typed(plan: StudyPlan, label: str) -> Any:
     return label
 
 
-def _looked_over(client: RemoteClient, plan_hash: str, file: Path, curve: Any, label: Any) -> None:
+def _looked_over(
+    client: RemoteClient, plan_hash: str, file: Path, curve: object, label: object
+) -> None:
     """Say what of the data does not fit; this console is the person's own, and may show theirs."""
     try:
         notes = client.look_over(plan_hash, curve=curve, label=label)

@@ -39,6 +39,7 @@ class Administrator:
     ) -> None:
         if not re.fullmatch("[!-~]+", key):
             raise InvalidParameter("key", "one word of visible characters", "something else")
+        self.url = url
         self._headers = {"Authorization": f"Bearer {key}"}
         self._connection = Connection(
             url, timeout=60.0, certificates=certificates, insecure=insecure, most=_EXPORT
@@ -69,7 +70,7 @@ class Administrator:
             raise _not_understood()
         return found
 
-    def create(self, plan: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    def create(self, plan: dict[str, Any], **settings: object) -> dict[str, Any]:
         """Begin a study with a plan; the answer may hold warnings about its settings."""
         return self._document("POST", "/api/studies", {"plan": plan, "settings": settings})
 
@@ -130,10 +131,10 @@ class Administrator:
         """Close the connection."""
         self._connection.close()
 
-    def _document(self, method: str, path: str, sent: Any = None) -> dict[str, Any]:
+    def _document(self, method: str, path: str, sent: object = None) -> dict[str, Any]:
         return _dictionary(self._granted(method, path, sent))
 
-    def _granted(self, method: str, path: str, sent: Any = None) -> Answer:
+    def _granted(self, method: str, path: str, sent: object = None) -> Answer:
         body = None if sent is None else json.dumps(sent).encode()
 
         def request() -> Answer:
@@ -171,7 +172,7 @@ def replayed(plan: StudyPlan, folder: Path) -> Server:
         folder: with ``study.json`` and the replies of each phase.
     """
     try:
-        study: Any = msgspec.json.decode((folder / "study.json").read_bytes())
+        study = msgspec.json.decode((folder / "study.json").read_bytes())
         finished = (study["hash"], study["status"]) == (plan.hash, "finished")
     except (OSError, msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
         raise ProtocolError(f"{folder.name} holds no exported study") from None

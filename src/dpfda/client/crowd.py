@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -146,12 +145,14 @@ class RemoteCrowd:
         self.bytes_sent += len(reply)
 
 
-async def _granted(wire: Wire, *request: Any, token: str) -> bytes:
+async def _granted(
+    wire: Wire, method: str, path: str, body: bytes | None = None, *, token: str
+) -> bytes:
     """Ask, with the same bytes, until it is granted: 202 and 429 mean later."""
     while True:
-        status, body = await wire.ask(*request, token=token)
+        status, answer = await wire.ask(method, path, body, token=token)
         if status == 200:
-            return body
+            return answer
         if status not in (202, 429):
-            raise DpfdaError(f"{request[0]} {request[1]} was refused with status {status}")
+            raise DpfdaError(f"{method} {path} was refused with status {status}")
         await asyncio.sleep(_PAUSE)

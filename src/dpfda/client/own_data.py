@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import msgspec
 import numpy as np
@@ -25,7 +25,9 @@ _ANYWHERE = (-1e300, 1e300)
 _ROUNDING = 1 + 1e-9  # of least squares: a curve along the edge lies inside
 
 
-def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = None) -> list[str]:
+def look_over(
+    plan: StudyPlan, *, curve: object, label: object, grid_points: object = None
+) -> list[str]:
     """List what a plan omits or changes in the data; refuse data without any value.
 
     A `Person` answers with whatever there is, as a missing answer would itself reveal something.
@@ -50,14 +52,14 @@ def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = Non
     return notes + description + _far_away(plan.encoder, batch, grid_points)
 
 
-def _label(plan: StudyPlan, label: Any) -> list[str]:
+def _label(plan: StudyPlan, label: object) -> list[str]:
     if plan.target_range is None:
         if not equal(one_by_one([label]), one_by_one(plan.classes)).any():
             raise InvalidData("label", f"one of {', '.join(map(str, plan.classes))}")
         return []
     low, high = plan.target_range
     try:
-        number = float(label)
+        number = float(label) if isinstance(label, (str, SupportsFloat)) else math.nan
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if math.isnan(number):
@@ -66,7 +68,7 @@ def _label(plan: StudyPlan, label: Any) -> list[str]:
     return [] if inside else [f"the number lies outside {low:g}…{high:g}: the nearer end counts"]
 
 
-def _points(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
+def _points(encoder: CurveEncoder, batch: object, grid_points: object) -> list[str]:
     said = []
     channels = read_channels(batch, grid_points, count=encoder.channels, strict=False)
     for part, one in zip(encoder.basis.parts, channels, strict=True):
@@ -89,8 +91,8 @@ def _points(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
     return said
 
 
-def _numbers(encoder: CurveEncoder, batch: Any) -> list[str]:
-    size, found = encoder.n_features, np.shape(batch)
+def _numbers(encoder: CurveEncoder, batch: object) -> list[str]:
+    size, found = encoder.n_features, np.asarray(batch).shape
     if found != (1, size):
         raise InvalidData("curve", f"{size} numbers, as the study asks for", f"shape {found[1:]}")
     unknown = int(np.isnan(read_vectors(batch, n_basis=size, strict=False)).sum())
@@ -99,7 +101,7 @@ def _numbers(encoder: CurveEncoder, batch: Any) -> list[str]:
     return [f"{unknown} of {size} numbers are unknown"] if unknown else []
 
 
-def _cells(encoder: CurveEncoder, batch: Any) -> list[str]:
+def _cells(encoder: CurveEncoder, batch: object) -> list[str]:
     assert encoder.table is not None
     encoder.table.check(batch)
     try:
@@ -109,7 +111,7 @@ def _cells(encoder: CurveEncoder, batch: Any) -> list[str]:
     return []
 
 
-def _far_away(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
+def _far_away(encoder: CurveEncoder, batch: object, grid_points: object) -> list[str]:
     """Only `clip` has edges; other rescalers bend what is large, as everybody's."""
     scales = encoder.rescaler.scales(encoder.n_features)
     if encoder.rescaler.name != "clip" or scales is None:
@@ -150,7 +152,12 @@ class Preview:
 
 
 def describe(
-    plan: StudyPlan, task: Mapping[str, Any], body: bytes, *, curve: Any, grid_points: Any = None
+    plan: StudyPlan,
+    task: Mapping[str, Any],
+    body: bytes,
+    *,
+    curve: object,
+    grid_points: object = None,
 ) -> Preview:
     """The preview of a stored reply; `curve` is None if the reply is of other data."""
     kind = str(task.get("name", ""))
@@ -172,7 +179,7 @@ def describe(
     )
 
 
-def _own(plan: StudyPlan, curve: Any, grid_points: Any, points: FloatArray) -> FloatArray:
+def _own(plan: StudyPlan, curve: object, grid_points: object, points: FloatArray) -> FloatArray:
     batch = one_curve(curve, channels=plan.encoder.channels)
     features = plan.encoder.encode(batch, grid_points, strict=False)
     if isinstance(plan.encoder, RowEncoder):  # an owner's, as many as there are

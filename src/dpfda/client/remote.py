@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -170,7 +170,7 @@ class RemoteClient:
         return "joined" if letter.body is None else "drawn" if letter.receipt is None else "sent"
 
     def look_over(
-        self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
+        self, plan_hash: str, *, curve: object, label: object, grid_points: object = None
     ) -> list[str]:
         """List what the study would omit or change in these data; nothing is spent or sent.
 
@@ -181,7 +181,7 @@ class RemoteClient:
         return look_over(plan, curve=curve, label=label, grid_points=grid_points)
 
     def prepare(
-        self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
+        self, plan_hash: str, *, curve: object, label: object, grid_points: object = None
     ) -> Preview:
         """Get the task, spend, draw the reply and store it, without sending it.
 
@@ -269,9 +269,9 @@ class RemoteClient:
                 letter = msgspec.structs.replace(letter, tried=True)
                 self._outbox.keep(plan_hash, letter)
             path, sent = f"/api/studies/{plan_hash[:16]}/reply", body.encode()
-            how = {"body": sent, "headers": _bearer(letter)}
+            where = (letter.url, letter.insecure, "POST", path)
             try:
-                answer = self._ask(letter.url, letter.insecure, "POST", path, **how)
+                answer = self._ask(*where, body=sent, headers=_bearer(letter))
             except NotGranted as refusal:
                 if refusal.code != "answered":
                     raise
@@ -301,9 +301,9 @@ class RemoteClient:
                     raise ProtocolError("this reply was drawn by a release that withdraws none")
                 wish = msgspec.json.encode(Withdrawal(letter.body, letter.secret))
                 path = f"/api/studies/{plan_hash[:16]}/withdraw"
-                how = {"body": wish, "headers": _bearer(letter)}
-                found = self._ask(letter.url, letter.insecure, "POST", path, **how).json()
-                if found != {"withdrawn": True}:
+                where = (letter.url, letter.insecure, "POST", path)
+                answer = self._ask(*where, body=wish, headers=_bearer(letter))
+                if answer.json() != {"withdrawn": True}:
                     raise ProtocolError("the collector does not say that the reply was removed")
             self._outbox.keep(plan_hash, msgspec.structs.replace(letter, withdrawn=True))
 
@@ -333,7 +333,9 @@ class RemoteClient:
             raise ProtocolError("the collector does not say whether the reply was counted")
         return counted
 
-    def submit(self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None) -> str:
+    def submit(
+        self, plan_hash: str, *, curve: object, label: object, grid_points: object = None
+    ) -> str:
         """Prepare and send."""
         self.prepare(plan_hash, curve=curve, label=label, grid_points=grid_points)
         return self.send(plan_hash)
@@ -372,10 +374,19 @@ class RemoteClient:
     def _connect(self, url: str, insecure: bool) -> Connection:
         return Connection(url, certificates=self._certificates, insecure=insecure)
 
-    def _ask(self, url: str, insecure: bool, method: str, path: str, **how: Any) -> Answer:
+    def _ask(
+        self,
+        url: str,
+        insecure: bool,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """One request on a new connection."""
         with self._connect(url, insecure) as connection:
-            return self._granted(lambda: connection.ask(method, path, **how))
+            return self._granted(lambda: connection.ask(method, path, body=body, headers=headers))
 
     def _granted(self, request: Callable[[], Answer]) -> Answer:
         answer = persistently(request, sleep=self._sleep, notify=self._notify)

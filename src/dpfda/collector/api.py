@@ -65,7 +65,7 @@ def host_of(request: ASGIConnection[Any, Any, Any, Any]) -> str:
     return request.client.host if request.client else ""
 
 
-async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: Any) -> None:
+async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: object) -> None:
     """Let a request through if its head carries the key: its body is not read before."""
     auth: AdminAuth = connection.app.state.keyhole
     if not await auth.fits(bearer(connection.headers.get("authorization")), host_of(connection)):

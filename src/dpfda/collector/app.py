@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response
@@ -25,7 +25,14 @@ from dpfda.collector.health import health, live, ready, show_metrics
 from dpfda.collector.limits import AdminAuth, Places, RateLimit
 from dpfda.collector.log import log_to_stderr
 from dpfda.collector.metrics import Metrics
-from dpfda.collector.middleware import LargeBodies, Observed, Origins, ProcessorTime, Separated
+from dpfda.collector.middleware import (
+    Application,
+    LargeBodies,
+    Observed,
+    Origins,
+    ProcessorTime,
+    Separated,
+)
 from dpfda.collector.openapi import SECURITY, WORDS, Document
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
@@ -93,8 +100,8 @@ def create_app(settings: Settings) -> Observed:
         debug=False,
         logging_config=None,
     )
-    document = Document(application, application)
-    people: Any = People(document, application.state, _HANDLERS)
+    document = Document(cast("Application", application), application)
+    people: Application = People(document, application.state, _HANDLERS)
     if settings.origins:
         people = Origins(people, settings.origins)
     if settings.admin_port is not None:

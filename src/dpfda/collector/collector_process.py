@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from dpfda.errors import DpfdaError
+from dpfda.protocol.plan import StudyPlan
 
 _PATIENCE = 60.0  # seconds
 
@@ -31,7 +33,9 @@ class CollectorProcess:
 
     program = "dpfda.cli"
 
-    def __init__(self, database: str, *, log: Path | None = None, options: Any = ()) -> None:
+    def __init__(
+        self, database: str, *, log: Path | None = None, options: Sequence[str] = ()
+    ) -> None:
         self.database = database
         self.admin_key = secrets.token_urlsafe(24)
         self.log = log
@@ -86,11 +90,13 @@ class CollectorProcess:
         assert self._process is not None
         return self._process.pid
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
+    def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request with the administrator's key; return the answer as plain values."""
         return json.loads(self.read(method, path, body))
 
-    def read(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> bytes:
+    def read(
+        self, method: str, path: str, body: object = None, *, token: str | None = None
+    ) -> bytes:
         """The same as it is; somebody else's request, if it is with a token."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token or self.admin_key}"}
@@ -100,7 +106,7 @@ class CollectorProcess:
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return bytes(answer.read())
 
-    def create(self, plan: Any, **settings: Any) -> dict[str, Any]:
+    def create(self, plan: StudyPlan, **settings: object) -> dict[str, Any]:
         """A new study."""
         body = {"plan": plan.to_dict(), "settings": settings}
         found: dict[str, Any] = self.request("POST", "/api/studies", body)

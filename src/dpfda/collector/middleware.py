@@ -42,6 +42,7 @@ from dpfda.errors import InvalidParameter
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
 
 log = logging.getLogger("dpfda.collector")
 
@@ -74,7 +75,7 @@ class Observed:
         secure: whether browsers reach it through TLS; then they are told never to do otherwise.
     """
 
-    def __init__(self, application: Any, metrics: Metrics, *, secure: bool = False) -> None:
+    def __init__(self, application: Application, metrics: Metrics, *, secure: bool = False) -> None:
         self.application = application
         self.metrics = metrics
         self._headers = [*_HEADERS, _ENCRYPTED] if secure else _HEADERS
@@ -149,7 +150,7 @@ class Separated:
         port: of the listener for administrators.
     """
 
-    def __init__(self, application: Any, port: int) -> None:
+    def __init__(self, application: Application, port: int) -> None:
         self.application = application
         self._port = port
 
@@ -189,7 +190,7 @@ class ProcessorTime:
 
     def __init__(
         self,
-        application: Any,
+        application: Application,
         *,
         limit: RateLimit | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -276,7 +277,7 @@ class LargeBodies:
 
     def __init__(
         self,
-        application: Any,
+        application: Application,
         *,
         limit: RateLimit | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -350,7 +351,7 @@ async def _refuse(send: Send, refused: Refused) -> None:
         (b"connection", b"close"),
     ]
     pause = refused.details.get("retry_after")
-    if pause is not None:
+    if isinstance(pause, int):
         headers.append((b"retry-after", b"%d" % pause))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -390,7 +391,7 @@ class Origins:
         allowed: origins, as `checked_origin` has them.
     """
 
-    def __init__(self, application: Any, allowed: Iterable[str]) -> None:
+    def __init__(self, application: Application, allowed: Iterable[str]) -> None:
         self.application = application
         self._allowed = frozenset(origin.encode() for origin in allowed)
 

@@ -10,6 +10,7 @@ import msgspec
 from litestar import Litestar
 from litestar.openapi.spec import Reference, SecurityScheme
 
+from dpfda.collector.middleware import Application, Receive, Scope, Send
 from dpfda.protocol.schema import wire_schema
 
 WORDS = """A collector asks people questions that their own devices answer with randomized values.
@@ -132,13 +133,13 @@ class Document:
         framework: knows the handlers.
     """
 
-    def __init__(self, application: Any, framework: Litestar) -> None:
+    def __init__(self, application: Application, framework: Litestar) -> None:
         self.application = application
         self._framework = framework
         self._body: bytes | None = None
         self._making = asyncio.Lock()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "GET":
             await self.application(scope, receive, send)

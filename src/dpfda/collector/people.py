@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
+from litestar.datastructures import State
 
 from dpfda.collector.limits import RateLimit
-from dpfda.collector.middleware import Receive, Scope, Send
+from dpfda.collector.middleware import Application, Receive, Scope, Send
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.replies import Sent
 from dpfda.collector.service import Collector
@@ -73,8 +74,8 @@ class Told(Protocol):
     """An exception that carries its HTTP response."""
 
     status_code: int
-    content: Any
-    headers: Any
+    content: dict[str, dict[str, object]]
+    headers: Mapping[str, str]
 
 
 Handlers = Mapping[int | type[Exception], Callable[[Any, Any], Told]]
@@ -89,7 +90,7 @@ class People:
         handlers: what exceptions are answered with.
     """
 
-    def __init__(self, application: Any, state: Any, handlers: Handlers) -> None:
+    def __init__(self, application: Application, state: State, handlers: Handlers) -> None:
         self.application = application
         self._state = state
         self._handlers = handlers

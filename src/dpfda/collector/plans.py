@@ -57,7 +57,7 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
         names.add(name)
 
 
-def check_shape(plan: Any) -> None:
+def check_shape(plan: object) -> None:
     """Refuse what is too long, too deep, too large or too small, before anything is made of it."""
     for name, value in _values(plan, "", 0):
         if isinstance(value, str) and len(value) > _LONGEST:
@@ -77,7 +77,7 @@ def _check_number(name: str, value: float) -> None:
         raise InvalidParameter(name, f"at most {MOST_FEATURES}", value)
 
 
-def _values(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _values(value: object, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     """Every value with its place, as in design.scales[3]."""
     if depth > _DEEPEST:
         raise InvalidParameter(name[:_LONGEST], f"nested at most {_DEEPEST} deep", "deeper")

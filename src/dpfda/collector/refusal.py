@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
+
+from litestar.types import Scope
 
 from dpfda.collector.storage.base import Issued, Removed, Stored
 from dpfda.errors import DpfdaError
@@ -10,15 +12,15 @@ from dpfda.errors import DpfdaError
 KNOWN = "dpfda_known"
 
 
-def note_known(scope: Any) -> None:
+def note_known(scope: Scope) -> None:
     """This request has shown a key, a session or a participant's token."""
-    scope[KNOWN] = True
+    cast("dict[str, object]", scope)[KNOWN] = True
 
 
 class Refused(DpfdaError):
     """A refusal with its HTTP status. The message never repeats what was sent."""
 
-    def __init__(self, status: int, code: str, message: str, **details: Any) -> None:
+    def __init__(self, status: int, code: str, message: str, **details: object) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
@@ -29,7 +31,7 @@ class Refused(DpfdaError):
         return error_body(self.code, str(self), **self.details)
 
 
-def error_body(code: str, message: str, **details: Any) -> dict[str, Any]:
+def error_body(code: str, message: str, **details: object) -> dict[str, Any]:
     """The JSON of an error."""
     return {"error": {"code": code, "message": message, **details}}
 

@@ -18,7 +18,7 @@ import ssl
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 import msgspec
 import uvicorn
@@ -63,9 +63,9 @@ class PatientProtocol(HttpToolsProtocol):
     _unread = 0  # bytes of answers that the other side had not read at the last look
     _ending = False  # the process ends: this request is the last one
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", transport))
         self._waiting[self] = None
         if len(self.connections) > most_connections():
             oldest = next(iter(self._waiting))

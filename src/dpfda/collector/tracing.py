@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -24,7 +27,7 @@ class Tracing:
     """
 
     def __init__(self) -> None:
-        self._tracer: Any = None
+        self._tracer: Tracer | None = None
 
     def start(self) -> None:
         """Begin to send spans, in a thread of its own, if the environment says where to."""
@@ -51,8 +54,10 @@ class Tracing:
         if self._tracer is None:
             yield
             return
-        quiet = {"record_exception": False, "set_status_on_exception": False}
-        with self._tracer.start_as_current_span(name, attributes=attributes, **quiet) as span:
+        started = self._tracer.start_as_current_span(
+            name, attributes=attributes, record_exception=False, set_status_on_exception=False
+        )
+        with started as span:
             try:
                 yield
             except Exception as error:

@@ -86,7 +86,7 @@ def _r(path: Path, name: str) -> Any:
 _CLASSES = ("data.frame", "fds", "fts", "sfts", "fdata", "ldata", "tbl_df", "tbl", "data.table")
 
 
-def _words(column: Any) -> Array:
+def _words(column: object) -> Array:
     return np.asarray(np.asarray(column), dtype=str)
 
 

@@ -5,6 +5,7 @@ Text columns are coded 0, 1, 2, ... in alphabetical order; `categories` keeps th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ def _coded(data: Columns, *others: str) -> dict[str, Any]:
     return {"X": features, "feature_names": tuple(columns), "categories": categories}
 
 
-def _alleles(genotypes: npt.NDArray[Any], counts: Any) -> npt.NDArray[np.float64]:
+def _alleles(genotypes: npt.NDArray[Any], counts: Callable[[str], int]) -> npt.NDArray[np.float64]:
     """Number of minor alleles of a genotype such as "A/G"; NaN if it is unknown."""
     return np.array(
         [sum(map(counts, g.split("/"))) if isinstance(g, str) else np.nan for g in genotypes]

@@ -13,9 +13,8 @@ looks at anybody's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dpfda.curves.bases import CosineBasis
 from dpfda.errors import InvalidParameter
 
 Generator = np.random.Generator
+Seed = int | Sequence[int]
 Features = Callable[[FloatArray], FloatArray]
 """From latent numbers (n, m) to encoded features (n, d) in [-1, 1]."""
 
@@ -71,7 +71,7 @@ class Population:
     features: Features
     stretch: FloatArray | float = 0.0
 
-    def people(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+    def people(self, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
         """Encoded features and label numbers; fewer people are the first of more people."""
         labels, noise = self.parts(n, seed)
         return self.seen(labels, noise), labels
@@ -86,11 +86,11 @@ class Population:
         """Whether one class is wider than another."""
         return bool(np.any(np.ptp(np.broadcast_to(self.stretch, self.means.shape), axis=0)))
 
-    def others(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+    def others(self, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
         """People who are not asked."""
         return self.people(n, seed)
 
-    def parts(self, n: int, seed: Any) -> tuple[IntArray, FloatArray]:
+    def parts(self, n: int, seed: Seed) -> tuple[IntArray, FloatArray]:
         """Labels and latent noise."""
         first, second = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         noise = second.standard_normal((n, self.root.shape[1])) @ self.root.T

@@ -90,16 +90,16 @@ def forecast(
     classes: Sequence[Label] | None = None,
     error: float | None = None,
     family: str | None = None,
-    typical: Any = None,
-    sample: Any = None,
+    typical: world.Sample | None = None,
+    sample: world.Sample | None = None,
     non_private_error: float | None = None,
-    class_shares: Any = None,
+    class_shares: float | Sequence[float] | None = None,
     studies: int = 40,
     also: Collection[str] = ALSO,
     most: int = 20_000,
     sweep: Sweep = ALONE,
     tell: Callable[[float], None] | None = None,
-    **facts: Any,
+    **facts: object,
 ) -> Forecast:
     """The error of the study that `plan_study` makes of the facts, or what it takes to reach one.
 
@@ -212,7 +212,7 @@ def _left_open(
     return missing[0], (1000 if n_people is None else n_people, 1.0 if epsilon is None else epsilon)
 
 
-def _leave_out(why: str, **given: Any) -> None:
+def _leave_out(why: str, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise InvalidParameter(name, f"left out {why}", "given")

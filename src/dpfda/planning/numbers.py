@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 from dpfda.noise import SimulationSource
-from dpfda.planning.families import Curves, Features, Generator, Known, Population
-from dpfda.planning.world import Rows, Source, World, family_for, is_loose
+from dpfda.planning.families import Curves, Features, Generator, Known, Population, Seed
+from dpfda.planning.world import Rows, Sample, Source, World, family_for, is_loose
 from dpfda.protocol.estimate import non_private_regression
-from dpfda.protocol.model import CurveRegression
+from dpfda.protocol.model import CurveRegression, StudyModel
 from dpfda.protocol.person import encode_people, one_by_one
 from dpfda.protocol.plan import StudyPlan
 
@@ -65,7 +64,7 @@ class NumberWorld(World):
         """The error of the mean as people tell it privately."""
         return _relative(np.array(private_mean(rows[0][:, 0], epsilon, seed)), others)
 
-    def judged(self, model: Any, others: Rows) -> float:
+    def judged(self, model: StudyModel, others: Rows) -> float:
         """The error of a finished study on other people."""
         assert isinstance(model, CurveRegression)
         low, high = model.target_range
@@ -104,7 +103,7 @@ class NumberPopulation:
     width: float
     explained: float = 1.0
 
-    def people(self, n: int, seed: Any) -> Rows:
+    def people(self, n: int, seed: Seed) -> Rows:
         """Encoded numbers and features; fewer people are the first of more people."""
         first, second = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         latent = first.standard_normal((n, self.root.shape[1]))
@@ -114,11 +113,11 @@ class NumberPopulation:
         seen = self.features(self.mean + latent @ self.root.T)
         return np.column_stack([places, seen]), np.zeros(n, dtype=np.int64)
 
-    def others(self, n: int, seed: Any) -> Rows:
+    def others(self, n: int, seed: Seed) -> Rows:
         """People who are not asked."""
         return self.people(n, seed)
 
-    def leaving(self, error: float, seed: Any) -> NumberPopulation:
+    def leaving(self, error: float, seed: Seed) -> NumberPopulation:
         """The same, but as much left unexplained by a linear rule; as little as possible if less.
 
         Features may not show everything that the number follows.
@@ -205,15 +204,15 @@ class NumberPart:
     tested: IntArray
     blurred: float = 0.0
 
-    def people(self, n: int, seed: Any) -> Rows:
+    def people(self, n: int, seed: Seed) -> Rows:
         """Some of the rows, as often as it takes."""
         return self._redrawn(self.seen, n, seed)
 
-    def others(self, n: int, seed: Any) -> Rows:
+    def others(self, n: int, seed: Seed) -> Rows:
         """People who are not asked."""
         return self._redrawn(self.tested, n, seed)
 
-    def _redrawn(self, rows: IntArray, n: int, seed: Any) -> Rows:
+    def _redrawn(self, rows: IntArray, n: int, seed: Seed) -> Rows:
         place, mixed = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         whose = rows[(place.random(n) * len(rows)).astype(np.int64)]
         anybody = rows[(mixed.random(n) * len(rows)).astype(np.int64)]
@@ -235,7 +234,7 @@ def parts(rows: FloatArray, count: int, *, blurred: float = 0.0) -> list[NumberP
     return found
 
 
-def numbers_redrawn(plan: StudyPlan, sample: Any, *, non_private_error: float | None) -> World:
+def numbers_redrawn(plan: StudyPlan, sample: Sample, *, non_private_error: float | None) -> World:
     """People of a public sample; where the user knows better, studies keep their share of the gain.
 
     As for labels, studies are judged in turns on all rows and on rows that were kept apart.

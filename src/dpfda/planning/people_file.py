@@ -26,7 +26,7 @@ from dpfda.estimators.file_block import check_labels, frame
 
 
 def public_people(
-    file: File, reading: Reading, *, classes: Sequence[str] | None, feature_ranges: Any = None
+    file: File, reading: Reading, *, classes: Sequence[str] | None, feature_ranges: object = None
 ) -> tuple[tuple[Any, ...], str]:
     r"""The `sample` of a forecast: rows, labels and grid points; and how the file was read.
 
@@ -118,7 +118,7 @@ def public_people_apart(
         raise InvalidData(file.name, rule) from None
     if told.refusal:
         raise DpfdaError(told.refusal)
-    X: Any = np.frombuffer(told.block).reshape(len(told.labels), -1)
+    X: object = np.frombuffer(told.block).reshape(len(told.labels), -1)
     if told.pairs:
         X = [(np.frombuffer(t), np.frombuffer(x)) for t, x in told.pairs]
     labels = np.array(told.labels, dtype=np.float64 if classes is None else object)

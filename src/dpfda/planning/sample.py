@@ -8,16 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
-from dpfda.planning.families import Population, draw_labels
+from dpfda.planning.families import Population, Seed, draw_labels
 from dpfda.protocol.estimate import non_private_classifier
-from dpfda.protocol.person import equal, label_numbers, one_by_one
+from dpfda.protocol.person import Entries, equal, label_numbers, one_by_one
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import folded
 
@@ -47,7 +46,13 @@ class Pilot:
 
     @classmethod
     def of(
-        cls, plan: StudyPlan, X: Any, y: Any, *, shares: FloatArray | None, grid_points: Any = None
+        cls,
+        plan: StudyPlan,
+        X: object,
+        y: Entries,
+        *,
+        shares: FloatArray | None,
+        grid_points: object = None,
     ) -> Pilot:
         """The sample as the study would see it."""
         plan.encoder.check_grid(X, grid_points)
@@ -90,7 +95,7 @@ class Pilot:
         return float((wrong.mean(axis=0) * weight).sum())
 
 
-def public_labels(name: str, plan: StudyPlan, y: Any, *, rows: int, least: int) -> IntArray:
+def public_labels(name: str, plan: StudyPlan, y: Entries, *, rows: int, least: int) -> IntArray:
     """Label numbers of public rows. People's own unknown labels are never refused; these are."""
     labels = label_numbers(y, plan.classes)
     if len(labels) != rows:
@@ -114,13 +119,13 @@ class _Part:
     tested: IntArray
     blurred: float
 
-    def people(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+    def people(self, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
         return self._redrawn(self.seen, n, seed)
 
-    def others(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+    def others(self, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
         return self._redrawn(self.tested, n, seed)
 
-    def _redrawn(self, rows: IntArray, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+    def _redrawn(self, rows: IntArray, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
         first, second, third = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
         shares = self.pilot.shares
         labels, place = draw_labels(n, shares, first), second.random(n)
@@ -138,7 +143,7 @@ _FARTHEST = 64.0
 _WIDEST = math.log(8.0)  # of a class, in units of the others
 
 
-def set_apart(population: Population, error: float, seed: Any) -> Population:
+def set_apart(population: Population, error: float, seed: Seed) -> Population:
     """Pull class means apart, or together, until Fisher's rule errs so often.
 
     As far as possible where it cannot. Classes that differ in spread are made to do so more, or
@@ -154,7 +159,7 @@ def set_apart(population: Population, error: float, seed: Any) -> Population:
     return at(_solved(population, error, seed, at))
 
 
-def set_wide(population: Population, error: float, seed: Any) -> tuple[Population, float]:
+def set_wide(population: Population, error: float, seed: Seed) -> tuple[Population, float]:
     """Leave class means and change how wide people are around them, to the same end.
 
     Returns:
@@ -171,7 +176,7 @@ def set_wide(population: Population, error: float, seed: Any) -> tuple[Populatio
 def _solved(
     population: Population,
     error: float,
-    seed: Any,
+    seed: Seed,
     at: Callable[[float], Population],
 ) -> float:
     """The scale at which Fisher's rule errs so often in the population `at` it."""

@@ -58,7 +58,7 @@ class Cells:
     def __getitem__(self, key: str) -> Any:
         return from_plain(self._known[key])
 
-    def add(self, key: str, name: Any, found: Any) -> None:
+    def add(self, key: str, name: object, found: object) -> None:
         """Keep what a cell has found. A killed process has lost nothing that was added."""
         self._known[key] = to_plain(found)
         self._append({"cell": key, "name": to_plain(name), "found": self._known[key]})
@@ -142,7 +142,7 @@ def _hashed(*modules: str) -> str:
     return digest.hexdigest()
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     """A result as JSON values; `from_plain` restores it exactly.
 
     Examples:
@@ -166,7 +166,7 @@ def to_plain(value: Any) -> Any:
     raise InvalidParameter("a cell", rule, type(value).__name__)
 
 
-def from_plain(value: Any) -> Any:
+def from_plain(value: object) -> Any:
     """The value that `to_plain` was given."""
     if isinstance(value, list):
         return [from_plain(entry) for entry in value]
@@ -231,7 +231,7 @@ class Sweep:
                 cells.add(keys[place], wanted[place], value)
             return [cells[key] for key in keys]
 
-    def of(self, *settings: Any) -> Sweep:
+    def of(self, *settings: object) -> Sweep:
         """The same with a store of its own for these settings: arrays, tables and plain values."""
         if self.store is None:
             return self
@@ -283,7 +283,7 @@ def _function(work: Callable[..., Any]) -> Callable[..., Any]:
     return _function(work.func) if isinstance(work, partial) else work
 
 
-def _content_hash(values: Any) -> str:
+def _content_hash(values: object) -> str:
     try:
         from joblib import hash as hashed
     except ImportError:

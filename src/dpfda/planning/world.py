@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
-from dpfda.planning.families import FAMILIES, Curves, Known, Population, Tables
+from dpfda.planning.families import FAMILIES, Curves, Known, Population, Seed, Tables
 from dpfda.planning.sample import Pilot, distance_of, public_labels, set_apart, set_wide
+from dpfda.protocol.model import CurveModel, StudyModel
+from dpfda.protocol.person import Entries
 from dpfda.protocol.plan import StudyPlan
 
 _TRIED = 3  # populations around typical curves for each that is kept: those of a usual width
 
 Rows = tuple[FloatArray, IntArray]
+Sample = tuple[Sized, Entries] | tuple[Sized, Entries, object]
+"""Public rows: curves or numbers, labels or targets, and grid points if curves are on a grid."""
 
 
 class Source(Protocol):
     """Whatever people come from."""
 
-    def people(self, n: int, seed: Any) -> Rows:
+    def people(self, n: int, seed: Seed) -> Rows:
         """Encoded features and label numbers of people who are asked."""
 
-    def others(self, n: int, seed: Any) -> Rows:
+    def others(self, n: int, seed: Seed) -> Rows:
         """Data of people who are not asked."""
 
 
@@ -64,8 +68,9 @@ class World:
         """The error of whoever learns no more than that from these people."""
         return self.guessing
 
-    def judged(self, model: Any, others: Rows) -> float:
+    def judged(self, model: StudyModel, others: Rows) -> float:
         """The error of a finished study on other people."""
+        assert isinstance(model, CurveModel)
         tested, truth = others
         return float(np.mean(model.decide(tested) != truth))
 
@@ -85,7 +90,7 @@ def family_for(plan: StudyPlan, family: str | None) -> tuple[str, Curves | Table
     return kind, generator
 
 
-def is_loose(plan: StudyPlan, typical: Any) -> bool:
+def is_loose(plan: StudyPlan, typical: Sample | None) -> bool:
     """Whether people may lie anywhere in their public range: unless something says where."""
     return typical is None and not plan.design.get("center_known")
 
@@ -96,7 +101,7 @@ def made_up(
     *,
     shares: FloatArray | None,
     non_private_error: float | None,
-    typical: Any = None,
+    typical: Sample | None = None,
 ) -> World:
     """People of a family, as far apart as the user expects."""
     kind, generator = family_for(plan, family)
@@ -134,7 +139,7 @@ def made_up(
     )
 
 
-def _typical(plan: StudyPlan, rows: Any) -> FloatArray:
+def _typical(plan: StudyPlan, rows: Sample) -> FloatArray:
     """Coefficients of the typical curve of each class: of several rows, their mean."""
     if not plan.encoder.basis.functional:
         # Tried on five tables: forecasts were no better.
@@ -147,7 +152,7 @@ def _typical(plan: StudyPlan, rows: Any) -> FloatArray:
 
 
 def redrawn(
-    plan: StudyPlan, sample: Any, *, shares: FloatArray | None, non_private_error: float | None
+    plan: StudyPlan, sample: Sample, *, shares: FloatArray | None, non_private_error: float | None
 ) -> World:
     """People of a public sample.
 
@@ -182,7 +187,9 @@ def redrawn(
     )
 
 
-def class_shares(given: Any, *, stated: float | None, classes: int) -> FloatArray | None:
+def class_shares(
+    given: float | Sequence[float] | None, *, stated: float | None, classes: int
+) -> FloatArray | None:
     """One share a class; of two classes, that of the last one may stand alone.
 
     Args:
@@ -192,7 +199,8 @@ def class_shares(given: Any, *, stated: float | None, classes: int) -> FloatArra
     """
     if given is None and stated is None:
         return None
-    given = stated if given is None else given
+    given = given if given is not None else stated
+    assert given is not None
     values = [given] if isinstance(given, (int, float)) else list(given)
     values = [_validate.fraction("class_shares", value) for value in values]
     values = [1 - values[0], *values] if len(values) == 1 and classes == 2 else values

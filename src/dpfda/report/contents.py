@@ -54,14 +54,14 @@ class Table:
         return all(_is_number(row[column]) for row in self.rows)
 
 
-def _is_number(cell: Any) -> bool:
+def _is_number(cell: object) -> bool:
     if isinstance(cell, str):
         return _NUMBER.fullmatch(cell) is not None
     numbers = (int, float, np.integer, np.floating)
     return cell is None or (isinstance(cell, numbers) and not isinstance(cell, bool))
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """One cell: four significant digits for a float, text as it is.
 
     Examples:
@@ -247,7 +247,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     plot: Callable[[], Any] | None = None
 
-    def contents(self, *, caption: str = "", **more: Any) -> Contents:
+    def contents(self, *, caption: str = "", **more: object) -> Contents:
         """The contents of a report; `more` are further fields of `Contents`."""
         figures = [{"figure": name, "value": value} for name, value in self.figures.items()]
         tables = tuple(map(Table.of, filter(None, (self.rows, figures))))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,7 @@ from dpfda._registry import plain, public_fields
 from dpfda.errors import InvalidData
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.report import Contents, Report, Verdict
 from dpfda.report.report import fragment
 
@@ -75,7 +76,7 @@ class Documented(ABC):
         return self._deployment().paragraph()
 
     def deployment_record(
-        self, *, curator: str, data: str, date: str, **more: Any
+        self, *, curator: str, data: str, date: str, ledger: BaseLedger | None = None, **more: str
     ) -> dict[str, Any]:
         """An entry for a public registry of deployments, of plain values; see `Deployment.record`.
 
@@ -83,9 +84,12 @@ class Documented(ABC):
             curator: who holds the data and answers for the release.
             data: whose data they are and what they contain.
             date: day of publication, as 2026-01-31.
-            more: `purpose`, `contact`, and the `ledger` that says what else was released.
+            ledger: says what else was released.
+            more: `purpose`, `contact`.
         """
-        return self._deployment().record(curator=curator, data=data, date=date, **more)
+        return self._deployment().record(
+            curator=curator, data=data, date=date, ledger=ledger, **more
+        )
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -104,14 +108,21 @@ class Documented(ABC):
     def _contents(self) -> Contents:
         """The contents of a report."""
 
-    def report(self, *, contents: Contents | None = None, **more: Any) -> Report:
+    def report(
+        self,
+        *,
+        contents: Contents | None = None,
+        ledger: BaseLedger | None = None,
+        **more: str,
+    ) -> Report:
         """The report, on one page: ``report().write("report.html")``.
 
         Args:
             contents: what to show instead of what this document shows by itself.
-            more: `title`, `ledger`, and what a record is told: see `Report.of`.
+            ledger: the budget of the data, to say how much of it is gone.
+            more: `title`, and what a record is told: see `Report.of`.
         """
-        return Report.of(self._deployment(), contents or self._contents(), **more)
+        return Report.of(self._deployment(), contents or self._contents(), ledger=ledger, **more)
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: verdict, tables and picture; the rest is folded."""
@@ -152,7 +163,7 @@ class Documented(ABC):
         return cls._decoded(lambda: msgspec.json.decode(document, type=cls.body))
 
     @classmethod
-    def _decoded(cls, decode: Any) -> Self:
+    def _decoded(cls, decode: Callable[[], Any]) -> Self:
         try:
             body = decode()
             if body.kind != cls.kind:

@@ -159,7 +159,7 @@ def fragment(report: Report) -> str:
     return f'<div class="dpfda">\n{"".join(parts)}</div>\n'
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     r"""Text that is safe in a page, escaped and without control characters.
 
     Examples:
@@ -311,7 +311,7 @@ class Report:
         *,
         title: str = "",
         ledger: BaseLedger | None = None,
-        **record_fields: Any,
+        **record_fields: object,
     ) -> Self:
         """The report of a release.
 

@@ -137,7 +137,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """JSON text of plain values and numpy numbers; NaN and infinity become null.
 
     Examples:
@@ -173,7 +173,7 @@ def rich_table(shown: Table) -> RenderableType:
     return Unclipped(table)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

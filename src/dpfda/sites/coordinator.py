@@ -10,7 +10,7 @@ from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.secure_sum.aggregator import ATTEMPTS
 from dpfda.protocol.secure_sum.crypto import signed
 from dpfda.report.documents import Documented
-from dpfda.sites.messages import REPLIED, Envelope, Reply, StoredReplies, decode, encode
+from dpfda.sites.messages import REPLIED, Agreement, Envelope, Reply, StoredReplies, decode, encode
 from dpfda.sites.plan import Plan
 from dpfda.sites.study_folder import StudyFolder
 
@@ -70,7 +70,7 @@ class Coordinator:
         self.trouble = {}
         plan, names = self.plan, self.plan.terms.names
 
-        def wrong(name: str, reply: Any) -> str:
+        def wrong(name: str, reply: Agreement) -> str:
             key = plan.card(name).public
             right = reply.site == name and signed(key, reply.signature, plan.agreement)
             return "" if right else "sent a signature that is not by the key in the plan"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
 
 from dpfda.errors import DpfdaError, ProtocolError, printable
 from dpfda.protocol.secure_sum import Identity
@@ -90,7 +89,7 @@ class Guard:
         if step in ("agree", "over"):
             self.over = self.over or step == "over"
             signature = self._identity.sign(self.plan.agreement)
-            reply: Any = Agreement(site=self.part.name, signature=signature)
+            reply: object = Agreement(site=self.part.name, signature=signature)
             words = "signature on the plan"
         else:
             reply = self.part.answer(step, message, self._allow)

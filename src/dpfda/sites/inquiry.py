@@ -89,14 +89,14 @@ class Inquiry(Portable):
         """The conversation of the fit."""
         return self.model._asks(self._form, rows=self.rows).among_sites()
 
-    def records(self, X: Any, y: Any = None) -> Records:
+    def records(self, X: object, y: object = None) -> Records:
         """A site's own rows as the questions need them; they stay where this is called."""
         conversation = self.conversation  # made first: it tells the estimator the form of rows
         chunk = self.model._chunk(self._columns(X), y, grid_points=self._points)
         return self.model._held(conversation, chunk)
 
     def conclude(
-        self, result: Any, *, transcript: Sequence[Exchange], guarantee: Guarantee
+        self, result: object, *, transcript: Sequence[Exchange], guarantee: Guarantee
     ) -> SumEstimator:
         """The fitted estimator, from a public result."""
         return self.model._concluded(

@@ -137,12 +137,12 @@ REPLIED: dict[str, Any] = {
 """Step -> what a site replies."""
 
 
-def encode(message: Any) -> bytes:
+def encode(message: object) -> bytes:
     """A message as bytes."""
     return msgspec.msgpack.encode(message)
 
 
-def decode(content: bytes, kind: Any) -> Any:
+def decode(content: bytes, kind: object) -> Any:
     """A message of this kind, or a refusal."""
     if len(content) > MOST_BYTES:
         raise ProtocolError(f"a message is longer than {MOST_BYTES} bytes")

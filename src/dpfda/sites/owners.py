@@ -91,7 +91,7 @@ class Requests:
         marks = [tasks[place].digest for place in names.values()]
         digest = hashlib.sha256(" ".join([str(start), str(stop), *marks]).encode()).hexdigest()
 
-        def wrong(name: str, reply: Any) -> str:
+        def wrong(name: str, reply: Shares) -> str:
             if reply.site != name or reply.number != number:
                 return "replied in another site's name, or to another question"
             task = tasks[names[name]]
@@ -160,18 +160,19 @@ class OwnersPart(Part):
         self._ledger, self._label, self._key = ledger, label, key
         self._owners = Owners(study, rows, order=order, source=source)
 
-    def answer(self, step: str, message: Any, allow: Allow) -> Shares:
+    def answer(self, step: str, message: object, allow: Allow) -> Shares:
         """The shares of the owners whose turn it is."""
-        asked: AskOwners = message
-        task, number = self._study.read_task(asked.query), asked.number
-        mark = f"{task.digest} {asked.start} {asked.stop}"
+        assert isinstance(message, AskOwners)
+        task, number = self._study.read_task(message.query), message.number
+        mark = f"{task.digest} {message.start} {message.stop}"
         found = self._kept.again(number, mark)
         if found is None:
-            found = self._new(task, asked, mark, allow)
+            found = self._new(task, message, mark, allow)
         return Shares(site=self.name, number=number, values=found)
 
-    def described(self, step: str, reply: Shares) -> str:
+    def described(self, step: str, reply: object) -> str:
         """A description of the reply, for the site's journal."""
+        assert isinstance(reply, Shares)
         return f"{len(reply.values) // 8} noisy numbers of owners, question {reply.number}"
 
     def _new(self, task: Task, asked: AskOwners, mark: str, allow: Allow) -> bytes:

@@ -26,11 +26,11 @@ _TABLES = "a mapping site → X, or site → (X, y)"
 
 def rehearse(
     estimator: Model,
-    X: Any,
-    y: Any = None,
+    X: object,
+    y: object = None,
     *,
-    sites: Any = None,
-    grid_points: Any = None,
+    sites: object = None,
+    grid_points: object = None,
     colluders: int = 1,
     dropouts: int = 0,
     alone: bool = False,
@@ -84,7 +84,7 @@ def rehearse(
         raise InvalidParameter("estimator", _SUMS, type(estimator).__name__)
     estimator._names_of_y()
     tables = _by_site(X, y, sites)
-    form: Any = None
+    form: object = None
     chunks: dict[str, Any] = {}
     for name, (rows, targets) in tables.items():
         try:
@@ -114,7 +114,7 @@ def rehearse(
     return estimator, consortium
 
 
-def _by_site(X: Any, y: Any, sites: Any) -> dict[str, tuple[Any, Any]]:
+def _by_site(X: object, y: object, sites: object) -> dict[str, tuple[Any, Any]]:
     """The tables of all sites, each (X, y)."""
     if sites is not None:
         names = np.asarray(sites).astype(str)

@@ -49,7 +49,7 @@ def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str,
     """Collect models, evaluate all of them at each server, and return what each then uses."""
     plan = coordinator.plan
 
-    def wrong_model(name: str, reply: Any) -> str:
+    def wrong_model(name: str, reply: Model) -> str:
         inquiry.shared(plan, name, reply)
         return ""
 
@@ -59,7 +59,7 @@ def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str,
     message = Models(shared)
     models = {name: inquiry.read(reply.document) for name, reply in shared.items()}
 
-    def wrong_verdicts(name: str, reply: Any) -> str:
+    def wrong_verdicts(name: str, reply: Verdicts) -> str:
         totals, people = reply.totals, reply.people
         if not len(totals) == len(people) == len(models):
             return f"sent verdicts on {len(totals)} models where there are {len(models)}"
@@ -313,18 +313,20 @@ class ServerPart(Part):
         self._inquiry, self._plan, self._own, self._identity = inquiry, plan, own, identity
         self._kept, self._ledger, self._exchanges = kept, ledger, exchanges
 
-    def answer(self, step: str, message: Any, allow: Allow) -> Model | Verdicts:
+    def answer(self, step: str, message: object, allow: Allow) -> Model | Verdicts:
         """The own model, or verdicts on all."""
         if step == "model":
             document = self._shared(allow)
             signature = self._identity.sign(self._inquiry.signed_content(self._plan, document))
             return Model(site=self.name, document=document, signature=signature)
+        assert isinstance(message, Models)
         return self._judged(message, allow)
 
-    def described(self, step: str, reply: Any) -> str:
+    def described(self, step: str, reply: object) -> str:
         """A description of the reply, for the site's journal."""
-        if step == "model":
+        if isinstance(reply, Model):
             return f"the model of our own study, {len(reply.document)} bytes"
+        assert isinstance(reply, Verdicts)
         return f"sums of {sum(reply.people)} noisy verdicts on {len(reply.people)} models"
 
     def _shared(self, allow: Allow) -> bytes:

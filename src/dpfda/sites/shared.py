@@ -52,11 +52,11 @@ class Part(ABC):
     rows: int
 
     @abstractmethod
-    def answer(self, step: str, message: Any, allow: Allow) -> Any:
+    def answer(self, step: str, message: object, allow: Allow) -> Any:
         """The reply to a step, or a refusal that holds no private value."""
 
     @abstractmethod
-    def described(self, step: str, reply: Any) -> str:
+    def described(self, step: str, reply: object) -> str:
         """A description of the reply for a person at the site."""
 
 

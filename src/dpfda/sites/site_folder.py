@@ -340,6 +340,6 @@ def as_toml(values: dict[str, Any]) -> str:
     return "\n".join(plain) + "\n" + "".join(tables)
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A string in TOML: JSON, except for lone surrogates and DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

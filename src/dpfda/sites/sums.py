@@ -34,7 +34,13 @@ from dpfda.protocol.query import Answer, DatasetQuery, Query, Records
 from dpfda.protocol.secure_sum import Aggregator, Member, RoundFailed, Terms
 from dpfda.protocol.secure_sum.aggregator import ATTEMPTS, one_round
 from dpfda.protocol.secure_sum.crypto import signed
-from dpfda.protocol.secure_sum.messages import KeyOffer, MaskedVector, RoundId, offer_content
+from dpfda.protocol.secure_sum.messages import (
+    KeyOffer,
+    MaskedVector,
+    Message,
+    RoundId,
+    offer_content,
+)
 from dpfda.protocol.site import Site, addable, opened
 from dpfda.report.documents import Documented
 from dpfda.sites.coordinator import Coordinator
@@ -108,7 +114,7 @@ def same_question(expected: Query, asked: Query) -> bool:
     return _alike(own, other) and _alike(expected.event.to_dict(), asked.event.to_dict())
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: object, other: object) -> bool:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
@@ -183,7 +189,7 @@ class Sums:
 
         return carry
 
-    def _wrong(self, name: str, reply: Any, round_id: RoundId, size: int) -> str:
+    def _wrong(self, name: str, reply: Message, round_id: RoundId, size: int) -> str:
         """Violations by sites; such a site is left out and named."""
         if reply.site != name or reply.round != round_id:
             return "replied in another site's name, or to another round"
@@ -224,15 +230,16 @@ class SumsPart(Part):
         self.plan, self.conversation, self.site = plan, conversation, site
         self.name, self.rows = site.member.name, site.n
 
-    def answer(self, step: str, message: Any, allow: Allow) -> Any:
+    def answer(self, step: str, message: object, allow: Allow) -> Any:
         """Keys for a question that is the plan's, or one of the later steps of its round."""
         if step == "advertise":
+            assert isinstance(message, Ask)
             return self._question(message, allow)
         return getattr(self.site.member, step)(message)
 
-    def described(self, step: str, reply: Any) -> str:
+    def described(self, step: str, reply: object) -> str:
         """A description of the reply, for the site's journal."""
-        if step == "mask":
+        if isinstance(reply, MaskedVector):
             return f"{len(reply.residues) // 8} numbers under masks"
         return _WORDS[step]
 
@@ -419,7 +426,7 @@ class TableInquiry(SharedInquiry, name="table"):
         return numbers[:, 0] if len(self.targets) == 1 else numbers
 
     def document(
-        self, result: Any, transcript: Sequence[Exchange], guarantee: Guarantee
+        self, result: object, transcript: Sequence[Exchange], guarantee: Guarantee
     ) -> Documented:
         """The published result."""
         fitted = self.inquiry.conclude(result, transcript=transcript, guarantee=guarantee)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from xml.parsers import expat
 
 from dpfda.client.exports.series import Series, Zone, read_time, unix_time, zone_of
@@ -153,7 +153,7 @@ def _unpacked(opened: BinaryIO, zone: Zone) -> Export:
         raise InvalidData("FILE", "a whole zip archive without a password") from None
 
 
-def _bounded(inner: Any, packed: int) -> Iterator[bytes]:
+def _bounded(inner: IO[bytes], packed: int) -> Iterator[bytes]:
     out = 0
     while piece := inner.read(_PIECE):
         out += len(piece)
@@ -170,7 +170,7 @@ def _xml(start: bytes, pieces: Iterator[bytes], zone: Zone) -> Export:
     state: dict[str, Any] = {"format": "", "close": None}
     text: list[str] = []
 
-    def refused(*_: Any) -> None:
+    def refused(*_: object) -> None:
         raise InvalidData("FILE", "XML without entity declarations")
 
     def opened(tag: str, attributes: dict[str, str]) -> None:
@@ -249,7 +249,7 @@ def _track(found: _Collected, zone: Zone) -> tuple[Open, Close]:
 Wall = Callable[[Any], int | None]
 
 
-def _walk(node: Any, path: tuple[str, ...], found: _Collected, wall: Wall, depth: int) -> None:
+def _walk(node: object, path: tuple[str, ...], found: _Collected, wall: Wall, depth: int) -> None:
     """Lists of objects that have a time and numbers, wherever they are in a document."""
     if depth > _DEEPEST:
         return
@@ -262,7 +262,7 @@ def _walk(node: Any, path: tuple[str, ...], found: _Collected, wall: Wall, depth
                 _walk(row, path, found, wall, depth + 1)
 
 
-def _measured(row: Any, path: tuple[str, ...], found: _Collected, wall: Wall) -> bool:
+def _measured(row: object, path: tuple[str, ...], found: _Collected, wall: Wall) -> bool:
     """Whether an entry of a list has a time; then its numbers are kept."""
     if not isinstance(row, dict):
         return False
@@ -310,7 +310,7 @@ def _leaves(node: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, 
             yield " ".join((*path, key)), one
 
 
-def _wall(value: Any, *, zone: Zone, day: str) -> int | None:
+def _wall(value: object, *, zone: Zone, day: str) -> int | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         instant = unix_time(value)
         return None if instant is None else zone(instant)
@@ -321,7 +321,7 @@ def _wall(value: Any, *, zone: Zone, day: str) -> int | None:
     return read[0] + (midnight[0] if midnight else 0)
 
 
-def _first_date(node: Any, depth: int = 0) -> str:
+def _first_date(node: object, depth: int = 0) -> str:
     """The first date in a document: the day of clock times that stand without one."""
     if depth > _DEEPEST:
         return ""

@@ -222,7 +222,7 @@ def check_numbers(facts: Mapping[str, Any]) -> None:
         raise InvalidParameter("class_share", rule, facts["class_share"].strip())
 
 
-def _both(value: Any) -> list[Any]:
+def _both(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

@@ -298,7 +298,7 @@ def _domain(plan: StudyPlan) -> dict[str, Any]:
     return {"classes": plan.classes}
 
 
-def _units(how: Any) -> dict[str, Any]:
+def _units(how: StudySettings) -> dict[str, str]:
     units = {"unit of t": how.domain_unit, "unit of values": how.value_unit}
     units |= {"unit of the number": how.target_unit}
     return {name: unit for name, unit in units.items() if unit}

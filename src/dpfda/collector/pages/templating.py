@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import segno
@@ -26,7 +25,7 @@ from dpfda.protocol.plan import StudyPlan
 FOLDER = Path(__file__).parent / "templates"
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A cell: three digits after the point, a dash for nothing.
 
     Examples:
@@ -54,7 +53,7 @@ _environment.filters["show"] = show
 ENGINE = JinjaTemplateEngine.from_environment(_environment)
 
 
-def page(name: str, *, status: int = 200, **context: Any) -> Template:
+def page(name: str, *, status: int = 200, **context: object) -> Template:
     """A page of the template of this name; the framework fills it in."""
     return Template(f"{name}.html", context=context, media_type=MediaType.HTML, status_code=status)
 
@@ -69,7 +68,7 @@ def text(shown: Template) -> str:
     return ENGINE.get_template(str(shown.template_name)).render(**shown.context)
 
 
-def drawn(chart: str, parts: Any) -> str:
+def drawn(chart: str, parts: object) -> str:
     """A picture of `charts.html` by its name, as markup.
 
     Examples:
@@ -120,7 +119,7 @@ def status_name(status: str) -> str:
     return _STATUS.get(status, status)
 
 
-def feature_name(encoder: Any, place: int, *, folded: int = 0) -> str:
+def feature_name(encoder: object, place: int, *, folded: int = 0) -> str:
     """A description of a feature, if there is a short one.
 
     Examples:

@@ -264,11 +264,13 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     successor: tuple[StudyRecord, ModelRecord] | None = None
 
 
-def timed(phase: Any, now: float) -> dict[str, float | None]:
+def timed(
+    began: float | None, due: float | None, deadline: float | None, now: float
+) -> dict[str, float | None]:
     """When a phase began and is due, if a ticket of it is handed out now."""
-    if phase.began is not None:
-        return {"began": phase.began, "due": phase.due}
-    return {"began": now, "due": None if phase.deadline is None else now + phase.deadline}
+    if began is not None:
+        return {"began": began, "due": due}
+    return {"began": now, "due": None if deadline is None else now + deadline}
 
 
 Stored = Literal[

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from dpfda.collector.storage import forgetting, tables
 from dpfda.collector.storage.base import LOST, Issued, Lapse, NewReply, Ticket, Waiting, timed
@@ -218,14 +218,21 @@ class Issuing:
         return verdicts
 
     def _new(
-        self, connection: Connection, row: Any, asking: list[bytes], now: float, lapse: Lapse
+        self,
+        connection: Connection,
+        row: Row[*tuple[Any, ...]],
+        asking: list[bytes],
+        now: float,
+        lapse: Lapse,
     ) -> dict[bytes, Issued]:
         """Tickets of one study to people who have none."""
         tokens = list(dict.fromkeys(asking))  # one person may ask twice at once
         fresh = row.quota - row.issued if row.status == "open" else 0
         numbers = list(range(row.issued, row.issued + min(fresh, len(tokens))))
         if numbers:
-            changed = {"issued": row.issued + len(numbers)} | timed(row, now)
+            changed = {"issued": row.issued + len(numbers)} | timed(
+                row.began, row.due, row.deadline, now
+            )
             connection.execute(sa.update(_study).where(_study.c.id == row.id).values(**changed))
         if row.status == "open" and len(numbers) < len(tokens):
             numbers += self._lapsed(connection, row, now, lapse, len(tokens) - len(numbers))
@@ -241,7 +248,12 @@ class Issuing:
         return {token: served.get(token, nobody) for token in tokens}
 
     def _lapsed(
-        self, connection: Connection, row: Any, now: float, lapse: Lapse, most: int
+        self,
+        connection: Connection,
+        row: Row[*tuple[Any, ...]],
+        now: float,
+        lapse: Lapse,
+        most: int,
     ) -> list[int]:
         """Take tickets from people who did not answer in time, longest ago first."""
         phase, idle = self._idle.get(row.id, (row.phase, 0.0))
@@ -271,7 +283,7 @@ def _kept(
     connection: Connection,
     token: bytes,
     mine: Held,
-    row: Any,
+    row: Row[*tuple[Any, ...]] | None,
     *,
     now: float,
     lapse: Lapse,

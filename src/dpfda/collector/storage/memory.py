@@ -180,7 +180,8 @@ class MemoryStorage(Storage, name="memory"):
             return "wait"
         number: int | None = record.issued
         if record.issued < record.quota:
-            self._change(study, issued=record.issued + 1, **timed(record, now))
+            times = timed(record.began, record.due, record.deadline, now)
+            self._change(study, issued=record.issued + 1, **times)
         else:
             number = self._take_lapsed(record, now, lapse)
         if number is None:
@@ -361,7 +362,7 @@ class MemoryStorage(Storage, name="memory"):
             del self._people[token]
         self._past.update((study, token) for token in served)
 
-    def _change(self, study: str, **parts: Any) -> None:
+    def _change(self, study: str, **parts: object) -> None:
         self._studies[study] = msgspec.structs.replace(self._studies[study], **parts)
 
 

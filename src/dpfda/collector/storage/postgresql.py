@@ -9,8 +9,8 @@ a limit on the time until sent data are acknowledged finds busy ones.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event, make_url
 
@@ -96,13 +96,13 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
         return True
 
 
-def _require_durable(connection: Any, _: Any) -> None:
+def _require_durable(connection: psycopg.Connection, _: object) -> None:
     """Refuse a server that acknowledges commits before they are on its disk.
 
     The value that was found is set for the session, so that a later change of the server's
     configuration does not reach this connection.
     """
-    (found,) = connection.execute("SHOW synchronous_commit").fetchone()
+    (found,) = connection.execute("SHOW synchronous_commit").fetchall()[0]
     if found == "off":
         connection.close()
         raise Unavailable(NOT_DURABLE)

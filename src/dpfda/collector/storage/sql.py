@@ -311,7 +311,7 @@ class SqlStorage(Database):
             return connection.execute(query).first() is not None
 
 
-def _change(connection: Connection, study: str, **values: Any) -> None:
+def _change(connection: Connection, study: str, **values: object) -> None:
     connection.execute(sa.update(_study).where(_study.c.id == study).values(**values))
 
 

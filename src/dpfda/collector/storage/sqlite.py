@@ -6,7 +6,6 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event, make_url
@@ -100,7 +99,7 @@ def _make_private(path: str | None) -> None:
             Path(name).chmod(0o600)
 
 
-def _configure(connection: Any, _: Any) -> None:
+def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # `_begin` says when a transaction starts, and which kind
     for pragma in (
         *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"),

@@ -16,6 +16,7 @@ from typing import Any, get_args
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Column, Connection, ForeignKey, Index, MetaData, Table
+from sqlalchemy.schema import SchemaItem
 
 from dpfda.collector.storage.base import (
     ClockMark,
@@ -35,11 +36,11 @@ metadata = MetaData()
 def _table(
     name: str,
     record: type[msgspec.Struct],
-    *more: Any,
+    *more: SchemaItem,
     keys: set[str],
     without: str = "",
     first: tuple[Column[Any], ...] = (),
-    **options: Any,
+    with_rowid: bool = True,  # SQLite's own numbers of rows would tell the order of arrival
 ) -> Table:
     columns: list[Column[Any]] = [*first]
     for field in msgspec.structs.fields(record):
@@ -49,16 +50,13 @@ def _table(
         how: dict[str, Any] = {"primary_key": field.name in keys, "nullable": NoneType in kinds}
         if field.name != without:
             columns.append(Column(field.name, kind, *refers, **how))
-    return Table(name, metadata, *columns, *more, **options)
+    return Table(name, metadata, *columns, *more, sqlite_with_rowid=with_rowid)
 
 
 def _partly(name: str, column: str, where: str) -> Index:
     """An index of the few rows that somebody looks for again and again."""
     return Index(name, column, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
 
-
-# SQLite's own numbers of rows would tell the order of arrival.
-_UNORDERED: dict[str, Any] = {"sqlite_with_rowid": False}
 
 study = _table(
     "study",
@@ -83,7 +81,7 @@ person = _table(
     keys=set(),
     # SHA-256; the token itself is not kept. First: else SQLite 3.40 takes the table for damaged.
     first=(Column("token", sa.LargeBinary, primary_key=True),),
-    **_UNORDERED,
+    with_rowid=False,
 )
 # People whose phase is concluded: that they had a ticket, not which.
 past = Table(
@@ -91,10 +89,12 @@ past = Table(
     metadata,
     Column("study", sa.Text, ForeignKey("study.id"), primary_key=True),
     Column("token", sa.LargeBinary, primary_key=True),
-    **_UNORDERED,
+    sqlite_with_rowid=False,
 )
 # Who replied is not kept beside the reply.
-reply = _table("reply", NewReply, keys={"study", "phase", "number"}, without="token", **_UNORDERED)
+reply = _table(
+    "reply", NewReply, keys={"study", "phase", "number"}, without="token", with_rowid=False
+)
 ended_session = Table(
     "ended_session",
     metadata,

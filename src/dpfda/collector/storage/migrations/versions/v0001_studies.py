@@ -1,7 +1,5 @@
 """Studies, people, replies and models: the first tables."""
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -11,24 +9,33 @@ branch_labels = None
 depends_on = None
 
 
-def _text(name: str, **options: Any) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, **({"nullable": False} | options))
+def _text(name: str, *, nullable: bool = False, primary_key: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=nullable, primary_key=primary_key)
 
 
-def _integer(name: str, **options: Any) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer, **({"nullable": False} | options))
+def _integer(
+    name: str, *, nullable: bool = False, primary_key: bool = False, counted: bool = True
+) -> sa.Column[int]:
+    return sa.Column(
+        name,
+        sa.Integer,
+        nullable=nullable,
+        primary_key=primary_key,
+        autoincrement="auto" if counted else False,
+    )
 
 
-def _float(name: str, **options: Any) -> sa.Column[float]:
-    return sa.Column(name, sa.Float, **({"nullable": False} | options))
+def _float(name: str, *, nullable: bool = False) -> sa.Column[float]:
+    return sa.Column(name, sa.Float, nullable=nullable)
 
 
-def _bytes(name: str, **options: Any) -> sa.Column[bytes]:
-    return sa.Column(name, sa.LargeBinary, **({"nullable": False} | options))
+def _bytes(name: str, *, primary_key: bool = False) -> sa.Column[bytes]:
+    return sa.Column(name, sa.LargeBinary, nullable=False, primary_key=primary_key)
 
 
-def _of_study(**options: Any) -> sa.Column[str]:
-    return sa.Column("study", sa.Text, sa.ForeignKey("study.id"), nullable=False, **options)
+def _of_study(*, primary_key: bool = False) -> sa.Column[str]:
+    reference = sa.ForeignKey("study.id")
+    return sa.Column("study", sa.Text, reference, nullable=False, primary_key=primary_key)
 
 
 def _partly(name: str, column: str, where: str) -> None:
@@ -38,8 +45,8 @@ def _partly(name: str, column: str, where: str) -> None:
 
 def upgrade() -> None:
     """Create the tables."""
-    key: dict[str, Any] = {"primary_key": True}
-    number: dict[str, Any] = {"primary_key": True, "autoincrement": False}
+    key = {"primary_key": True}
+    number = {"primary_key": True, "counted": False}
     op.create_table(
         "study",
         _text("id", **key),
