@@ -38,6 +38,7 @@ from dpfda.report import Verdict
 
 T = TypeVar("T")
 Asked = Request[Any, Any, State]
+Service = NamedDependency[Collector]
 StudyName = Annotated[
     str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
 ]
@@ -183,11 +184,7 @@ class ModelEntry(msgspec.Struct, frozen=True):
 
 
 @post("/studies", status_code=201, request_max_body_size=_LARGE, security=KEY, guards=[require_key])
-async def create_study(
-    data: JSONBody[NewStudy],
-    request: Asked,
-    collector: NamedDependency[Collector],
-) -> StudyStatus:
+async def create_study(data: JSONBody[NewStudy], request: Asked, collector: Service) -> StudyStatus:
     """Create a study from its plan, or from public facts. Needs the key."""
     strict_json(await request.body())
     record = await collector.create(data.contract(), data.settings)
@@ -198,9 +195,7 @@ async def create_study(
     "/exchanges", status_code=201, request_max_body_size=_LARGE, security=KEY, guards=[require_key]
 )
 async def create_exchange(
-    data: JSONBody[NewExchange],
-    request: Asked,
-    collector: NamedDependency[Collector],
+    data: JSONBody[NewExchange], request: Asked, collector: Service
 ) -> StudyStatus:
     """Pull peers' models and begin a study that evaluates them. Needs the key."""
     strict_json(await request.body())
@@ -213,7 +208,7 @@ async def create_exchange(
 
 @get("/studies")
 async def list_studies(
-    request: Asked, collector: NamedDependency[Collector], after: After = None, most: PageSize = 50
+    request: Asked, collector: Service, after: After = None, most: PageSize = 50
 ) -> StudyPage:
     """The studies here, newest first, a page at a time: without the key, those open to anybody."""
     only_open = request.headers.get("authorization") is None
@@ -233,7 +228,7 @@ async def list_studies(
 
 
 @get("/studies/{study:str}")
-async def show_study(study: StudyName, collector: NamedDependency[Collector]) -> StudyStatus:
+async def show_study(study: StudyName, collector: Service) -> StudyStatus:
     """Plan, hash and progress of a study."""
     return await _status(collector, await collector.study(study))
 
@@ -245,11 +240,7 @@ async def show_study(study: StudyName, collector: NamedDependency[Collector]) ->
     security=KEY,
     guards=[require_key],
 )
-async def invite(
-    study: StudyName,
-    data: JSONBody[TokenRequest],
-    collector: NamedDependency[Collector],
-) -> Tokens:
+async def invite(study: StudyName, data: JSONBody[TokenRequest], collector: Service) -> Tokens:
     """Invitations: tokens, each for one person, one task and one reply. Needs the key."""
     return Tokens(await collector.invite(study, data.count))
 
@@ -307,22 +298,14 @@ async def withdraw_reply(
     security=KEY,
     guards=[require_key],
 )
-async def close_phase(
-    study: StudyName,
-    phase: PhaseNumber,
-    collector: NamedDependency[Collector],
-) -> StudyStatus:
+async def close_phase(study: StudyName, phase: PhaseNumber, collector: Service) -> StudyStatus:
     """End a phase with the replies it has. Needs the key."""
     await collector.close_phase(study, phase)
     return await _status(collector, await collector.study(study))
 
 
 @get("/studies/{study:str}/phases/{phase:int}/replies", security=KEY, guards=[require_key])
-async def list_replies(
-    study: StudyName,
-    phase: PhaseNumber,
-    collector: NamedDependency[Collector],
-) -> Response[bytes]:
+async def list_replies(study: StudyName, phase: PhaseNumber, collector: Service) -> Response[bytes]:
     """The randomized replies of a phase, one JSON object a line. Needs the key."""
     rows = await collector.all_replies(study, phase)
     body = b"".join(reply + b"\n" for _, reply in rows)
@@ -330,25 +313,19 @@ async def list_replies(
 
 
 @get("/studies/{study:str}/receipts/{receipt:str}")
-async def check_receipt(
-    study: StudyName, receipt: ReceiptText, collector: NamedDependency[Collector]
-) -> Counted:
+async def check_receipt(study: StudyName, receipt: ReceiptText, collector: Service) -> Counted:
     """Whether the reply behind a receipt was counted; whose it is, nobody asks."""
     return await collector.counted(study, receipt)
 
 
 @delete("/studies/{study:str}/replies", status_code=200, security=KEY, guards=[require_key])
-async def purge_study(
-    study: StudyName, collector: NamedDependency[Collector]
-) -> Response[Forgotten]:
+async def purge_study(study: StudyName, collector: Service) -> Response[Forgotten]:
     """Delete the replies of finished phases; models and receipts stay. Needs the key."""
     return _forgotten(study, await collector.purge(study))
 
 
 @delete("/studies/{study:str}", status_code=200, security=KEY, guards=[require_key])
-async def delete_study(
-    study: StudyName, collector: NamedDependency[Collector]
-) -> Response[Forgotten]:
+async def delete_study(study: StudyName, collector: Service) -> Response[Forgotten]:
     """End a study now, whatever it does, and forget all of it. Needs the key."""
     return _forgotten(study, await collector.delete(study))
 
@@ -358,7 +335,7 @@ def _forgotten(study: str, done: bool) -> Response[Forgotten]:
 
 
 @post("/clock", status_code=202, security=KEY, guards=[require_key])
-async def confirm_clock(collector: NamedDependency[Collector]) -> ClockState:
+async def confirm_clock(collector: Service) -> ClockState:
     """Say that the system's clock is right, so that deadlines follow its jump. Needs the key."""
     found = ClockState(jump_seconds=round(collector.clock.jump(), 3))
     await collector.confirm_clock()
@@ -366,9 +343,7 @@ async def confirm_clock(collector: NamedDependency[Collector]) -> ClockState:
 
 
 @get("/studies/{study:str}/model")
-async def get_model(
-    study: StudyName, request: Asked, collector: NamedDependency[Collector]
-) -> Response[bytes]:
+async def get_model(study: StudyName, request: Asked, collector: Service) -> Response[bytes]:
     """The present model: basis, rescaling, coefficients, guarantee."""
     await _require_view(study, request, collector)
     newest = (await collector.models(study))[-1]
@@ -376,9 +351,7 @@ async def get_model(
 
 
 @get("/studies/{study:str}/verdict")
-async def get_verdict(
-    study: StudyName, request: Asked, collector: NamedDependency[Collector]
-) -> Verdict:
+async def get_verdict(study: StudyName, request: Asked, collector: Service) -> Verdict:
     """Whether the model is any good; of a study that goes on, from how many replies it is."""
     await _require_view(study, request, collector)
     record, history = await collector.study(study), await collector.models(study)
@@ -387,9 +360,7 @@ async def get_verdict(
 
 
 @get("/studies/{study:str}/models")
-async def list_models(
-    study: StudyName, request: Asked, collector: NamedDependency[Collector]
-) -> list[ModelEntry]:
+async def list_models(study: StudyName, request: Asked, collector: Service) -> list[ModelEntry]:
     """The model after every phase, oldest first."""
     await _require_view(study, request, collector)
     return [

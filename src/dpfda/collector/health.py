@@ -9,7 +9,7 @@ import msgspec
 from litestar import HttpMethod, MediaType, Request, Response, get, route
 from litestar.di import NamedDependency
 
-from dpfda.collector.api import require_key
+from dpfda.collector.api import Service, require_key
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.service import Collector
 from dpfda.collector.watcher import AtWork
@@ -67,9 +67,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @route("/health", http_method=_READS, media_type=MediaType.JSON)
-async def health(
-    request: Request[Any, Any, Any], collector: NamedDependency[Collector]
-) -> Response[Health | Failing]:
+async def health(request: Request[Any, Any, Any], collector: Service) -> Response[Health | Failing]:
     """Whether replies can be stored (503 if not), and how many studies are stuck.
 
     With the key also which studies are stuck or slow, and since when.
@@ -129,9 +127,7 @@ def _written(moment: float) -> str:
 
 @get("/metrics", media_type=MediaType.TEXT, include_in_schema=False)
 async def show_metrics(
-    request: Request[Any, Any, Any],
-    collector: NamedDependency[Collector],
-    metrics: NamedDependency[Metrics],
+    request: Request[Any, Any, Any], collector: Service, metrics: NamedDependency[Metrics]
 ) -> Response[bytes]:
     """Numbers for Prometheus, of all worker processes together."""
     works = not await trouble_of(collector)
@@ -148,7 +144,7 @@ async def live() -> Alive:
 
 
 @route("/ready", http_method=_READS, media_type=MediaType.JSON, include_in_schema=False)
-async def ready(collector: NamedDependency[Collector]) -> Response[Alive | Failing]:
+async def ready(collector: Service) -> Response[Alive | Failing]:
     """Whether requests should come here: 503 while nothing can be stored."""
     trouble = await trouble_of(collector)
     if trouble:

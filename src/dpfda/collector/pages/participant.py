@@ -10,13 +10,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from litestar import MediaType, Response, get
-from litestar.di import NamedDependency
 from litestar.params import FromPath
 
 from dpfda.client.http import Connection
+from dpfda.collector.api import Service
 from dpfda.collector.middleware import checked_origin
 from dpfda.collector.refusal import no_study
-from dpfda.collector.service import Collector
 from dpfda.errors import InvalidParameter
 
 STATIC = Path(__file__).parent / "static"
@@ -68,7 +67,7 @@ async def worker() -> Response[bytes]:
 
 
 @get("/take-part/{study:str}", include_in_schema=False)
-async def take_part(study: FromPath[str], collector: NamedDependency[Collector]) -> Response[bytes]:
+async def take_part(study: FromPath[str], collector: Service) -> Response[bytes]:
     """The page on which participants answer; their data stay on their device."""
     record = await collector.study(study[:16])
     if study != record.hash:  # a name that is cut short could be another study's

@@ -19,7 +19,7 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery
 from litestar.response import Template
 
-from dpfda.collector.api import After, StudyName, host_of, page_of
+from dpfda.collector.api import After, Service, StudyName, host_of, page_of
 from dpfda.collector.limits import AdminAuth
 from dpfda.collector.log import failure
 from dpfda.collector.pages import planning, session, views
@@ -36,7 +36,17 @@ from dpfda.collector.pages.form import (
     settings_of,
 )
 from dpfda.collector.pages.participant import take_part, worker
-from dpfda.collector.pages.session import LARGE, SMALL, Asked, Page, form_in, go, own_form, posted
+from dpfda.collector.pages.session import (
+    LARGE,
+    SMALL,
+    Asked,
+    Csrf,
+    Page,
+    form_in,
+    go,
+    own_form,
+    posted,
+)
 from dpfda.collector.pages.study_view import link, settings
 from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused, note_known
@@ -52,10 +62,7 @@ _AT_ONCE = 2  # forecasts that are under way when another is made while somebody
 
 @get("/new", include_in_schema=False)
 async def new_form(
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-    example: FromQuery[str] = "",
-    like: FromQuery[str] = "",
+    collector: Service, csrf: Csrf, example: FromQuery[str] = "", like: FromQuery[str] = ""
 ) -> Page:
     """The form for a new study: with presets, an example, or what another study has."""
     if example in EXAMPLES:
@@ -72,13 +79,13 @@ async def new_form(
 
 
 @get("/planned", include_in_schema=False)
-async def show_plan(request: Asked, csrf: NamedDependency[str]) -> Page:
+async def show_plan(request: Asked, csrf: Csrf) -> Page:
     """Preview the questions of the study that the form describes."""
     return views.planned_part(_typed(request))
 
 
 @get("/outlook", include_in_schema=False)
-async def show_outlook(request: Asked, csrf: NamedDependency[str]) -> Page:
+async def show_outlook(request: Asked, csrf: Csrf) -> Page:
     """Preview the expected error of the study while the form is edited."""
     form = _typed(request)
     found = await planning.outlook(facts_of(form), form, quick=True, waiting=_AT_ONCE)
@@ -86,9 +93,7 @@ async def show_outlook(request: Asked, csrf: NamedDependency[str]) -> Page:
 
 
 @post("/new", include_in_schema=False, request_max_body_size=LARGE)
-async def create_study(
-    request: Asked, collector: NamedDependency[Collector], csrf: NamedDependency[str]
-) -> Page:
+async def create_study(request: Asked, collector: Service, csrf: Csrf) -> Page:
     """Create a study from the form; one that cannot work must be meant."""
     form = await own_form(request, csrf)
     facts = facts_of(form)
@@ -109,7 +114,7 @@ async def create_study(
 
 
 @post("/forecast", include_in_schema=False, request_max_body_size=LARGE + 4 * planning.MOST_BYTES)
-async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
+async def forecast_study(request: Asked, csrf: Csrf) -> Page:
     """The form again, with what the study in it would be worth."""
     form, file = posted(await request.body(), request.headers.get("content-type", ""))
     session.check_form(csrf, form, request)
@@ -128,12 +133,7 @@ log = logging.getLogger("dpfda.collector")
 
 
 @get("/study/{study:str}", include_in_schema=False)
-async def show_study(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def show_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """One study."""
     found = await _everything(collector, study)
     here, elsewhere = _here(request), _elsewhere(request)
@@ -145,24 +145,14 @@ async def show_study(
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
-async def live_study(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def live_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """The changing part of a study's page."""
     found = await _everything(collector, study)
     return _shown(found[0], lambda: views.study_parts(*found, here=_here(request)))
 
 
 @get("/study/{study:str}/report", include_in_schema=False)
-async def download_report(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def download_report(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """The study as one HTML file."""
     found = await _everything(collector, study)
     answer = _shown(found[0], lambda: views.report_page(*found).html())
@@ -171,12 +161,7 @@ async def download_report(
 
 
 @post("/study/{study:str}/invite", include_in_schema=False, request_max_body_size=SMALL)
-async def invite(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def invite(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """Make invitations and show them."""
     form = await own_form(request, csrf)
     count = form.get("count", "")
@@ -195,12 +180,7 @@ async def invite(
 
 
 @get("/study/{study:str}/export/{what:str}", include_in_schema=False)
-async def export(
-    study: StudyName,
-    what: FromPath[str],
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def export(study: StudyName, what: FromPath[str], collector: Service, csrf: Csrf) -> Page:
     """The plan, the newest model, what all replies add up to, or what stands in these files."""
     record = await collector.study(study)
     if what == "codebook":
@@ -253,12 +233,7 @@ def _elsewhere(request: Asked) -> str | None:
 
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
-async def close_phase(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def close_phase(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """End a phase with the replies it has, once the organizer has seen what is lost by it."""
     form = await own_form(request, csrf)
     if form.get("sure") != "yes":
@@ -269,12 +244,7 @@ async def close_phase(
 
 
 @post("/study/{study:str}/purge", include_in_schema=False, request_max_body_size=SMALL)
-async def purge_study(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def purge_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """Delete the replies of finished phases."""
     await _sure(request, csrf)
     await collector.purge(study)
@@ -282,12 +252,7 @@ async def purge_study(
 
 
 @post("/study/{study:str}/delete", include_in_schema=False, request_max_body_size=SMALL)
-async def delete_study(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
-) -> Page:
+async def delete_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
     """Forget all of a study."""
     await _sure(request, csrf)
     await collector.delete(study)
@@ -346,9 +311,7 @@ async def login_form() -> Page:
 
 @post("/login", include_in_schema=False, request_max_body_size=SMALL)
 async def login(
-    request: Asked,
-    configuration: NamedDependency[Settings],
-    collector: NamedDependency[Collector],
+    request: Asked, configuration: NamedDependency[Settings], collector: Service
 ) -> Page:
     """Check the key."""
     keyhole: AdminAuth = request.app.state.keyhole
@@ -362,10 +325,7 @@ async def login(
 
 @post("/logout", include_in_schema=False, request_max_body_size=SMALL)
 async def logout(
-    request: Asked,
-    configuration: NamedDependency[Settings],
-    collector: NamedDependency[Collector],
-    csrf: NamedDependency[str],
+    request: Asked, configuration: NamedDependency[Settings], collector: Service, csrf: Csrf
 ) -> Page:
     """End the session, here and wherever its cookie was copied to."""
     await own_form(request, csrf)
@@ -377,24 +337,20 @@ async def logout(
 
 
 @get("/", include_in_schema=False)
-async def list_studies(
-    collector: NamedDependency[Collector], csrf: NamedDependency[str], after: After = None
-) -> Page:
+async def list_studies(collector: Service, csrf: Csrf, after: After = None) -> Page:
     """The newest studies, or older ones."""
     lines, following = await page_of(collector, after, _LINES)
     return views.list_page(lines, older=following, newest=after is None, csrf=csrf)
 
 
 @get("/interface", include_in_schema=False)
-async def interface(request: Asked, csrf: NamedDependency[str]) -> Page:
+async def interface(request: Asked, csrf: Csrf) -> Page:
     """The HTTP interface, for people."""
     return views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf)
 
 
 async def signed_in(
-    request: Asked,
-    configuration: NamedDependency[Settings],
-    collector: NamedDependency[Collector],
+    request: Asked, configuration: NamedDependency[Settings], collector: Service
 ) -> str:
     """The token for a page's forms: whoever is not signed in gets no page that asks for it."""
     found = session.require_session(request, configuration, collector.clock.now())

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 from litestar import Request, Response
 from litestar.datastructures import Cookie, State
+from litestar.di import NamedDependency
 from multipart import PushMultipartParser
 
 from dpfda.collector.refusal import Refused
@@ -145,6 +146,7 @@ def _segments(body: bytes, boundary: str) -> list[tuple[str, str | None, bytes]]
 
 Asked = Request[Any, Any, State]
 Page = Response[Any]
+Csrf = NamedDependency[str]
 SMALL = 16 * 1024
 """Bytes that a form may have."""
 LARGE = 8 * SMALL
