@@ -378,7 +378,7 @@ def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFi
         while "could not be forgotten" not in caplog.text:
             await asyncio.sleep(0.001)
         assert "a row" not in caplog.text, "of a failure its kind and place are told"
-        made.look()
+        made.call()
         while calls:
             await asyncio.sleep(0.001)
         assert await made.finish()

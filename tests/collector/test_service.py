@@ -89,6 +89,6 @@ def test_a_stopped_collector_holds_nothing() -> None:
     assert storage.closed
     assert collector._worker.closed
     assert collector._planner.closed
-    for pool in (collector._writer, collector._readers):
+    for pool in (collector._db.writer, collector._db.readers):
         with pytest.raises(RuntimeError):
             pool.submit(int)

@@ -93,31 +93,10 @@ class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise bad_plan(error) from None
 
 
-class StudyEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A study in the list."""
-
-    id: str
-    hash: str
-    title: str
-    epsilon: float
-    created: float
-    status: str
-    phase: int
-    kind: str
-    wanted: int
-    issued: int
-    answered: int
-    enrolled: int
-    successor: str | None
-
-
-_SAME = [name for name in StudyEntry.__struct_fields__ if name != "wanted"]
-
-
 class StudyPage(msgspec.Struct, frozen=True):
     """Some studies, newest first, and what to send as ``after`` for those that follow."""
 
-    studies: list[StudyEntry]
+    studies: list[StudyLine]
     next: str | None
 
 
@@ -215,16 +194,7 @@ async def list_studies(
     if not only_open:
         await require_key(request, None)
     lines, following = await page_of(collector, after, most, only_open=only_open)
-    return StudyPage(
-        [
-            StudyEntry(
-                **{name: getattr(one, name) for name in _SAME},
-                wanted=one.quota,
-            )
-            for one in lines
-        ],
-        following,
-    )
+    return StudyPage(lines, following)
 
 
 @get("/studies/{study:str}")
@@ -406,22 +376,16 @@ async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
         settings = msgspec.json.decode(record.settings, type=StudySettings)
     except msgspec.MsgspecError:  # of another release, or another hand
         raise Refused(409, "unreadable", "this collector cannot read this study") from None
+    same = ("id", "hash", "title", "status", "phase", "kind", "issued", "successor")
     return StudyStatus(
-        id=record.id,
-        hash=record.hash,
-        title=record.title,
+        **{name: getattr(record, name) for name in same},
         plan=plan,
-        status=record.status,
-        phase=record.phase,
-        kind=record.kind,
         wanted=record.quota,
-        issued=record.issued,
         answered=await collector.answered(record),
         open=settings.open,
         domain_unit=settings.domain_unit,
         value_unit=settings.value_unit,
         warnings=settings.warnings(people),
-        successor=record.successor,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import secrets
 import signal
 import threading
 import time
@@ -27,6 +28,8 @@ import dpfda.local.mrma.study  # noqa: F401 (now, so that the first request does
 from dpfda._validate import FloatArray, IntArray
 from dpfda.collector.log import WorkFailed, failure
 from dpfda.collector.plans import check_shape, check_sizes, odd_part, rehearse
+from dpfda.collector.refusal import bad_plan
+from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import ModelRecord, Storage, StudyRecord
 from dpfda.collector.summary import summarize
@@ -272,3 +275,37 @@ def _follow(parent: int, modest: bool) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+PLAN_SECONDS = 60.0
+"""In which a plan must be begun."""
+_ID_DIGITS = 16
+
+
+async def begin_study(
+    worker: Worker, sent: dict[str, Any], settings: StudySettings, *, now: Callable[[], float]
+) -> tuple[StudyRecord, ModelRecord]:
+    """A study before its first person, and its model then; not stored yet."""
+    try:
+        begun = await worker.run(begin, sent)
+    except WorkFailed as error:
+        if error.error != TimeoutError.__name__:
+            raise
+        begun = f"plan must be one that can be begun within {PLAN_SECONDS:g} seconds"
+    if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
+        raise bad_plan(begun)
+    plan, first = begun
+    record = StudyRecord(
+        id=plan.hash[:_ID_DIGITS],
+        hash=plan.hash,
+        plan=msgspec.json.encode(plan.to_dict()).decode(),
+        title=plan.title,
+        epsilon=plan.epsilon,
+        settings=msgspec.json.encode(settings).decode(),
+        deadline=settings.deadline,
+        created=now(),
+        seal=secrets.token_hex(32),
+        open=settings.open,
+        **first.following,
+    )
+    return record, first.recorded(record.id, -1, "begin", created=record.created)

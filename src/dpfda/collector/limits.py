@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
 
+Sleep = Callable[[float], Awaitable[object]]
 _KEPT = 1 << 17
 _NETWORK = 64  # bits of an IPv6 address that name a household; the rest its devices choose
 
@@ -259,10 +260,7 @@ class AdminAuth:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        limit: RateLimit | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        self, settings: Settings, limit: RateLimit | None = None, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._settings = settings
         self._wrong = limit or RateLimit(rate=WRONG_A_SECOND, burst=WRONG_KEYS)

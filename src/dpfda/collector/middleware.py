@@ -32,7 +32,7 @@ from typing import Any
 import msgspec
 
 from dpfda.client.http import is_loopback
-from dpfda.collector.limits import RateLimit, origin
+from dpfda.collector.limits import RateLimit, Sleep, origin
 from dpfda.collector.log import request_id
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.refusal import KNOWN, Refused
@@ -193,7 +193,7 @@ class ProcessorTime:
         application: Application,
         *,
         limit: RateLimit | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
         refused: Callable[[], None] = lambda: None,
     ) -> None:
         self.application = application
@@ -280,7 +280,7 @@ class LargeBodies:
         application: Application,
         *,
         limit: RateLimit | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.application = application
         self._refused = limit or RateLimit(rate=_REFUSED_A_SECOND, burst=_REFUSED)

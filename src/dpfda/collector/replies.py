@@ -13,8 +13,9 @@ import hmac
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from typing import Generic, Self, TypeVar
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -75,6 +76,7 @@ def store(storage: Storage, arrived: Sequence[Arrived]) -> list[Stored | Refused
     return [refused[place] if place in refused else next(stored) for place in range(len(arrived))]
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -252,3 +254,60 @@ class GroupCommit(Generic[T, R]):
             if len(group) == 1:
                 return [error]
         return [result for item in group for result in self._commit([item])]
+
+
+class Threads:
+    """The thread that writes into a storage, and those that read.
+
+    Args:
+        pending: counts the requests that wait for a write.
+    """
+
+    def __init__(self, pending: PendingWrites) -> None:
+        self.writer = ThreadPoolExecutor(1, "write")
+        self.readers = ThreadPoolExecutor(2, "read")
+        self._pending = pending
+
+    async def write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of a method that writes, unless it takes too long."""
+        with self._pending.waiting():
+            return await _in_time(self.in_writer(method, *args, **kwargs))
+
+    async def read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of a method that reads, unless it takes too long."""
+        return await _in_time(self.in_reader(method, *args, **kwargs))
+
+    def in_writer(
+        self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[R]:
+        """Write without a limit on its time, and without counting it as somebody who waits."""
+        return _run(self.writer, partial(method, *args, **kwargs))
+
+    def in_reader(
+        self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[R]:
+        """Read without a limit on its time."""
+        return _run(self.readers, partial(method, *args, **kwargs))
+
+    def shutdown(self) -> None:
+        """Take no more work."""
+        self.writer.shutdown()
+        self.readers.shutdown()
+
+
+def _run(executor: Executor, call: Callable[[], R]) -> asyncio.Future[R]:
+    return asyncio.get_running_loop().run_in_executor(executor, call)
+
+
+async def _in_time(work: asyncio.Future[R]) -> R:
+    work.add_done_callback(_ignore)  # whoever waits may hang up
+    done, _ = await asyncio.wait([work], timeout=LONGEST)
+    if not done:
+        raise Unavailable(SILENT)
+    return work.result()
+
+
+def _ignore(work: asyncio.Future[Any]) -> None:
+    """An error that nobody waits for is no reason to complain."""
+    if not work.cancelled():
+        work.exception()

@@ -11,35 +11,33 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from dpfda.collector.clock import Clock
-from dpfda.collector.conclude import Conclusion, Worker, begin, conclude, conclude_stored
+from dpfda.collector.conclude import (
+    PLAN_SECONDS,
+    Conclusion,
+    Worker,
+    begin_study,
+    conclude,
+    conclude_stored,
+)
 from dpfda.collector.limits import Places
-from dpfda.collector.log import WorkFailed, failure
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.phases import OpenPhase, Phases, opened
 from dpfda.collector.refusal import (
     Refused,
-    bad_plan,
     no_place,
     no_study,
     no_ticket,
     not_removed,
     not_stored,
 )
-from dpfda.collector.replies import (
-    LONGEST,
-    SILENT,
-    GroupCommit,
-    PendingWrites,
-    Sent,
-    store,
-)
+from dpfda.collector.replies import GroupCommit, PendingWrites, Sent, Threads, store
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
@@ -55,20 +53,16 @@ from dpfda.collector.storage.base import (
     Unavailable,
 )
 from dpfda.collector.tracing import tracing
-from dpfda.collector.watcher import Forgetter, Pulse, Watcher
+from dpfda.collector.watcher import Forgetter, Pulse, Repeated, Watcher
 from dpfda.protocol.wire import Counted, Receipt, receipt_of, ticket_of, token_hash
 
-P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_ID_DIGITS = 16
-_PLAN_SECONDS = 60.0  # in which a plan must be begun
 _LARGEST = 2**31 - 1  # number that every database can hold
 _AT_ONCE = 1000  # invitations on their way into the storage
 _DAY = 86400.0
 _LOOK_FOR_OLD = 60.0  # seconds between two looks for studies whose replies are to be purged
-_TICK = 1.0  # seconds between two looks at the clock
 _MARKED_EVERY = 10.0  # seconds between two marks of the clock, if nobody asks for the health
 
 log = logging.getLogger("dpfda.collector")
@@ -97,10 +91,10 @@ class Collector:
         self.storage = storage
         self.metrics = metrics or Metrics()
         self._places = places or Places(most=0)
-        self._writer = ThreadPoolExecutor(1, "write")
-        self._readers = ThreadPoolExecutor(2, "read")
+        self.pending = PendingWrites()
+        self._db = Threads(self.pending)
         self._worker = Worker()
-        self._planner = Worker(limit=_PLAN_SECONDS, modest=False)  # whose plan it is waits for it
+        self._planner = Worker(limit=PLAN_SECONDS, modest=False)  # whose plan it is waits for it
         self.phases = Phases(self._opened)
         self.watcher = Watcher(self._due, self._conclude)
         self.clock = Clock()
@@ -108,37 +102,34 @@ class Collector:
         self._purge_after = purge_after
         self._looked_for_old = -_LOOK_FOR_OLD
         self._marked = -_MARKED_EVERY  # when the clock was last written, by the monotonic clock
-        self.pending = PendingWrites()
         self._forgetter = Forgetter(self._forget)
 
         def commits(write: Callable[[Sequence[S]], list[R]], kind: str) -> GroupCommit[S, R]:
             noted = partial(self.metrics.committed, kind)
-            return GroupCommit(write, self._writer, most=group, pending=self.pending, noted=noted)
+            return GroupCommit(
+                write, self._db.writer, most=group, pending=self.pending, noted=noted
+            )
 
         self.enrolments = commits(self._enrol, "enrolments")
         self.tickets = commits(self._issue, "tickets")
         self.replies = commits(partial(store, storage), "replies")
-        self._ticker: asyncio.Task[None] | None = None
+        self._ticker = Repeated(self._tick, "what is due each second failed")
 
     async def start(self) -> None:
         """Begin to watch deadlines, and take up what a crash interrupted."""
-        marks, confirmed = await self._read(self.storage.clock)
+        marks, confirmed = await self._db.read(self.storage.clock)
         self.clock.begin_after(marks, confirmed=confirmed)
         self.watcher.start()
         self._forgetter.start()
-        self._ticker = asyncio.create_task(self._tick())
+        self._ticker.start()
 
     async def stop(self) -> None:
         """Let go of everything."""
-        if self._ticker is not None:
-            self._ticker.cancel()
-            await asyncio.gather(self._ticker, return_exceptions=True)
-        await self.watcher.stop()
-        await self._forgetter.stop()
+        for repeated in (self._ticker, self.watcher, self._forgetter):
+            await repeated.stop()
         self._worker.close()
         self._planner.close()
-        self._writer.shutdown()
-        self._readers.shutdown()
+        self._db.shutdown()
         self.pulse.stop()
         self.storage.close()
 
@@ -146,65 +137,43 @@ class Collector:
 
     async def create(self, sent: dict[str, Any], settings: StudySettings) -> StudyRecord:
         """A new study; the same plan again is refused, since its hash names it."""
-        record, first = await self._begun(sent, settings)
-        if not await self._write(self.storage.create, record, first):
+        record, first = await self._begin(sent, settings)
+        if not await self._db.write(self.storage.create, record, first):
             why = "a study with this plan exists, or was deleted; change its seed or title"
             raise Refused(409, "exists", why)
         log.info("study created", extra={"fields": {"study": record.id}})
         return record
 
-    async def _begun(
+    async def _begin(
         self, sent: dict[str, Any], settings: StudySettings
     ) -> tuple[StudyRecord, ModelRecord]:
         """A study before its first person, and its model then; not stored yet."""
-        try:
-            begun = await self._planner.run(begin, sent)
-        except WorkFailed as error:
-            if error.error != TimeoutError.__name__:
-                raise
-            begun = f"plan must be one that can be begun within {_PLAN_SECONDS:g} seconds"
-        if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
-            raise bad_plan(begun)
-        plan, first = begun
-        record = StudyRecord(
-            id=plan.hash[:_ID_DIGITS],
-            hash=plan.hash,
-            plan=msgspec.json.encode(plan.to_dict()).decode(),
-            title=plan.title,
-            epsilon=plan.epsilon,
-            settings=msgspec.json.encode(settings).decode(),
-            deadline=settings.deadline,
-            created=self.clock.now(),
-            seal=secrets.token_hex(32),
-            open=settings.open,
-            **first.following,
-        )
-        return record, first.recorded(record.id, -1, "begin", created=record.created)
+        return await begin_study(self._planner, sent, settings, now=self.clock.now)
 
     async def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
     ) -> list[StudyLine]:
         """Some of them, newest first."""
-        return await self._read(self.storage.page, most=most, after=after, only_open=only_open)
+        return await self._db.read(self.storage.page, most=most, after=after, only_open=only_open)
 
     async def totals(self) -> Totals:
         """How many there are."""
-        return await self._read(self.storage.totals)
+        return await self._db.read(self.storage.totals)
 
     async def study(self, study: str) -> StudyRecord:
         """One of them, as it is now."""
-        record = await self._read(self.storage.study, study)
+        record = await self._db.read(self.storage.study, study)
         if record is None:
             raise no_study()
         return record
 
     async def answered(self, record: StudyRecord) -> int:
         """How many people have answered in the present phase."""
-        return await self._read(self.storage.answered, record.id, record.phase)
+        return await self._db.read(self.storage.answered, record.id, record.phase)
 
     async def models(self, study: str) -> list[ModelRecord]:
         """The history of a study's model."""
-        history = await self._read(self.storage.models, study)
+        history = await self._db.read(self.storage.models, study)
         if not history:
             raise no_study()
         return history
@@ -212,25 +181,25 @@ class Collector:
     async def all_replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
         """Randomized replies of a phase, for the administrator."""
         await self.study(study)
-        return await self._in_reader(self.storage.replies, study, phase)
+        return await self._db.in_reader(self.storage.replies, study, phase)
 
     async def end_session(self, session: bytes, *, until: float) -> None:
         """Sign the administrator out, in every process."""
-        await self._write(self.storage.end_session, session, until=until, now=self.clock.now())
+        await self._db.write(self.storage.end_session, session, until=until, now=self.clock.now())
 
     async def session_ended(self, session: bytes) -> bool:
         """Whether the administrator has signed out."""
-        return await self._read(self.storage.session_ended, session)
+        return await self._db.read(self.storage.session_ended, session)
 
     async def purge(self, study: str) -> bool:
         """Delete the replies of finished phases; whether that is done already."""
-        if not await self._write(self.storage.purge, study):
+        if not await self._db.write(self.storage.purge, study):
             raise no_study()
         return await self._forgetter.finish()
 
     async def delete(self, study: str) -> bool:
         """End a study now, whatever it does, and forget it; whether that is done already."""
-        if not await self._write(self.storage.delete, study):
+        if not await self._db.write(self.storage.delete, study):
             raise no_study()
         self.phases.forget(study)
         log.info("study deleted", extra={"fields": {"study": study}})
@@ -283,7 +252,7 @@ class Collector:
         if take():
             return
         # Whoever has answered made room, in whichever process they did.
-        settled = await self._read(self.storage.settled, study, self._places.held(study, host))
+        settled = await self._db.read(self.storage.settled, study, self._places.held(study, host))
         self._places.leave(study, host, settled)
         if not take():
             raise no_place()
@@ -315,7 +284,7 @@ class Collector:
     async def knows(self, study: str, token: bytes) -> bool:
         """Whether somebody takes part in a study with this token."""
         await self.phases.get(study)
-        return await self._read(self.storage.knows, study, token)
+        return await self._db.read(self.storage.knows, study, token)
 
     async def reply(self, study: str, sent: Sent) -> Receipt:
         """Store a reply, and say so only when it is stored."""
@@ -350,12 +319,12 @@ class Collector:
         phase = await self.phases.get(study)
         if sent.message.plan != phase.record.hash:
             raise Refused(409, "wrong_study", "the reply belongs to another study")
-        outcome = await self._write(self.storage.withdraw, sent.stored(study))
+        outcome = await self._db.write(self.storage.withdraw, sent.stored(study))
         if outcome == "gone":
             raise self._gone(study)
         if outcome != "withdrawn":
             raise not_removed(outcome)
-        self._forgetter.look()
+        self._forgetter.call()
         self.watcher.call()  # its ticket counts as answered
 
     async def counted(self, study: str, receipt: str) -> Counted:
@@ -363,7 +332,7 @@ class Collector:
         record = await self.study(study)
         place = ticket_of(receipt, seal=record.seal)  # of a made-up receipt, any numbers
         phase, ticket = (min(number, _LARGEST) for number in place)
-        digest = await self._read(self.storage.digest, study, phase, ticket)
+        digest = await self._db.read(self.storage.digest, study, phase, ticket)
         if digest is not None:
             known = receipt_of(phase, ticket, digest, seal=record.seal).receipt
             if secrets.compare_digest(known, receipt):
@@ -372,7 +341,7 @@ class Collector:
 
     async def confirm_clock(self) -> None:
         """The system's clock is right: every process on this database follows it within seconds."""
-        await self._write(self.storage.confirm_clock, now=self.clock.wall())
+        await self._db.write(self.storage.confirm_clock, now=self.clock.wall())
         self.watcher.call()
 
     # -- phases --------------------------------------------------------------------------------
@@ -382,7 +351,7 @@ class Collector:
         record = await self.study(study)
         if record.phase != phase or record.status == "finished":
             raise Refused(409, "wrong_phase", "this is not the present phase")
-        await self._write(self.storage.begin_closing, study, phase)
+        await self._db.write(self.storage.begin_closing, study, phase)
         self.watcher.stuck.hurry(study)
         self.watcher.call()
 
@@ -401,16 +370,10 @@ class Collector:
 
     async def _tick(self) -> None:
         """Every second, also while conclusions are drawn."""
-        while True:
-            try:
-                self.measure()
-                await self._follow_clock()
-                await self._purge_old()
-            except Unavailable:
-                pass  # the health says so
-            except Exception as error:
-                log.error("what is due each second failed", extra={"fields": failure(error)})
-            await asyncio.sleep(_TICK)
+        with suppress(Unavailable):  # the health says so
+            self.measure()
+            await self._follow_clock()
+            await self._purge_old()
 
     async def _purge_old(self) -> None:
         """Purge replies of studies that were finished long ago, if the operator wants that."""
@@ -418,20 +381,20 @@ class Collector:
             return
         self._looked_for_old = time.monotonic()
         before = self.clock.now() - self._purge_after * _DAY
-        for study in await self._read(self.storage.purgeable, before=before):
-            await self._write(self.storage.purge, study)
+        for study in await self._db.read(self.storage.purgeable, before=before):
+            await self._db.write(self.storage.purge, study)
             log.info("replies purged", extra={"fields": {"study": study}})
-            self._forgetter.look()
+            self._forgetter.call()
 
     async def _due(self) -> list[StudyRecord]:
         await self._follow_clock()
-        return await self._read(self.storage.due, now=self.clock.now())
+        return await self._db.read(self.storage.due, now=self.clock.now())
 
     async def _follow_clock(self) -> None:
         """Follow the system's clock, or notice that it jumped; store what is known of it."""
         had_jumped = self.clock.has_jumped
         if self.clock.is_off():
-            _, confirmed = await self._read(self.storage.clock)
+            _, confirmed = await self._db.read(self.storage.clock)
             self.clock.look(confirmed=confirmed)
         else:
             self.clock.look(confirmed=None)
@@ -442,7 +405,7 @@ class Collector:
 
     async def _conclude(self, record: StudyRecord) -> None:
         """End a phase. Every step can be repeated, by this process or another."""
-        if not await self._write(self.storage.begin_closing, record.id, record.phase):
+        if not await self._db.write(self.storage.begin_closing, record.id, record.phase):
             return
         settings = msgspec.json.decode(record.settings, type=StudySettings)
         with tracing.span("conclude", study=record.id, phase=record.phase):
@@ -451,11 +414,11 @@ class Collector:
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         successor = None
         if found.carried is not None and settings.online:  # the next round of a stream
-            successor = await self._begun(msgspec.json.decode(found.carried), settings)
+            successor = await self._begin(msgspec.json.decode(found.carried), settings)
         ended = Ended(following=found.following, model=model, successor=successor)
-        if await self._write(self.storage.advance, record.id, record.phase, ended):
+        if await self._db.write(self.storage.advance, record.id, record.phase, ended):
             log.info("phase concluded", extra={"fields": fields})
-            self._forgetter.look()
+            self._forgetter.call()
         self.phases.forget(record.id)
         self.watcher.call()  # the next phase may be complete already
 
@@ -463,7 +426,7 @@ class Collector:
         """Compute the result of a closing phase."""
         if self.storage.url is not None:
             return await self._worker.run(conclude_stored, self.storage.url, record, median_group)
-        replies = await self._in_reader(self.storage.replies, record.id, record.phase)
+        replies = await self._db.in_reader(self.storage.replies, record.id, record.phase)
         return await self._worker.run(conclude, record.plan, record.state, replies, median_group)
 
     async def _opened(self, study: str, known: OpenPhase | None) -> OpenPhase:
@@ -471,14 +434,14 @@ class Collector:
         record = await self.study(study)
         phase = known
         if phase is None or record.phase != phase.record.phase:
-            phase = await self._read(opened, record)
+            phase = await self._db.read(opened, record)
             phase.answered = await self.answered(record)
         phase.record = record
         return phase
 
     async def _forget(self) -> bool:
         with tracing.span("forget"):
-            return await self._in_writer(self.storage.forget)
+            return await self._db.in_writer(self.storage.forget)
 
     def _gone(self, study: str) -> Refused:
         """Another process deleted the study."""
@@ -493,42 +456,6 @@ class Collector:
         lapse = {study: lapse for study, _, lapse in people}
         asking = [(study, token) for study, token, _ in people]
         return self.storage.issue(asking, now=self.clock.now(), lapse=lapse)
-
-    async def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.pending.waiting():
-            return await _in_time(self._in_writer(method, *args, **kwargs))
-
-    def _in_writer(
-        self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> asyncio.Future[R]:
-        """Run a method in the thread that writes, without counting it as somebody who waits."""
-        call = partial(method, *args, **kwargs)
-        return asyncio.get_running_loop().run_in_executor(self._writer, call)
-
-    async def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await _in_time(self._in_reader(method, *args, **kwargs))
-
-    def _in_reader(
-        self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> asyncio.Future[R]:
-        """Run a method in a thread that reads, without a limit on its time."""
-        call = partial(method, *args, **kwargs)
-        return asyncio.get_running_loop().run_in_executor(self._readers, call)
-
-
-async def _in_time(work: asyncio.Future[R]) -> R:
-    """The result of what a thread does with the database, unless it takes too long."""
-    work.add_done_callback(_ignore)  # whoever waits may hang up
-    done, _ = await asyncio.wait([work], timeout=LONGEST)
-    if not done:
-        raise Unavailable(SILENT)
-    return work.result()
-
-
-def _ignore(work: asyncio.Future[Any]) -> None:
-    """An error that nobody waits for is no reason to complain."""
-    if not work.cancelled():
-        work.exception()
 
 
 def _new_token() -> str:

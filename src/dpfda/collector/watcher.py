@@ -111,9 +111,54 @@ class StuckStudies:
         return sorted(self._known.values(), key=lambda one: one.since)[:most]
 
 
-_TICK = 1.0  # seconds between looks at deadlines
+_TICK = 1.0  # seconds between looks: another process may have noted something, or been killed
 
 log = logging.getLogger("dpfda.collector")
+
+
+class Repeated:
+    """Calls `step` every second, and whenever it is called for, one after the other.
+
+    Args:
+        step: what is done.
+        failed: what the log says if it fails; the message of the failure may quote rows.
+
+    Attributes:
+        called: whether somebody has called since the last step.
+    """
+
+    def __init__(self, step: Callable[[], Awaitable[object]], failed: str) -> None:
+        self._step, self._failed = step, failed
+        self.called = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, with what a crash may have left."""
+        self._task = asyncio.create_task(self._repeat())
+
+    async def stop(self) -> None:
+        """End; what is left is done by whoever comes next."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def call(self) -> None:
+        """There may be something to do: look now."""
+        self.called.set()
+
+    async def _repeat(self) -> None:
+        while True:
+            try:
+                await self._step()
+            except Exception as error:  # this must not end
+                log.error(self._failed, extra={"fields": failure(error)})
+            try:
+                # Not `wait_for`: called and cancelled at once, it would forget the second.
+                async with asyncio.timeout(_TICK):
+                    await self.called.wait()
+            except TimeoutError:
+                continue
+            self.called.clear()
 
 
 class AtWork(NamedTuple):
@@ -124,8 +169,8 @@ class AtWork(NamedTuple):
     since: float
 
 
-class Watcher:
-    """Advance due studies every second, and whenever called, one after the other.
+class Watcher(Repeated):
+    """Advances studies that are due.
 
     Args:
         due: studies whose phase must be concluded.
@@ -134,7 +179,6 @@ class Watcher:
     Attributes:
         stuck: those that could not be concluded.
         at_work: the study whose phase is being concluded now, and since when; others wait.
-        called: whether somebody has called since the last look.
     """
 
     def __init__(
@@ -142,40 +186,11 @@ class Watcher:
         due: Callable[[], Awaitable[list[StudyRecord]]],
         conclude: Callable[[StudyRecord], Awaitable[None]],
     ) -> None:
+        super().__init__(self.look, "studies could not be listed")
         self._due = due
         self._conclude = conclude
         self.stuck = StuckStudies()
         self.at_work: AtWork | None = None
-        self.called = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to watch deadlines, and take up what a crash interrupted."""
-        self._task = asyncio.create_task(self._watch())
-
-    async def stop(self) -> None:
-        """Watch no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def call(self) -> None:
-        """A phase may be complete: look now."""
-        self.called.set()
-
-    async def _watch(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except Exception as error:  # the watcher must not end
-                log.error("studies could not be listed", extra={"fields": failure(error)})
-            try:
-                # Not `wait_for`: called and cancelled at once, it would forget the second.
-                async with asyncio.timeout(_TICK):
-                    await self.called.wait()
-            except TimeoutError:
-                continue
-            self.called.clear()
 
     async def look(self) -> None:
         """Conclude what is due; whatever fails is remembered, and the others go on."""
@@ -199,11 +214,10 @@ class Watcher:
                 self.at_work = None
 
 
-# seconds between looks: another process may have noted something, or been killed
 _PATIENCE = 10.0  # seconds that a request waits for the end
 
 
-class Forgetter:
+class Forgetter(Repeated):
     """Calls a storage's `forget` while there is something to do.
 
     Args:
@@ -211,24 +225,9 @@ class Forgetter:
     """
 
     def __init__(self, forget: Callable[[], Awaitable[bool]]) -> None:
+        super().__init__(self._all, "what is due could not be forgotten")
         self._forget = forget
-        self._due = asyncio.Event()
         self._one = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin, with what a crash may have left."""
-        self._task = asyncio.create_task(self._go_on())
-
-    async def stop(self) -> None:
-        """The rest is done by whoever comes next."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def look(self) -> None:
-        """Something has become due."""
-        self._due.set()
 
     async def finish(self) -> bool:
         """Wait until nothing is due, but not for ever; whether that was reached.
@@ -239,7 +238,7 @@ class Forgetter:
         try:
             await asyncio.wait_for(self._all(), _PATIENCE)
         except (TimeoutError, Unavailable):
-            self.look()
+            self.call()
             return False
         return True
 
@@ -247,18 +246,6 @@ class Forgetter:
         async with self._one:
             while await self._forget():
                 pass
-
-    async def _go_on(self) -> None:
-        while True:
-            try:
-                await self._all()
-            except Exception as error:  # its message may quote rows
-                log.error("what is due could not be forgotten", extra={"fields": failure(error)})
-            try:
-                await asyncio.wait_for(self._due.wait(), _TICK)
-            except TimeoutError:
-                continue
-            self._due.clear()
 
 
 PATIENCE = 1.5  # seconds until whoever asks is told that there is no answer

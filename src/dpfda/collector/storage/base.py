@@ -76,8 +76,8 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     purged: bool = False
 
 
-class StudyLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A study in a list of many: what is short of its record, and how many have answered."""
+class StudyLine(msgspec.Struct, frozen=True, kw_only=True, rename={"quota": "wanted"}):
+    """A study in a list of many, newest first, with the number of those who have answered."""
 
     id: str
     hash: str
@@ -296,6 +296,13 @@ Removed = Literal["withdrawn", "different", "late", "lapsed", "unknown", "foreig
 def mark_of(digest: bytes) -> bytes:
     """What is kept in place of the digest of a withdrawn reply, to recognize its bytes."""
     return hashlib.sha256(b"withdrawn" + digest).digest()
+
+
+def compared(stored: bytes, digest: bytes) -> Literal["withdrawn", "same", "different"]:
+    """Compare a reply with the one that was stored for its ticket, by their digests."""
+    if stored == mark_of(digest):
+        return "withdrawn"
+    return "same" if stored == digest else "different"
 
 
 Issued = (

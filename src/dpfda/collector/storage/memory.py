@@ -26,6 +26,7 @@ from dpfda.collector.storage.base import (
     Ticket,
     Totals,
     Waiting,
+    compared,
     mark_of,
     timed,
 )
@@ -227,14 +228,15 @@ class MemoryStorage(Storage, name="memory"):
         phase = self._replies.setdefault((reply.study, reply.phase), {})
         before = phase.get(reply.number)
         if (reply.study, reply.token) in self._past:
-            return found if (found := _compared(reply, before)) in ("same", "withdrawn") else "late"
+            known = None if before is None else compared(before.digest, reply.digest)
+            return known if known in ("same", "withdrawn") else "late"
         if held is None:
             return "unknown"
         if held != Ticket(reply.study, reply.phase, reply.number):
             lost = held.study == reply.study and self._until[reply.token] == LOST
             return "lapsed" if lost else "foreign"
         if before is not None:
-            return _compared(reply, before)
+            return compared(before.digest, reply.digest)
         record = self._studies[reply.study]
         if record.phase != reply.phase or record.status != "open":
             return "late"
@@ -364,12 +366,3 @@ class MemoryStorage(Storage, name="memory"):
 
     def _change(self, study: str, **parts: object) -> None:
         self._studies[study] = msgspec.structs.replace(self._studies[study], **parts)
-
-
-def _compared(reply: NewReply, before: NewReply | None) -> Stored:
-    """Compare a reply with the one that was stored for its ticket."""
-    if before is None:
-        return "late"
-    if before.digest == mark_of(reply.digest):
-        return "withdrawn"
-    return "same" if before.digest == reply.digest else "different"

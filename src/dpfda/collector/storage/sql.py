@@ -26,6 +26,7 @@ from dpfda.collector.storage.base import (
     StudyLine,
     StudyRecord,
     Totals,
+    compared,
     mark_of,
 )
 from dpfda.collector.storage.database import Database
@@ -335,8 +336,4 @@ def _add_one(connection: Connection, reply: NewReply) -> Stored:
 def _earlier(connection: Connection, reply: NewReply) -> Stored | None:
     """Compare a reply with the one that was stored for its ticket, if there is one."""
     digest = forgetting.digest(connection, reply.study, reply.phase, reply.number)
-    if digest is None:
-        return None
-    if digest == mark_of(reply.digest):
-        return "withdrawn"
-    return "same" if digest == reply.digest else "different"
+    return None if digest is None else compared(digest, reply.digest)
