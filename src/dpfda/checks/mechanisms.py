@@ -142,16 +142,8 @@ def check_mechanism(mechanism: Mechanism) -> None:
     Examples:
         >>> check_mechanism(Mechanism.named("laplace")(epsilon=1.0, dimension=2))
     """
-    check_description(mechanism)
-    check_repeatable(mechanism)
-    check_moments(mechanism)
-    check_independence(mechanism)
-    check_likelihood(mechanism)
-    check_promise(mechanism)
-    check_clipping(mechanism)
-    check_bad_input(mechanism)
-    check_bad_parameters(mechanism)
-    check_magnitudes(mechanism)
+    for rule in _RULES:
+        rule(mechanism)
 
 
 check = check_mechanism
@@ -316,3 +308,9 @@ def _log_ratio(
     size = len(reports)
     numerator = mechanism.log_likelihood(reports, _repeat(above, size))
     return np.asarray(numerator - mechanism.log_likelihood(reports, _repeat(below, size)))
+
+
+_RULES = (
+    check_description, check_repeatable, check_moments, check_independence, check_likelihood,
+    check_promise, check_clipping, check_bad_input, check_bad_parameters, check_magnitudes,
+)  # fmt: skip

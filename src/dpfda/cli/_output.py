@@ -51,6 +51,24 @@ Command = Callable[..., Any]
 D = TypeVar("D", bound=Documented)
 
 
+def options_of(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one; help shows them in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+home_option = click.option("--home", type=click.Path(file_okay=False, path_type=Path),
+    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
+certificates_option = click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
+    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+
+
 class Drawn(Protocol):
     """What has a picture of its own."""
 
@@ -73,14 +91,13 @@ def output_options(what: str) -> Callable[[Command], Command]:
     names = ["--out", "--model"] if what == "model" else ["--out"]
     used = "dpfda predict and dpfda show" if what == "model" else "dpfda show"
 
-    def add(command: Command) -> Command:
-        command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-        out = f"Write the {what} here (JSON), for {used}."
-        command = click.option(*names, "out", type=file, help=out)(command)
-        picture = "Write a picture here (.png, .pdf or .svg)."
-        return click.option("--plot", type=file, help=picture)(command)
-
-    return add
+    out = f"Write the {what} here (JSON), for {used}."
+    picture = "Write a picture here (.png, .pdf or .svg)."
+    return options_of(
+        click.option("--plot", type=file, help=picture),
+        click.option(*names, "out", type=file, help=out),
+        json_option,
+    )
 
 
 def check_outputs(out: Path | None, plot: Path | None) -> None:

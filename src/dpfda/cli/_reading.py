@@ -11,7 +11,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -244,6 +244,57 @@ def fit_files(
     if scheduler is None and sys.stderr.isatty():
         blocks = Passes(blocks, partial(click.echo, err=True, nl=False)).blocks
     model.fit_stream(blocks, grid_points=points, scheduler=scheduler)
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of a file; of several files those of the first one, and the others read in turn.
+
+    Attributes:
+        files: at least one.
+        reading: how they are read.
+        scheduler: address of the workers that read them; None: this process.
+        several: whether they are read in turn.
+        rows: of the first file; a few of them, if there are several.
+        how: `aside` and `curves` of `Reading.rows`.
+    """
+
+    files: Sequence[Path]
+    reading: Reading
+    scheduler: str | None
+    several: bool
+    rows: Rows
+    how: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, files: Sequence[Path], reading: Reading, scheduler: str | None, **how: Any) -> Data:
+        """Read the first file."""
+        several = are_several(files, scheduler, reading)
+        rows = (reading.head if several else reading.rows)(files[0], **how)
+        return cls(files, reading, scheduler, several, rows, how)
+
+    def fit(self, model: Any, *data: object, points: FloatArray | None, **block: Any) -> None:
+        """Fit, and say before anything is spent how files are read.
+
+        Args:
+            model: the estimator.
+            data: X and y in one file.
+            points: grid points.
+            block: y in several files, as `RowsBlock` takes it.
+        """
+        from dpfda.estimators.file_block import RowsBlock, grid_of
+
+        reading, rows = self.reading, self.rows
+        with releasing(reading):
+            if self.several:
+                known: dict[str, Any] = {"reading": reading, "grid": grid_of(rows), **self.how}
+                blocks = [RowsBlock(path, **known, **block) for path in self.files]
+                where = self.scheduler
+                fit_files(model, blocks, scheduler=where, said=rows.said, points=points)
+                return
+            click.echo(rows.said, err=True)
+            persons = None if reading.groups is None else rows.text(reading.groups)
+            model.fit(*data, grid_points=points, groups=persons)
 
 
 class Passes:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import click
 
-from dpfda.cli._output import Complaint, check_writable
+from dpfda.cli._output import Complaint, check_writable, options_of, output_options
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import check_words, to_yaml
 from dpfda.privacy.ledger import BaseLedger
@@ -35,24 +35,19 @@ class Reporting(Protocol):
         """One page."""
 
 
-def record_options(command: Command) -> Command:
-    """Add ``--report``, ``--record`` and what these are told.
+_PATH = click.Path(dir_okay=False, path_type=Path)
 
-    `check_record` and `write_record` read them.
-    """
-    file = click.Path(dir_okay=False, path_type=Path)
-    for option in (
-        click.option("--purpose", help="For the record: what the release is for."),
-        *(click.option(f"--{name}", help=f"For the record: {what}.")
-          for name, what in reversed(_NEEDED.items())),
-        click.option("--record", type=file, help="Write an entry for a public registry of "
-            "deployments here (YAML, or .json), with a paragraph for a paper; takes --curator, "
-            "--data and --date."),
-        click.option("--report", type=file, help="Write one HTML page here: results, guarantee in "
-            "plain words, picture, paragraph for a paper, record."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+record_options = options_of(
+    click.option("--report", type=_PATH, help="Write one HTML page here: results, guarantee in "
+        "plain words, picture, paragraph for a paper, record."),
+    click.option("--record", type=_PATH, help="Write an entry for a public registry of "
+        "deployments here (YAML, or .json), with a paragraph for a paper; takes --curator, "
+        "--data and --date."),
+    *(click.option(f"--{name}", help=f"For the record: {what}.")
+      for name, what in _NEEDED.items()),
+    click.option("--purpose", help="For the record: what the release is for."),
+)  # fmt: skip
+"""``--report``, ``--record`` and what these are told; `check_record` and `write_record` read it."""
 
 
 def check_record(options: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
@@ -115,23 +110,28 @@ def _write(what: str, path: Path, text: str) -> None:
     click.echo(f"{what} written to {path}", err=True)
 
 
-def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--ledger`` and ``--ledger-limit``; `open_ledger` reads them."""
-    analysis = click.option(
-        "--analysis", metavar="NAME", help="Public name of this analysis, for --ledger."
-    )
-    limit = click.option(
-        "--ledger-limit",
-        type=(float, float),
-        metavar="EPSILON DELTA",
-        help="Create the ledger with this limit: ε and δ of all releases together.",
-    )
-    ledger = click.option(
-        "--ledger",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="File with the data set's budget over all runs; spent before noise is drawn.",
-    )
-    return ledger(limit(analysis(command)))
+def spending_options(what: str) -> Callable[[Command], Command]:
+    """Add what every command has that spends a budget to publish something.
+
+    That is the unit, the seed, a budget on disk (`open_ledger`), `output_options` and
+    `record_options`.
+
+    Args:
+        what: is published.
+    """
+    return options_of(
+        click.option("--unit", default="person", show_default=True, help="Whose data one row is."),
+        click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not "
+            "private; spends --ledger too."),
+        click.option("--ledger", type=_PATH, help="File with the data set's budget over all runs; "
+            "spent before noise is drawn."),
+        click.option("--ledger-limit", type=(float, float), metavar="EPSILON DELTA",
+            help="Create the ledger with this limit: ε and δ of all releases together."),
+        click.option("--analysis", metavar="NAME",
+            help="Public name of this analysis, for --ledger."),
+        output_options(what),
+        record_options,
+    )  # fmt: skip
 
 
 def open_ledger(options: dict[str, Any]) -> FileLedger | None:

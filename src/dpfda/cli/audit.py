@@ -20,6 +20,7 @@ from rich.table import Table
 from dpfda.checks.attacks import Case
 from dpfda.checks.audits import audit_cases, run
 from dpfda.checks.twins import all_twins
+from dpfda.cli._output import json_option
 from dpfda.errors import UnknownName
 from dpfda.noise import source_for
 from dpfda.privacy.audit import audit
@@ -43,7 +44,7 @@ _TWIN_DRAWS = 200_000
     help="Largest number of reports drawn for each input.",
 )
 @click.option("--seed", type=int, help="Use a seeded source instead of OS entropy.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     name: str | None, everything: bool, twins: bool, draws: int, seed: int | None, as_json: bool
 ) -> None:

@@ -12,28 +12,21 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import AnyArray, IntArray
 from dpfda.central.score import private_score
-from dpfda.cli._output import check_outputs, draw, output_options, print_regression, publish
+from dpfda.cli._output import check_outputs, draw, print_regression, publish
 from dpfda.cli._reading import (
-    are_several,
+    Data,
     files_argument,
     filled_by,
-    fit_files,
     public_domain,
     public_labels,
     reading_from,
     reading_options,
     releasing,
 )
-from dpfda.cli._record import (
-    check_record,
-    ledger_options,
-    open_ledger,
-    record_options,
-    write_record,
-)
+from dpfda.cli._record import check_record, open_ledger, spending_options, write_record
 from dpfda.curves.files import Rows
 from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
-from dpfda.estimators.file_block import RowsBlock, check_labels, grid_of
+from dpfda.estimators.file_block import check_labels
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.reading import take
 from dpfda.privacy.cost import limit
@@ -56,15 +49,7 @@ from dpfda.privacy.cost import limit
     "classifier is right about them, with the same ε: nobody is in both, but --ledger counts "
     "both.")  # fmt: skip
 @reading_options()
-@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option(
-    "--seed",
-    type=int,
-    help="Seeded simulation instead of exact noise: not private; spends --ledger too.",
-)
-@ledger_options
-@output_options("model")
-@record_options
+@spending_options("model")
 def command(
     files: tuple[Path, ...], as_json: bool, out: Path | None, plot: Path | None, **options: Any
 ) -> None:
@@ -88,9 +73,9 @@ def command(
     _validate.positive("--epsilon", options["epsilon"])
     if options["value_range"] is not None:
         _validate.interval("--range", options["value_range"])
-    reading, scheduler = filled_by(reading, options), options["scheduler"]
-    several = are_several(files, scheduler, reading)
-    rows = reading.head(files[0]) if several else reading.rows(files[0])
+    reading = filled_by(reading, options)
+    data = Data.of(files, reading, options["scheduler"])
+    rows = data.rows
     labels = rows.text(label)
     if classes is not None:
         check_labels(labels, classes, label, row=rows.row)
@@ -104,23 +89,13 @@ def command(
         ledger=open_ledger(options),
         random_state=options["seed"],
     )
-    where = "for several files" if several else "with --groups" if reading.groups else ""
+    where = "for several files" if data.several else "with --groups" if reading.groups else ""
     fitted, kept_out = _split(options, len(labels), classifier, where=where)
-    if several:
-        names = public_labels(options["classes"])
-        grid = grid_of(rows)
-        blocks = [RowsBlock(path, reading, grid=grid, label=label, names=names) for path in files]
-        points = rows.grid_points
-        with releasing(reading):
-            fit_files(classifier, blocks, scheduler=scheduler, said=rows.said, points=points)
-    else:
-        click.echo(rows.said, err=True)
-        persons = None if reading.groups is None else rows.text(reading.groups)
-        X, own = rows.X, labels.astype(str)
-        if fitted is not None:
-            X, own = take(X, fitted), own[fitted]
-        with releasing(reading):
-            classifier.fit(X, own, grid_points=rows.grid_points, groups=persons)
+    X, own = rows.X, labels.astype(str)
+    if fitted is not None:
+        X, own = take(X, fitted), own[fitted]
+    names = public_labels(options["classes"]) if data.several else None
+    data.fit(classifier, X, own, points=rows.grid_points, label=label, names=names)
     publish(classifier.model_, out, as_json, print_regression)
     with releasing(reading):
         said = _UNKNOWN if kept_out is None else _scored(classifier, rows, labels, kept_out)

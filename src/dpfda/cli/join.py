@@ -9,6 +9,7 @@ from typing import TextIO
 
 import click
 
+from dpfda.cli._output import certificates_option, home_option
 from dpfda.client import RemoteClient
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report.terminal import to_json
@@ -25,13 +26,11 @@ _HOME = Path.home() / ".dpfda"
 @click.option("--accept", "accepts", multiple=True, metavar="ASSUMPTION",
     help='An assumption that you accept, such as "labels are public". May be '
     'repeated.')  # fmt: skip
-@click.option("--home", type=click.Path(file_okay=False, path_type=Path),
-    default=_HOME, help="Where your budget and replies are kept.")  # fmt: skip
+@home_option
 @click.option("--invitation", type=click.File(encoding="utf-8"),
     help="File with your invitation or its link, which the organizer gave you; - asks for it."
     )  # fmt: skip
-@click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
-    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@certificates_option
 @click.option("--insecure", is_flag=True,
     help="Allow http:// to another machine: anybody in between can read it.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpfda import _validate
-from dpfda.cli._output import check_writable
+from dpfda.cli._output import check_writable, json_option
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.ledger_file import FileLedger
@@ -61,7 +61,7 @@ def show(path: Path, as_json: bool, parts: bool) -> None:
     help="δ of each: 0 for pure ε, otherwise Gaussian noise.")  # fmt: skip
 @click.option("--times", type=click.IntRange(min=1), default=1, show_default=True,
     help="How many such releases.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) -> None:
     """Show whether planned releases fit, and what they would leave. Nothing is spent.
 

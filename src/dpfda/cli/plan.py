@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
-from dpfda.cli._output import check_writable
+from dpfda.cli._output import check_writable, json_option
 from dpfda.cli._reading import read_ranges, reading_from, reading_options
 from dpfda.cli._sweep import SWEEP_OPTIONS, sweep_options, sweeping
 from dpfda.curves.files import Reading
@@ -172,10 +172,10 @@ def command(
     help="Grid points of a curve.")  # fmt: skip
 @click.option("--features", type=int, default=3, show_default=True,
     help="Columns of a regression.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation.")
 @click.option("--repeats", type=int, default=20, show_default=True,
     help="How many releases are simulated.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def release(summary: Summary, as_json: bool, **options: Any) -> None:
     """Forecast a release before anything is spent.
 

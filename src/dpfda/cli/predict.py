@@ -13,7 +13,7 @@ import numpy as np
 
 from dpfda._validate import AnyArray
 from dpfda.central.regression.model import RegressionModel
-from dpfda.cli._output import check_writable
+from dpfda.cli._output import check_writable, json_option
 from dpfda.cli._reading import reading_from, reading_options
 from dpfda.curves.files import Reading, Rows
 from dpfda.curves.ranges import PublicColumns
@@ -34,7 +34,7 @@ from dpfda.report.terminal import to_json
 })  # fmt: skip
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the predictions here (CSV) instead of printing them.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(model: Path, file: Path, out: Path | None, as_json: bool, **options: object) -> None:
     """Predict the rows of a file by a saved model.
 

@@ -6,19 +6,18 @@ from pathlib import Path
 
 import click
 
+from dpfda.cli._output import certificates_option, home_option, json_option
 from dpfda.cli.submit import client_at
 from dpfda.report.terminal import to_json
 
 
 @click.command()
 @click.argument("plan_hash", metavar="HASH")
-@click.option("--home", type=click.Path(file_okay=False, path_type=Path),
-    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
-@click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
-    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@home_option
+@certificates_option
 @click.option("--withdraw", is_flag=True,
     help="Withdraw your reply, while its phase takes replies. ε stays spent.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     plan_hash: str, home: Path, certificates: str | None, withdraw: bool, as_json: bool
 ) -> None:

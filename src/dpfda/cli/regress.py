@@ -10,8 +10,9 @@ import click
 
 from dpfda import _validate
 from dpfda.central.regression.base import RegressionMechanism
-from dpfda.cli._output import check_outputs, draw, output_options, print_regression, publish
+from dpfda.cli._output import check_outputs, draw, print_regression, publish
 from dpfda.cli._reading import (
+    Data,
     are_several,
     feature_ranges,
     files_argument,
@@ -24,17 +25,11 @@ from dpfda.cli._reading import (
     reading_options,
     releasing,
 )
-from dpfda.cli._record import (
-    check_record,
-    ledger_options,
-    open_ledger,
-    record_options,
-    write_record,
-)
+from dpfda.cli._record import check_record, open_ledger, spending_options, write_record
 from dpfda.curves.files import Reading
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.file_block import FileBlock, RowsBlock, grid_of
+from dpfda.estimators.file_block import FileBlock
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
 
@@ -68,15 +63,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--classes", help="The public labels (logistic): no,yes or a,b,c.")
 @reading_options(without={"label": "the column to predict is --target",
     "grid": "columns of a table are features, not points of a curve"})  # fmt: skip
-@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option(
-    "--seed",
-    type=int,
-    help="Seeded simulation instead of exact noise: not private; spends --ledger too.",
-)
-@ledger_options
-@output_options("model")
-@record_options
+@spending_options("model")
 def command(
     files: tuple[Path, ...], as_json: bool, out: Path | None, plot: Path | None, **options: object
 ) -> None:
@@ -108,10 +95,9 @@ def command(
 
 def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
     """A number from curves."""
-    target, scheduler = options["target"], options["scheduler"]
-    aside, reading = {target: "--target"}, filled_by(reading, options)
-    several = are_several(files, scheduler, reading)
-    rows = (reading.head if several else reading.rows)(files[0], aside=aside)
+    target, reading = options["target"], filled_by(reading, options)
+    data = Data.of(files, reading, options["scheduler"], aside={target: "--target"})
+    rows = data.rows
     given = ("epsilon", "delta", "unit", "mechanism", "value_range", "target_range")
     estimator = PrivateCurveRegression(
         **{name: options[name] for name in given},
@@ -119,18 +105,8 @@ def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
         ledger=open_ledger(options),
         random_state=options["seed"],
     )
-    if several:
-        grid = grid_of(rows)
-        blocks = [RowsBlock(path, reading, aside=aside, grid=grid, target=target) for path in files]
-        points = rows.grid_points
-        with releasing(reading):
-            fit_files(estimator, blocks, scheduler=scheduler, said=rows.said, points=points)
-        return estimator.model_, estimator.ledger
-    click.echo(rows.said, err=True)
-    persons = None if reading.groups is None else rows.text(reading.groups)
-    with releasing(reading):
-        y = rows.numbers([target])[:, 0]
-        estimator.fit(rows.X, y, grid_points=rows.grid_points, groups=persons)
+    y = None if data.several else rows.numbers([target])[:, 0]
+    data.fit(estimator, rows.X, y, points=rows.grid_points, target=target)
     return estimator.model_, estimator.ledger
 
 

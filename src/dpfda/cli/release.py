@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +15,27 @@ from dpfda.cli._output import (
     check_outputs,
     check_writable,
     draw,
-    output_options,
     publish,
     write_columns,
 )
 from dpfda.cli._reading import (
-    are_several,
+    Data,
     feature_ranges,
     files_argument,
     filled_by,
-    fit_files,
     public_domain,
     public_labels,
     read_ranges,
     reading_from,
     reading_options,
-    releasing,
     two_classes,
 )
-from dpfda.cli._record import (
-    check_record,
-    ledger_options,
-    open_ledger,
-    record_options,
-    write_record,
-)
+from dpfda.cli._record import check_record, open_ledger, spending_options, write_record
 from dpfda.curves.files import Reading, Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.central_base import CentralEstimator
-from dpfda.estimators.file_block import RowsBlock, check_labels, frame, grid_of
+from dpfda.estimators.file_block import check_labels, frame
 
 _MODELS = {
     "mean": "PrivateMean",
@@ -101,15 +91,7 @@ _MODELS = {
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
 @reading_options(own=("label",))
-@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option(
-    "--seed",
-    type=int,
-    help="Seeded simulation instead of exact noise: not private; spends --ledger too.",
-)
-@ledger_options
-@output_options("release")
-@record_options
+@spending_options("release")
 @click.pass_context
 def command(
     context: click.Context,
@@ -158,26 +140,12 @@ def command(
     reading, ranges = _with_ranges(files[0], reading, covariates, aside, options, curves=curves)
     if options["design"] == "sparse":  # a curve without a point has no values at its center either
         reading = replace(reading, center=None)
-    scheduler = options.pop("scheduler")
-    several = are_several(files, scheduler, reading)
-    read = reading.head if several else reading.rows
-    rows = read(files[0], aside=aside, curves=curves)
-    if not several:  # before anything is spent, and on stderr, so that stdout stays one document
-        click.echo(rows.said, err=True)
+    data = Data.of(files, reading, options.pop("scheduler"), aside=aside, curves=curves)
     options |= {"label": label, "fill": reading.fill, "feature_ranges": ranges}
-    model, *data = _asked(summary, estimator, rows, covariates, options)
-    persons = None if reading.groups is None else rows.text(reading.groups)
-    points = rows.grid_points if curves else None
+    model, *rows = _asked(summary, estimator, data.rows, covariates, options)
     view = _view(summary)  # loaded before anything is spent
-    if several:
-        block = partial(RowsBlock, reading=reading, aside=aside, curves=curves, grid=grid_of(rows))
-        block = partial(block, **_beside(summary, label, model, options))
-        known = {"said": rows.said, "points": points, "scheduler": scheduler}
-        with releasing(reading):
-            fit_files(model, [block(path) for path in files], **known)
-    else:
-        with releasing(reading):
-            model.fit(*data, grid_points=points, groups=persons)
+    points = data.rows.grid_points if curves else None
+    data.fit(model, *rows, points=points, **_beside(summary, label, model, options))
     release: Any = model.moments_ if summary in _GROUPED else model.release_
     shown: Any = model if summary in ("groups", "fpca") else release
     drawn = None

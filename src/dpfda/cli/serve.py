@@ -220,8 +220,7 @@ def command(
             listener=listener,
             admin_listener=admin_listener,
             workers=workers,
-            certificate=tls_certificate,
-            private_key=tls_key,
+            tls=(tls_certificate, tls_key),
             announce=click.echo,
         )
 

@@ -10,6 +10,7 @@ from dpfda.cli._output import (
     check_picture,
     check_writable,
     draw,
+    json_option,
     print_document,
     print_json,
     write_columns,
@@ -23,7 +24,7 @@ from dpfda.report import documents
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
     help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path),
     help="Write values and 95 % bands here.")  # fmt: skip
 @record_options

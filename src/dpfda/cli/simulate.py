@@ -14,6 +14,7 @@ from rich.console import Console
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray, IntArray
+from dpfda.cli._output import json_option
 from dpfda.cli._reading import (
     feature_ranges,
     public_domain,
@@ -171,7 +172,7 @@ METHODS: dict[str, Callable[..., Predict]] = {
     help="Share of people who are held out to measure errors.")  # fmt: skip
 @reading_options()
 @click.option("--seed", type=int, default=0, show_default=True, help="Of noise and split.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     file: Path, methods: tuple[str, ...], epsilons: tuple[float, ...], as_json: bool, **options: Any
 ) -> None:
@@ -243,15 +244,11 @@ def read(file: Path, reading: Reading, options: dict[str, Any]) -> tuple[People,
         check_labels(labels, names, label, row=row)
     if len(names or np.unique(labels)) < 2:
         raise InvalidData("FILE", "of two classes at least", "one label")
-    people = People(
-        X=X,
-        labels=labels,
-        classes=names,
-        given=given,
-        points=points,
-        persons=None if reading.groups is None else np.asarray(beside.text(reading.groups)),
-        servers=None if servers is None else np.asarray(beside.text(servers)).astype(str),
-    )
+    people = People(X=X, labels=labels, classes=names, given=given, points=points)
+    if reading.groups is not None:
+        people = replace(people, persons=np.asarray(beside.text(reading.groups)))
+    if servers is not None:
+        people = replace(people, servers=np.asarray(beside.text(servers)).astype(str))
     return people, said
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpfda.cli._output import read_secret
+from dpfda.cli._output import certificates_option, json_option, options_of, read_secret
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, MissingExtra, printable
@@ -46,6 +46,19 @@ _SHOWN = {name: name for name in ("id", "hash", "title", "status")} | {
 Command = Callable[..., Any]
 
 
+_collector_options = options_of(
+    click.option("--url", default="http://127.0.0.1:8000", show_default=True,
+        help="The collector."),
+    click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
+        help="File with the administrator's key; without it the key is taken from "
+        "DPFDA_ADMIN_KEY."),
+    certificates_option,
+    click.option("--insecure", is_flag=True,
+        help="Allow http:// to another machine: anybody in between can read the key."),
+    json_option,
+)  # fmt: skip
+
+
 def _administered(function: Command) -> Command:
     """Add which collector, and by which right; the command is given its `Administrator`."""
 
@@ -69,21 +82,7 @@ def _administered(function: Command) -> Command:
         finally:
             administrator.hang_up()
 
-    found: Command = connected
-    for add in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--insecure", is_flag=True,
-            help="Allow http:// to another machine: anybody in between can read the key."),
-        click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
-            help="Certificates to trust instead of the system's (PEM)."),
-        click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
-            help="File with the administrator's key; without it the key is taken from "
-            "DPFDA_ADMIN_KEY."),
-        click.option("--url", default="http://127.0.0.1:8000", show_default=True,
-            help="The collector."),
-    ):  # fmt: skip
-        found = add(found)
-    return found
+    return _collector_options(connected)
 
 
 @click.group()
@@ -270,7 +269,7 @@ def confirm_clock(administrator: Administrator, as_json: bool) -> None:
 @command.command()
 @click.argument("copy")
 @click.argument("original")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def verify(copy: str, original: str, as_json: bool) -> None:
     """Compare a copy of a collector's database with the original.
 

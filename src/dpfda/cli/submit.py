@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpfda._validate import FloatArray
+from dpfda.cli._output import certificates_option, home_option
 from dpfda.cli._reading import reading_from, reading_options
 from dpfda.client import RemoteClient
 from dpfda.client.exports import DayCurve, Export, day_curve, read_export
@@ -132,10 +133,8 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
 @click.argument("plan_hash", metavar="HASH")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--label", required=True, help="Your label: one of the study's; or your number.")
-@click.option("--home", type=click.Path(file_okay=False, path_type=Path),
-    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
-@click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
-    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@home_option
+@certificates_option
 @reading_options(own=("label",), without={
     "id": "FILE holds your curve and nobody else's",
     "groups": "FILE holds your curve and nobody else's",

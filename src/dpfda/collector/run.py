@@ -259,8 +259,7 @@ def serve(
     listener: socket.socket | None = None,
     admin_listener: socket.socket | None = None,
     workers: int | None = None,
-    certificate: str | None = None,
-    private_key: str | None = None,
+    tls: tuple[str | None, str | None] = (None, None),
     announce: Callable[[str], None] = print,
 ) -> None:
     """Serve until interrupted.
@@ -273,8 +272,7 @@ def serve(
         admin_listener: another one, for dashboard, metrics and what needs the key.
         workers: how many processes, with a supervisor; more than one needs a database that they
             can share. None: this process.
-        certificate: file with the TLS certificate (PEM).
-        private_key: file with its key.
+        tls: files with the TLS certificate (PEM) and with its key.
         announce: is given the URLs of the listeners, a line each, once they are open.
     """
     allow_many_files()
@@ -295,13 +293,13 @@ def serve(
         timeout_keep_alive=max(1, round(settings.patience)),
         timeout_graceful_shutdown=10,
         timeout_worker_healthcheck=_START,
-        ssl_certfile=certificate,
-        ssl_keyfile=private_key,
+        ssl_certfile=tls[0],
+        ssl_keyfile=tls[1],
         ws="none",
         backlog=1024,
     )
     listener = listen(host, port) if listener is None else listener
-    scheme = "https" if certificate else "http"
+    scheme = "https" if tls[0] else "http"
     listeners = [one for one in (listener, admin_listener) if one is not None]
     lines = []
     for one in listeners:

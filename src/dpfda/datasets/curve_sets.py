@@ -48,25 +48,22 @@ def load_italy_power_demand(path: PathLike = None, *, verify: bool = True) -> Da
 
 def load_growth(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Heights of 54 girls (+1) and 39 boys (−1) at 31 ages, in centimetres."""
-    data = read("growth", path, verify=verify)
-    return data.dataset(
-        "A row is a child; y is +1 for a girl.",
-        X=data["X"],
-        y=signs(data["sex"] == "F"),
-        grid_points=data["age"],
-    )
+    data, text = read("growth", path, verify=verify), "A row is a child; y is +1 for a girl."
+    girls = signs(data["sex"] == "F")
+    return data.dataset(text, X=data["X"], y=girls, grid_points=data["age"])
 
 
 def load_tecator(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Near-infrared spectra of 215 pieces of meat, with their fat content in percent."""
     data = read("tecator", path, verify=verify)
+    spectra = data["X"]
     return data.dataset(
         "A row is a spectrum; y is the fat content; groups number the 193 distinct "
         "spectra, 22 rows are exact copies.",
-        X=data["X"],
+        X=spectra,
         y=data["fat"],
         grid_points=data["wavelength_nm"],
-        groups=copies(data["X"]),
+        groups=copies(spectra),
         extra=data.only("water", "protein"),
     )
 

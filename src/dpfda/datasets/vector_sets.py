@@ -19,10 +19,7 @@ def load_diabetes(
 ) -> Dataset:
     """Eight health measurements of 2768 rows, of which only 778 are distinct (C21).
 
-    Args:
-        path: the file or its folder.
-        deduplicate: keep the first of equal rows only.
-        verify: refuse a file that holds anything else than the catalogue says.
+    With `deduplicate` the first of equal rows only.
     """
     text = (
         "A row is a visit; y is +1 for diabetes; groups number the distinct rows, so a split by "
@@ -38,10 +35,7 @@ def load_employee(
 ) -> Dataset:
     """Eight facts about 4653 employees, of which 2764 are distinct; who leaves (+1)?
 
-    Args:
-        path: the file or its folder.
-        deduplicate: keep the first of equal rows only.
-        verify: refuse a file that holds anything else than the catalogue says.
+    With `deduplicate` the first of equal rows only.
     """
     text = "A row is an employee; y is +1 for one who leaves; groups number the distinct rows."
     data = read("employee", path, verify=verify)

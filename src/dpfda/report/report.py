@@ -309,8 +309,8 @@ class Report:
         facts: Deployment,
         contents: Contents,
         *,
-        title: str = "",
         ledger: BaseLedger | None = None,
+        title: str = "",
         **record_fields: object,
     ) -> Self:
         """The report of a release.

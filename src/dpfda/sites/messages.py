@@ -7,22 +7,23 @@ from typing import Any
 import msgspec
 
 from dpfda.errors import ProtocolError
-from dpfda.protocol.secure_sum.messages import (
-    Confirmation,
-    KeyOffer,
-    MaskedVector,
-    OfferList,
-    RoundId,
-    SealedShares,
-    Survivors,
-    Unmasking,
-)
+from dpfda.protocol.secure_sum import messages as secure
 
 MOST_BYTES = 1 << 28
 """No message is longer."""
 
 
-class SiteAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Data of declared types; other fields are refused."""
+
+
+class _Signed(_Message, frozen=True):
+    """What a site sends in its own name."""
+
+    site: str
+
+
+class SiteAnswer(_Message, frozen=True):
     """An earlier question's opened sum: public, in lattice steps."""
 
     question: str
@@ -30,15 +31,15 @@ class SiteAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     survivors: tuple[str, ...]
 
 
-class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Ask(_Message, frozen=True):
     """A question, for one attempt at its secure sum, and what earlier ones were answered with."""
 
-    round: RoundId
+    round: secure.RoundId
     query: dict[str, Any]
     answers: tuple[SiteAnswer, ...]
 
 
-class AskOwners(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AskOwners(_Message, frozen=True):
     """A request to those owners of a site whose turn is start, ..., or stop - 1."""
 
     number: int
@@ -47,37 +48,34 @@ class AskOwners(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     query: dict[str, Any]
 
 
-class Shares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Shares(_Signed, frozen=True):
     """Replies of a site's owners: noisy numbers of eight bytes each, one row per owner."""
 
-    site: str
     number: int
     values: bytes
 
 
-class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Model(_Signed, frozen=True):
     """A server's own model: a public document, signed as this plan's."""
 
-    site: str
     document: bytes
     signature: bytes
 
 
-class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Models(_Message, frozen=True):
     """The models of all servers, which each server's participants evaluate."""
 
     models: dict[str, Model]
 
 
-class Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Verdicts(_Signed, frozen=True):
     """For each model, the sum of randomized evaluations (±1), and their number."""
 
-    site: str
     totals: tuple[int, ...]
     people: tuple[int, ...]
 
 
-class StoredReplies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredReplies(_Message, frozen=True):
     """Replies to an earlier query, as a coordinator stores them: public, each with its noise."""
 
     question: str
@@ -85,14 +83,13 @@ class StoredReplies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replies: tuple[bytes, ...]
 
 
-class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Agreement(_Signed, frozen=True):
     """A site's signature on the plan."""
 
-    site: str
     signature: bytes
 
 
-class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Envelope(_Message, frozen=True):
     """A step of a plan, from the coordinator to one site."""
 
     plan: str
@@ -100,7 +97,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body: bytes
 
 
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Reply(_Message, frozen=True):
     """A site's: what the step asks for, signed as the reply to these bytes; or why not."""
 
     body: bytes = b""
@@ -112,10 +109,10 @@ ASKED: dict[str, Any] = {
     "agree": str,
     "over": str,
     "advertise": Ask,
-    "share": OfferList,
+    "share": secure.OfferList,
     "mask": dict[str, bytes],
-    "confirm": Survivors,
-    "unmask": tuple[Confirmation, ...],
+    "confirm": secure.Survivors,
+    "unmask": tuple[secure.Confirmation, ...],
     "owners": AskOwners,
     "model": str,
     "judge": Models,
@@ -125,11 +122,11 @@ ASKED: dict[str, Any] = {
 REPLIED: dict[str, Any] = {
     "agree": Agreement,
     "over": Agreement,
-    "advertise": KeyOffer,
-    "share": SealedShares,
-    "mask": MaskedVector,
-    "confirm": Confirmation,
-    "unmask": Unmasking,
+    "advertise": secure.KeyOffer,
+    "share": secure.SealedShares,
+    "mask": secure.MaskedVector,
+    "confirm": secure.Confirmation,
+    "unmask": secure.Unmasking,
     "owners": Shares,
     "model": Model,
     "judge": Verdicts,

@@ -34,7 +34,6 @@ from dpfda.privacy.guarantee import (
     Guarantee,
 )
 from dpfda.privacy.ledger import BaseLedger, part_label
-from dpfda.privacy.price import Price
 from dpfda.protocol.person import Scattered, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.secure_sum import Terms
@@ -45,7 +44,7 @@ from dpfda.sites.coordinator import Coordinator
 from dpfda.sites.identity import Card
 from dpfda.sites.messages import AskOwners, Shares
 from dpfda.sites.plan import Plan
-from dpfda.sites.shared import Allow, Holds, Part, SharedInquiry
+from dpfda.sites.shared import Allow, Facts, Holds, Part, SharedInquiry
 from dpfda.sites.stored_files import Begun, KeptAnswers
 
 if TYPE_CHECKING:
@@ -277,24 +276,12 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         return PublicColumns.of(self.feature_ranges)
 
     @property
-    def title(self) -> str:
-        """The design."""
-        return f"owners, {self.study.built_design.name}"
-
-    @property
-    def unit(self) -> str:
-        """All rows of an owner."""
-        return self.study.unit
-
-    @property
-    def most(self) -> Price:
-        """The largest total cost: every owner answers once."""
-        return limit(epsilon=self.study.epsilon, delta=0.0)
-
-    @property
-    def price(self) -> str:
-        """The same in words."""
-        return f"ε = {self.study.epsilon:g} for each {self.unit}, once; local"
+    def facts(self) -> Facts:
+        """The design; all rows of an owner are protected, and every owner answers once."""
+        epsilon, unit = self.study.epsilon, self.study.unit
+        price = f"ε = {epsilon:g} for each {unit}, once; local"
+        title = f"owners, {self.study.built_design.name}"
+        return Facts(title, unit, limit(epsilon=epsilon, delta=0.0), price)
 
     @property
     def columns(self) -> dict[str, list[Any]]:

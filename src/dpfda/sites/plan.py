@@ -144,7 +144,7 @@ class Plan:
         asked, body, terms = self.inquiry, self.body, self.terms
         lines = [
             f"plan {self.digest}",
-            f"  study        {body.study}: {asked.title}",
+            f"  study        {body.study}: {asked.facts.title}",
             f"  coordinator  {body.coordinator.name} ({body.coordinator.fingerprint})",
             f"  reached at   {printable(body.address)}",
             *(
@@ -155,7 +155,7 @@ class Plan:
                 f"  column       {printable(name)}: {known}"
                 for name, known in asked.columns.items()
             ),
-            f"  price        {printable(asked.price)}",
+            f"  price        {printable(asked.facts.price)}",
             f"  trust        {_trust(terms) if asked.masked else _silence(terms)}",
         ]
         return "\n".join(lines)

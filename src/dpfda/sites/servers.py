@@ -38,7 +38,7 @@ from dpfda.sites.coordinator import Coordinator
 from dpfda.sites.identity import Card
 from dpfda.sites.messages import Model, Models, Verdicts, decode, encode
 from dpfda.sites.plan import Plan
-from dpfda.sites.shared import Allow, Holds, Part, SharedInquiry
+from dpfda.sites.shared import Allow, Facts, Holds, Part, SharedInquiry
 from dpfda.sites.stored_files import Begun, KeptAnswers
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         >>> encoder = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
         >>> inquiry = ServersInquiry(encoder=encoder, classes=("no", "yes"), epsilon=0.5,
         ...                          own_epsilon=1.0)
-        >>> inquiry.price
+        >>> inquiry.facts.price
         'ε = 0.5 for each person who judges, after ε = 1 in their own study; local'
     """
 
@@ -127,22 +127,14 @@ class ServersInquiry(SharedInquiry, name="servers"):
         _ = self.exchange({"": nothing}, people=1, seed=0).asks  # refused here, before it is signed
 
     @property
-    def title(self) -> str:
-        """The title of the result."""
-        return "models shared and judged"
-
-    @property
-    def most(self) -> Price:
-        """A verdict of each of its people."""
-        return limit(epsilon=self.epsilon, delta=0.0)
-
-    @property
-    def price(self) -> str:
-        """The same in words."""
-        return (
+    def facts(self) -> Facts:
+        """A verdict of each of a server's people."""
+        price = (
             f"ε = {self.epsilon:g} for each {self.unit} who judges, after ε = {self.own_epsilon:g} "
             "in their own study; local"
         )
+        most = limit(epsilon=self.epsilon, delta=0.0)
+        return Facts("models shared and judged", self.unit, most, price)
 
     @property
     def columns(self) -> dict[str, list[Any]]:

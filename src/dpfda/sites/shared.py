@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from dpfda._registry import Registered
 from dpfda.noise import Source
@@ -60,6 +60,22 @@ class Part(ABC):
         """A description of the reply for a person at the site."""
 
 
+class Facts(NamedTuple):
+    """What a person at a site decides on.
+
+    Attributes:
+        title: of the result.
+        unit: of protection: whose data one record is.
+        most: the largest total cost for each unit.
+        price: the same in words.
+    """
+
+    title: str
+    unit: str
+    most: Price
+    price: str
+
+
 class SharedInquiry(
     Registered,
     ABC,
@@ -80,28 +96,8 @@ class SharedInquiry(
 
     @property
     @abstractmethod
-    def title(self) -> str:
-        """The title of the result."""
-
-    @property
-    @abstractmethod
-    def unit(self) -> str:
-        """The unit of protection of one record."""
-
-    @property
-    @abstractmethod
-    def most(self) -> Price:
-        """The largest total cost for each unit."""
-
-    @property
-    @abstractmethod
-    def price(self) -> str:
-        """The same in words."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> dict[str, list[Any]]:
-        """The columns it reads, each with the range or the categories that it takes for public."""
+    def facts(self) -> Facts:
+        """Result, unit and price."""
 
     @abstractmethod
     def check(self, cards: Sequence[Card]) -> None:
@@ -122,3 +118,8 @@ class SharedInquiry(
     @abstractmethod
     def progress(self, account: Path, study: str) -> list[str]:
         """The progress of each query at a site, in words."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns it reads, each with the range or the categories that it takes for public."""

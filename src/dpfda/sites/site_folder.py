@@ -225,10 +225,10 @@ class SiteFolder:
                 f"the plan protects from {plan.terms.colluders} colluding sites, this site asks "
                 f"for {config.colluders} (colluders in site.toml)"
             )
-        if config.questions and plan.inquiry.title not in config.questions:
+        if config.questions and plan.inquiry.facts.title not in config.questions:
             raise ProtocolError(
-                f"the plan asks for {plan.inquiry.title}, which is not among the questions of "
-                "site.toml"
+                f"the plan asks for {plan.inquiry.facts.title}, which is not among the questions "
+                "of site.toml"
             )
         if sum(card.rows for card in plan.body.sites) < config.least_together:
             raise ProtocolError(
@@ -239,10 +239,10 @@ class SiteFolder:
             raise ProtocolError(f"the plan does not fit this site: {reason}")
         if (asked := plan.inquiry.holds) != config.holds:
             raise ProtocolError(f"the plan asks sites that hold {asked}, this one {config.holds}")
-        if (unit := plan.inquiry.unit) != config.unit:
+        if (unit := plan.inquiry.facts.unit) != config.unit:
             raise ProtocolError(f"the plan protects each {unit}, this site each {config.unit}")
         new = plan.digest not in config.agreed
-        if new and (reason := self.ledger.refusal(plan.inquiry.most)):
+        if new and (reason := self.ledger.refusal(plan.inquiry.facts.most)):
             raise ProtocolError(f"this site cannot pay for the plan: {reason}")
 
     def agree(self, plan: Plan) -> None:

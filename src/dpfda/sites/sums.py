@@ -25,7 +25,6 @@ from dpfda.estimators.file_block import Frame, frame
 from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.price import Price
 from dpfda.protocol.account import Stage, StoredAccount
 from dpfda.protocol.consortium import decentralized
 from dpfda.protocol.conversation import Conversation, converse
@@ -48,7 +47,7 @@ from dpfda.sites.identity import Card
 from dpfda.sites.inquiry import Inquiry
 from dpfda.sites.messages import Ask, SiteAnswer
 from dpfda.sites.plan import Plan
-from dpfda.sites.shared import Allow, Part, SharedInquiry
+from dpfda.sites.shared import Allow, Facts, Part, SharedInquiry
 
 if TYPE_CHECKING:
     from dpfda.sites.site_folder import SiteFolder
@@ -314,25 +313,11 @@ class TableInquiry(SharedInquiry, name="table"):
             raise InvalidParameter("estimator", rule, f"{self.inquiry.estimator}, {first.name}")
 
     @property
-    def title(self) -> str:
-        """The estimator."""
-        return self.inquiry.estimator
-
-    @property
-    def unit(self) -> str:
-        """The unit of protection of one row."""
-        return self.conversation.unit
-
-    @property
-    def most(self) -> Price:
-        """The largest total cost of all queries."""
-        return self.conversation.most
-
-    @property
-    def price(self) -> str:
-        """The same in words."""
+    def facts(self) -> Facts:
+        """The estimator, and the largest total cost of all queries."""
         asked = self.conversation
-        return f"ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}"
+        price = f"ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}"
+        return Facts(self.inquiry.estimator, asked.unit, asked.most, price)
 
     def check(self, cards: Sequence[Card]) -> None:
         """Refuse sites whose cards count other rows."""
