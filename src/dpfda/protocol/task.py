@@ -8,9 +8,10 @@ from a person's data, and the reply is the output of the mechanism. Each type of
 Tasks are batches: one object is for n people, and each array has a leading axis of length n. A
 simulation issues thousands at a time; a collector issues single rows, ``task.rows([i])``.
 
-A `FoldedTask` adds distances |z - m| of features from their centers m, a public map of z*. They
-separate classes with equal means and different spreads by the same questions, vectors and linear
-rules. Unlike centered squares they do not give single outlying values a large weight.
+A task with a field `folds` adds distances |z - m| of features from their centers m, a public map of
+z* (`folded`). They separate classes with equal means and different spreads by the same questions,
+vectors and linear rules. Unlike centered squares they do not give single outlying values a large
+weight.
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ def box_mechanisms() -> tuple[str, ...]:
     return tuple(BoxMechanism.members())
 
 
+def fold_centers() -> Any:
+    """The field `folds`: centers of the first f features; if any, a task is about `folded` ones.
+
+    Privacy:
+        The map is public and made before the task's mechanism, which takes any features.
+    """
+    return array("real", "f", least=-1, most=1, default=())
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Query):
     """One public request to n people.
@@ -61,15 +71,27 @@ class Task(Query):
     epsilon: float = number(least=1e-6, most=1e6)
     people: int = whole(least=0)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        folds = self.sizes.get("f", 0)
+        if folds and self.looks_at > 2 * folds:
+            rule = f"left out, or enough for {self.looks_at} features and distances"
+            raise InvalidParameter("folds", rule, f"{folds} of them")
+
     @property
     @abstractmethod
     def width(self) -> int:
         """Number of values in one reply."""
 
     @property
-    def columns(self) -> int:
-        """Number of features that the task uses; encoded curves may have more."""
+    def looks_at(self) -> int:
+        """Number of features, distances from folds included, that the task needs."""
         return self.sizes["dimension"]
+
+    @property
+    def columns(self) -> int:
+        """Number of features from which those are computed; encoded curves may have more."""
+        return self.sizes.get("f") or self.looks_at
 
     @abstractmethod
     def exact(self, records: Records, source: Source) -> FloatArray:
@@ -200,39 +222,3 @@ def folded(features: FloatArray, folds: FloatArray) -> FloatArray:
         return features
     own = features[..., : len(folds)]
     return np.concatenate([own, np.abs(own - folds)], axis=-1)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FoldedTask(Task):
-    """A task about features, which may be distances from a center.
-
-    Privacy:
-        The map is public and made before the task's mechanism, which takes any features.
-
-    Attributes:
-        folds: centers of the first f features; if there are any, queries are about `folded`
-            features.
-    """
-
-    folds: FloatArray = array("real", "f", least=-1, most=1, default=())
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.folds) and self.looks_at > 2 * len(self.folds):
-            rule = f"left out, or enough for {self.looks_at} features and distances"
-            raise InvalidParameter("folds", rule, f"{len(self.folds)} of them")
-
-    @property
-    def looks_at(self) -> int:
-        """Number of features and distances that a task needs."""
-        return self.sizes["dimension"]
-
-    @property
-    def columns(self) -> int:
-        """Number of features from which those are computed."""
-        return len(self.folds) or self.looks_at
-
-    def fitting(self, records: Records) -> Records:
-        """Features in the box, and how far they are from the folds."""
-        features, labels = super().fitting(records)
-        return folded(features, self.folds), labels

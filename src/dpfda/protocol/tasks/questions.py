@@ -30,42 +30,34 @@ from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan, Terms
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import FoldedTask, Task
+from dpfda.protocol.task import Task, fold_centers, folded
+
+
+def rule_scores(task: EvaluationTask | MemberTask | ConfidenceTask, z: FloatArray) -> FloatArray:
+    """Scores of encoded curves by the public linear rule of a task, one row per person.
+
+    The rule is a `CurveModel` in rows, one for each person; curves are `folded` by the task.
+    """
+    numbers = {name: getattr(task, name) for name in NUMBERS}
+    return linear_scores(z, **numbers, clipped=task.clipped)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RuleTask(FoldedTask):
-    """Asks about a public linear rule: a `CurveModel` in rows, one for each person.
-
-    Attributes:
-        intercept: shape (n, m), m scores.
-        coefficients: shape (n, m, d), for the first d features, `folded` if there are folds.
-        centers: shape (n, m, d).
-        scales: shape (n, m, d).
-        clipped: whether centered and scaled features are clipped to ±1.
-    """
-
-    bits: ClassVar[bool] = True
-
-    intercept: FloatArray = array("real", "people", "m")
-    coefficients: FloatArray = array("real", "people", "m", "dimension")
-    centers: FloatArray = array("real", "people", "m", "dimension")
-    scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
-    clipped: bool = flag(default=False)
-
-    def scores(self, features: FloatArray) -> FloatArray:
-        """Scores of encoded curves, one row per person."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        return linear_scores(features, **numbers, clipped=self.clipped)
-
-
-class EvaluationTask(RuleTask, name="evaluation"):
+class EvaluationTask(Task, name="evaluation"):
     """Answer whether a candidate's label is mine, through randomized response.
 
     Of m scores the largest wins; one score tells label 1 from label 0 by its sign.
 
     Privacy:
         ε-LDP for curve and label together: the reply is one randomized bit.
+
+    Attributes:
+        folds: centers of the first f features; if any, the rule is about `folded` features.
+        intercept: shape (n, m), m scores.
+        coefficients: shape (n, m, d), for the first d features.
+        centers: shape (n, m, d).
+        scales: shape (n, m, d).
+        clipped: whether centered and scaled features are clipped to ±1.
 
     Examples:
         >>> task = EvaluationTask(
@@ -75,6 +67,15 @@ class EvaluationTask(RuleTask, name="evaluation"):
         >>> task.width
         1
     """
+
+    bits: ClassVar[bool] = True
+
+    folds: FloatArray = fold_centers()
+    intercept: FloatArray = array("real", "people", "m")
+    coefficients: FloatArray = array("real", "people", "m", "dimension")
+    centers: FloatArray = array("real", "people", "m", "dimension")
+    scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
+    clipped: bool = flag(default=False)
 
     @cached_property
     def mechanism(self) -> RandomizedResponse:
@@ -89,7 +90,8 @@ class EvaluationTask(RuleTask, name="evaluation"):
     def exact(self, records: Records, source: Source) -> FloatArray:
         """+1: the candidate is right on me; -1: it is wrong."""
         z, y = records
-        return np.where(decided(self.scores(z)) == y, 1.0, -1.0)
+        scores = rule_scores(self, folded(z, self.folds))
+        return np.where(decided(scores) == y, 1.0, -1.0)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -111,8 +113,8 @@ def example_fields(scores: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MemberTask(EvaluationTask, name="member"):
-    """An evaluation that also reports the candidate and the classes it is about.
+class MemberTask(Task, name="member"):
+    """Answer whether a numbered candidate is right about my label, through randomized response.
 
     The candidate has one score, which says by its sign whether a label is among `positive`.
 
@@ -120,6 +122,12 @@ class MemberTask(EvaluationTask, name="member"):
         That of `EvaluationTask`: ε-LDP for curve and label together, one randomized bit.
 
     Attributes:
+        folds: centers of the first f features; if any, the rule is about `folded` features.
+        intercept: shape (n, m), m scores.
+        coefficients: shape (n, m, d), for the first d features.
+        centers: shape (n, m, d).
+        scales: shape (n, m, d).
+        clipped: whether centered and scaled features are clipped to ±1.
         member: the candidate's number, shape (n,); groups are chosen before anybody answers.
         positive: the label numbers that it tells from the others, shape (n, p).
 
@@ -132,14 +140,33 @@ class MemberTask(EvaluationTask, name="member"):
         [7]
     """
 
+    bits: ClassVar[bool] = True
+
+    folds: FloatArray = fold_centers()
+    intercept: FloatArray = array("real", "people", "m")
+    coefficients: FloatArray = array("real", "people", "m", "dimension")
+    centers: FloatArray = array("real", "people", "m", "dimension")
+    scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
+    clipped: bool = flag(default=False)
     member: IntArray = array("whole", "people", least=0)
     positive: IntArray = array("whole", "people", "positives", least=0, most=1 << 20)
+
+    @cached_property
+    def mechanism(self) -> RandomizedResponse:
+        """Randomized response on one bit."""
+        return RandomizedResponse(epsilon=self.epsilon)
+
+    @property
+    def width(self) -> int:
+        """One bit."""
+        return 1
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """+1: the candidate is right on me; -1: it is wrong."""
         z, y = records
         mine = (y[:, None] == self.positive).any(axis=1)
-        return np.where(decided(self.scores(z)) == mine, 1.0, -1.0)
+        scores = rule_scores(self, folded(z, self.folds))
+        return np.where(decided(scores) == mine, 1.0, -1.0)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -150,31 +177,16 @@ class MemberTask(EvaluationTask, name="member"):
         ]
 
 
-class QuestionsTask(Task):
-    """Yes/no questions, all k of them answered through one k-question response."""
-
-    bits: ClassVar[bool] = True
-
-    @cached_property
-    def mechanism(self) -> QuestionResponse:
-        """One response to all questions."""
-        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
-
-    @property
-    def width(self) -> int:
-        """k."""
-        return self.sizes["k"]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StumpTask(QuestionsTask, FoldedTask, name="stump"):
+class StumpTask(Task, name="stump"):
     """Answer sgn(z_j - t) or, with `uses_label`, y sgn(z_j - t) ("is this stump right on you?").
 
     Privacy:
         ε-LDP for curve and label together: all k answers go through one k-question response.
 
     Attributes:
-        coordinates: which z_j are asked about, shape (n, k); `folded` ones where there are folds.
+        folds: centers of the first f features; if any, questions are about `folded` features.
+        coordinates: which z_j are asked about, shape (n, k).
         thresholds: the t, shape (n, k).
         positive: the label number that counts as y = +1, shape (n,).
         uses_label: whether the answer is multiplied by y.
@@ -187,10 +199,23 @@ class StumpTask(QuestionsTask, FoldedTask, name="stump"):
         1
     """
 
+    bits: ClassVar[bool] = True
+
+    folds: FloatArray = fold_centers()
     coordinates: IntArray = array("whole", "people", "k", least=0, most=1 << 20)
     thresholds: FloatArray = array("real", "people", "k")
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
     uses_label: bool = flag(default=True)
+
+    @cached_property
+    def mechanism(self) -> QuestionResponse:
+        """One response to all questions."""
+        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return self.sizes["k"]
 
     @property
     def looks_at(self) -> int:
@@ -200,7 +225,7 @@ class StumpTask(QuestionsTask, FoldedTask, name="stump"):
     def exact(self, records: Records, source: Source) -> FloatArray:
         """True answers, ±1."""
         z, y = records
-        asked = np.take_along_axis(z, self.coordinates, axis=1)
+        asked = np.take_along_axis(folded(z, self.folds), self.coordinates, axis=1)
         answers = np.where(asked > self.thresholds, 1.0, -1.0)
         if self.uses_label:
             answers *= np.where(y == self.positive, 1.0, -1.0)[:, None]
@@ -222,7 +247,7 @@ class StumpTask(QuestionsTask, FoldedTask, name="stump"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConfidenceTask(QuestionsTask, RuleTask, name="confidence"):
+class ConfidenceTask(Task, name="confidence"):
     """Answer sgn(v - U) for public U, v = 1{the classifier is right on me} - its largest chance.
 
     Where the mean of v is 0, probabilities are as large as they should be
@@ -232,6 +257,12 @@ class ConfidenceTask(QuestionsTask, RuleTask, name="confidence"):
         ε-LDP for curve and label together: all k answers go through one k-question response.
 
     Attributes:
+        folds: centers of the first f features; if any, the rule is about `folded` features.
+        intercept: shape (n, m), m scores.
+        coefficients: shape (n, m, d), for the first d features.
+        centers: shape (n, m, d).
+        scales: shape (n, m, d).
+        clipped: whether centered and scaled features are clipped to ±1.
         variances: what is open of intercept and coefficients, shape (n, m, 1 + d), as in a model.
         damping: what scores are multiplied by before they become chances.
         dithers: the U, shape (n, k).
@@ -246,17 +277,35 @@ class ConfidenceTask(QuestionsTask, RuleTask, name="confidence"):
         2
     """
 
+    bits: ClassVar[bool] = True
+
+    folds: FloatArray = fold_centers()
+    intercept: FloatArray = array("real", "people", "m")
+    coefficients: FloatArray = array("real", "people", "m", "dimension")
+    centers: FloatArray = array("real", "people", "m", "dimension")
+    scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
+    clipped: bool = flag(default=False)
     variances: FloatArray = array("real", "people", "m", "known", least=0)
     damping: float = number(least=1e-6, most=1e6)
     dithers: FloatArray = array("real", "people", "k", least=-1, most=1)
 
+    @cached_property
+    def mechanism(self) -> QuestionResponse:
+        """One response to all questions."""
+        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return self.sizes["k"]
+
     def exact(self, records: Records, source: Source) -> FloatArray:
         """True answers, ±1."""
-        z, y = records
+        z, y = folded(records[0], self.folds), records[1]
         rule: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
         rule |= {"clipped": self.clipped, "variances": self.variances, "damping": self.damping}
         sure = class_chances(z, **rule).max(axis=1)
-        off = (decided(self.scores(z)) == y) - sure
+        off = (decided(rule_scores(self, z)) == y) - sure
         return np.where(off[:, None] > self.dithers, 1.0, -1.0)
 
     @classmethod

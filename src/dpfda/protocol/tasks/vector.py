@@ -27,7 +27,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC
 from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.query import Answer, Records
-from dpfda.protocol.task import FoldedTask, Task, box_mechanisms
+from dpfda.protocol.task import Task, box_mechanisms, fold_centers, folded
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,7 +179,7 @@ _ALONE, _ALONE_ROW = (1.0,), ((1.0,),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SummaryTask(FoldedTask, name="summary"):
+class SummaryTask(Task, name="summary"):
     """Report a vector of public design through one cap-index or class-index report.
 
     ψ = T clip((z* - center)/scale, ±clip) + offset, with the offset of one's own class where
@@ -203,6 +203,7 @@ class SummaryTask(FoldedTask, name="summary"):
         ball (`CapIndex`), or of a class and a vector (`ClassIndex`), is all that leaves.
 
     Attributes:
+        folds: centers of the first f features; if any, the vector is of `folded` features.
         statistic: which vector.
         classes: K.
         centers: shape (d,).
@@ -226,6 +227,7 @@ class SummaryTask(FoldedTask, name="summary"):
 
     boxed: ClassVar[bool] = False
 
+    folds: FloatArray = fold_centers()
     statistic: str = choice("spread", "products", "residual", "classes", "cross")
     classes: int = whole(most=1 << 12)
     centers: FloatArray = array("real", "d", least=-_MOST, most=_MOST)
@@ -286,7 +288,7 @@ class SummaryTask(FoldedTask, name="summary"):
         """The vector, clipped to the unit ball, after the class if that is reported too."""
         z, y = records
         labels = np.clip(y, 0, self.classes - 1)
-        psi = self._features(z, labels)
+        psi = self._features(folded(z, self.folds), labels)
         if self.statistic == "spread":
             return _cut(np.concatenate([psi, psi**2 - 1], axis=1), self.limit)
         if self.statistic == "products":
