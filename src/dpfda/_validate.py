@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -23,35 +23,35 @@ IntArray = npt.NDArray[np.int64]
 AnyArray = npt.NDArray[Any]  # of labels, whatever they are
 
 
-def finite(name: str, value: Any) -> float:
+def finite(name: str, value: object) -> float:
     """A finite real number."""
     if not _is_number(value) or not _is_finite(value):
         raise InvalidParameter(name, "a finite number", value)
     return float(value)
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """A finite number above 0."""
     if not _is_number(value) or not _is_finite(value) or value <= 0:
         raise InvalidParameter(name, "a finite number above 0", value)
     return float(value)
 
 
-def non_negative(name: str, value: Any) -> float:
+def non_negative(name: str, value: object) -> float:
     """A finite number, 0 or above."""
     if not _is_number(value) or not _is_finite(value) or value < 0:
         raise InvalidParameter(name, "a finite number, 0 or above", value)
     return float(value)
 
 
-def fraction(name: str, value: Any) -> float:
+def fraction(name: str, value: object) -> float:
     """A number strictly between 0 and 1."""
     if not _is_number(value) or not 0 < value < 1:
         raise InvalidParameter(name, "strictly between 0 and 1", value)
     return float(value)
 
 
-def whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+def whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
     """An integer in a range."""
     rule = f"an integer, {least} or above" if most is None else f"an integer from {least} to {most}"
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -61,7 +61,7 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> 
     return int(value)
 
 
-def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """Check that a value is one of a few names."""
     options = list(allowed)
     if value not in options:
@@ -69,7 +69,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     return str(value)
 
 
-def interval(name: str, value: Any) -> tuple[float, float]:
+def interval(name: str, value: object) -> tuple[float, float]:
     """A pair (low, high) of finite numbers with low < high."""
     rule = "a pair (low, high) of finite numbers with low < high"
     if isinstance(value, str) or not isinstance(value, Collection) or len(value) != 2:
@@ -148,7 +148,7 @@ def _inside(name: str, array: FloatArray, bound: float | None, clip: bool) -> Fl
     return array
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: float) -> bool:
     """Whether a number is finite as a float; an integer may be too large for that."""
     try:
         return math.isfinite(value)  # not a comparison, in which single precision would overflow
@@ -156,7 +156,7 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

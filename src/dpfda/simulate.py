@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidData
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.person import Crowd, People, encode_people
+from dpfda.protocol.person import Crowd, Entries, People, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import BLOCK, Server
 
@@ -84,7 +85,9 @@ def ask_everybody(
     return server
 
 
-def people_from(plan: StudyPlan, X: Any, y: Any, *, grid_points: Any = None) -> People:
+def people_from(
+    plan: StudyPlan, X: Curves, y: Entries, *, grid_points: GridPoints = None
+) -> People:
     """People who hold the given rows and labels, in a public random order."""
     plan.encoder.check_grid(X, grid_points)
     features, numbers = encode_people(plan, X, y, grid_points=grid_points)

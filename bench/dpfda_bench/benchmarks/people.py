@@ -75,6 +75,7 @@ def _curves(n_people: int) -> None:
     def people(start: int, stop: int) -> tuple[FloatArray, IntArray]:
         """People come into being when they are asked, and are forgotten afterwards."""
         crowd = simulate_001(stop - start, start)
+        assert crowd.y is not None
         return encode_people(plan, crowd.X, crowd.y, grid_points=crowd.grid_points)
 
     ask_everybody(plan, people, source=SecureSource())

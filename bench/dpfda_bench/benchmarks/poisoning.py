@@ -106,6 +106,7 @@ def _error(
         seed=seed,
     )
     data = simulate_001(people, random_state=seed)
+    assert data.y is not None
     features, labels = encode_people(plan, data.X, data.y, grid_points=data.grid_points)
     liars = np.random.default_rng(seed).random(people) < share
     source, first = SimulationSource(seed), 0

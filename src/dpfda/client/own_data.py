@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypedDict
 
 import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder, RowEncoder
-from dpfda.curves.observations import read_channels, read_curves, read_vectors
+from dpfda.curves.observations import Curves, GridPoints, read_channels, read_curves, read_vectors
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.person import equal, one_by_one, one_curve
 from dpfda.protocol.plan import StudyPlan
@@ -25,8 +25,16 @@ _ANYWHERE = (-1e300, 1e300)
 _ROUNDING = 1 + 1e-9  # of least squares: a curve along the edge lies inside
 
 
+class OwnData(TypedDict):
+    """What a person answers from."""
+
+    curve: Curves
+    label: object
+    grid_points: GridPoints
+
+
 def look_over(
-    plan: StudyPlan, *, curve: object, label: object, grid_points: object = None
+    plan: StudyPlan, *, curve: object, label: object, grid_points: GridPoints = None
 ) -> list[str]:
     """List what a plan omits or changes in the data; refuse data without any value.
 
@@ -68,7 +76,7 @@ def _label(plan: StudyPlan, label: object) -> list[str]:
     return [] if inside else [f"the number lies outside {low:g}…{high:g}: the nearer end counts"]
 
 
-def _points(encoder: CurveEncoder, batch: object, grid_points: object) -> list[str]:
+def _points(encoder: CurveEncoder, batch: object, grid_points: GridPoints) -> list[str]:
     said = []
     channels = read_channels(batch, grid_points, count=encoder.channels, strict=False)
     for part, one in zip(encoder.basis.parts, channels, strict=True):
@@ -111,7 +119,7 @@ def _cells(encoder: CurveEncoder, batch: object) -> list[str]:
     return []
 
 
-def _far_away(encoder: CurveEncoder, batch: object, grid_points: object) -> list[str]:
+def _far_away(encoder: CurveEncoder, batch: object, grid_points: GridPoints) -> list[str]:
     """Only `clip` has edges; other rescalers bend what is large, as everybody's."""
     scales = encoder.rescaler.scales(encoder.n_features)
     if encoder.rescaler.name != "clip" or scales is None:
@@ -157,7 +165,7 @@ def describe(
     body: bytes,
     *,
     curve: object,
-    grid_points: object = None,
+    grid_points: GridPoints = None,
 ) -> Preview:
     """The preview of a stored reply; `curve` is None if the reply is of other data."""
     kind = str(task.get("name", ""))
@@ -179,7 +187,7 @@ def describe(
     )
 
 
-def _own(plan: StudyPlan, curve: object, grid_points: object, points: FloatArray) -> FloatArray:
+def _own(plan: StudyPlan, curve: object, grid_points: GridPoints, points: FloatArray) -> FloatArray:
     batch = one_curve(curve, channels=plan.encoder.channels)
     features = plan.encoder.encode(batch, grid_points, strict=False)
     if isinstance(plan.encoder, RowEncoder):  # an owner's, as many as there are

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 import msgspec
@@ -15,7 +15,8 @@ import msgspec
 from dpfda import _validate
 from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.outbox import Outbox, PendingReply
-from dpfda.client.own_data import Preview, describe, look_over
+from dpfda.client.own_data import OwnData, Preview, describe, look_over
+from dpfda.curves.observations import GridPoints
 from dpfda.errors import (
     AlreadySpent,
     BudgetExceeded,
@@ -170,7 +171,7 @@ class RemoteClient:
         return "joined" if letter.body is None else "drawn" if letter.receipt is None else "sent"
 
     def look_over(
-        self, plan_hash: str, *, curve: object, label: object, grid_points: object = None
+        self, plan_hash: str, *, curve: object, label: object, grid_points: GridPoints = None
     ) -> list[str]:
         """List what the study would omit or change in these data; nothing is spent or sent.
 
@@ -181,7 +182,7 @@ class RemoteClient:
         return look_over(plan, curve=curve, label=label, grid_points=grid_points)
 
     def prepare(
-        self, plan_hash: str, *, curve: object, label: object, grid_points: object = None
+        self, plan_hash: str, *, curve: object, label: object, grid_points: GridPoints = None
     ) -> Preview:
         """Get the task, spend, draw the reply and store it, without sending it.
 
@@ -201,7 +202,7 @@ class RemoteClient:
             if letter.body is not None:
                 curve = None  # the reply may come from another one
             else:
-                given = {"curve": curve, "label": label, "grid_points": grid_points}
+                given: OwnData = {"curve": curve, "label": label, "grid_points": grid_points}
                 look_over(plan, **given)
                 self._afford(plan)
                 letter = self._answered(letter, plan, plan_hash, given)
@@ -223,7 +224,7 @@ class RemoteClient:
         _ = self.ledger  # from here on the limit is kept
 
     def _answered(
-        self, letter: PendingReply, plan: StudyPlan, plan_hash: str, given: dict[str, Any]
+        self, letter: PendingReply, plan: StudyPlan, plan_hash: str, given: OwnData
     ) -> PendingReply:
         """The letter with the reply to the collector's task in it."""
         try:
@@ -334,7 +335,7 @@ class RemoteClient:
         return counted
 
     def submit(
-        self, plan_hash: str, *, curve: object, label: object, grid_points: object = None
+        self, plan_hash: str, *, curve: object, label: object, grid_points: GridPoints = None
     ) -> str:
         """Prepare and send."""
         self.prepare(plan_hash, curve=curve, label=label, grid_points=grid_points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,6 @@ def around(middle: FloatArray, paths: FloatArray, *, level: float, simultaneous:
     """A band about a curve that simulated errors (draws, ...) leave with probability 1 - level."""
     spread = np.sqrt((paths**2).mean(axis=0))
     ratio = np.abs(paths) / np.maximum(spread, 1e-300)
-    factor: Any
     if simultaneous:
         factor = np.quantile(ratio.reshape(len(ratio), -1).max(axis=1), level)
     else:
@@ -60,7 +59,6 @@ def between(paths: FloatArray, *, level: float, simultaneous: bool) -> Band:
     below, above = np.maximum(middle - low, 1e-300), np.maximum(high - middle, 1e-300)
     away = paths - middle
     ratio = np.where(away > 0, away / above, -away / below)
-    factor: Any
     if simultaneous:
         factor = np.quantile(ratio.reshape(len(ratio), -1).max(axis=1), level)
     else:

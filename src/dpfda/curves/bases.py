@@ -347,7 +347,7 @@ class CustomBasis(Basis, name="custom"):
         return np.asarray((1 - share) * values[left] + share * values[left + 1])
 
 
-def _numbers(name: str, table: Any) -> FloatArray:
+def _numbers(name: str, table: object) -> FloatArray:
     try:
         array = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):

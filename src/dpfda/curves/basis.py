@@ -92,7 +92,7 @@ class Basis(Registered, ABC, family="basis"):
         """Ends of the pieces on which the functions are smooth, and Gauss nodes on each piece."""
         return np.linspace(*self.domain_range, 65), 16
 
-    def _settle(self, **values: Any) -> None:
+    def _settle(self, **values: object) -> None:
         """Store checked parameters of a frozen dataclass, from its `__post_init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)

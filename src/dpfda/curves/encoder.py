@@ -18,7 +18,14 @@ import numpy.typing as npt
 from dpfda._validate import FloatArray, interval, whole
 from dpfda.curves.bases import ChannelBasis, IdentityBasis
 from dpfda.curves.basis import Basis, project
-from dpfda.curves.observations import read_channels, read_curves, read_vectors
+from dpfda.curves.observations import (
+    Curves,
+    GridPoints,
+    on_grid,
+    read_channels,
+    read_curves,
+    read_vectors,
+)
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.curves.rescale import ClipRescaler, Rescaler
 from dpfda.curves.transformer import Transformer
@@ -84,11 +91,11 @@ class CurveEncoder(Transformer):
     def _make(
         self,
         *,
-        basis: Any,
-        rescale: Any,
-        scale: Any,
-        center: Any,
-        feature_ranges: Any,
+        basis: str | Basis,
+        rescale: str | Rescaler | None,
+        scale: float | Sequence[float] | None,
+        center: float | Sequence[float] | None,
+        feature_ranges: FeatureRanges | None,
         **parameters: Any,
     ) -> None:
         sizes: dict[str, Any] = {"scale": scale, "center": center}
@@ -152,7 +159,9 @@ class CurveEncoder(Transformer):
 
     # -- the path of a curve ----------------------------------------------------------------
 
-    def encode(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+    def encode(
+        self, X: Curves, grid_points: GridPoints = None, *, strict: bool = True
+    ) -> FloatArray:
         """Encode curves as z* of shape (n, d), always inside [-1, 1]^d.
 
         Args:
@@ -169,7 +178,9 @@ class CurveEncoder(Transformer):
         """
         return self.rescaler.rescale(self.coefficients(X, grid_points, strict=strict))
 
-    def coefficients(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+    def coefficients(
+        self, X: Curves, grid_points: GridPoints = None, *, strict: bool = True
+    ) -> FloatArray:
         """Least-squares coefficients z of shape (n, d), before rescaling; arguments as `encode`.
 
         What is unknown when not strict gets the public center, which is encoded as 0.
@@ -188,7 +199,7 @@ class CurveEncoder(Transformer):
             z = read_vectors(X, n_basis=self.n_features, strict=strict)
         return np.where(np.isnan(z), self.rescaler.centers(self.n_features), z)
 
-    def check_grid(self, X: Any, grid_points: Any = None) -> None:
+    def check_grid(self, X: Curves, grid_points: GridPoints = None) -> None:
         """Refuse a *public* grid or columns that do not fit, before anybody gets a task.
 
         How many points there are and where they lie is the same for everybody, so saying so
@@ -196,13 +207,15 @@ class CurveEncoder(Transformer):
         """
         if self.table is not None:
             self.table.check(X)
-        elif hasattr(X, "data_matrix"):
+        elif on_grid(X):
             if X.dim_domain != 1:
                 raise InvalidData("X", "of one variable", f"{X.dim_domain} variables")
             self.encode(np.zeros((1, *X.data_matrix.shape[1:])), X.grid_points[0])
         elif isinstance(X, np.ndarray) and X.ndim in (2, 3):
-            own = np.ndim(grid_points) == 2
-            self.encode(np.zeros((1, *X.shape[1:])), grid_points[0] if own else grid_points)
+            grid = None if grid_points is None else np.asarray(grid_points)
+            if grid is not None and grid.ndim == 2:
+                grid = grid[0]
+            self.encode(np.zeros((1, *X.shape[1:])), grid)
 
     # -- and back -----------------------------------------------------------------------------
 
@@ -217,7 +230,7 @@ class CurveEncoder(Transformer):
         """
         return self.evaluate(self.decode(z_star), points)
 
-    def lost(self, X: Any, grid_points: Any = None) -> float:
+    def lost(self, X: Curves, grid_points: GridPoints = None) -> float:
         """The share of the variation among public curves that the basis cannot hold.
 
         Σ ‖(I - Π)(x - x̄)‖² over Σ ‖x - x̄‖² (‖δ‖² in Lemma 1 of 000), Π the projection on the basis
@@ -373,7 +386,7 @@ def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, An
     return choice
 
 
-def _sizes(feature_ranges: Any) -> dict[str, Any]:
+def _sizes(feature_ranges: FeatureRanges) -> dict[str, Any]:
     """Half-range and center of one public range, or of one for each coefficient."""
     if not any(isinstance(pair, Sized) for pair in feature_ranges):
         low, high = interval("feature_ranges", feature_ranges)
@@ -405,11 +418,13 @@ class RowEncoder(CurveEncoder):
         self._remember(columns=columns)
         self._made = None
 
-    def _make(self, *, columns: Any) -> None:  # type: ignore[override]
+    def _make(self, *, columns: int) -> None:  # type: ignore[override]
         size = whole("columns", columns, most=1 << 16)
         self._settle(IdentityBasis(n_basis=size), ClipRescaler())
 
-    def encode(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+    def encode(
+        self, X: Curves, grid_points: GridPoints = None, *, strict: bool = True
+    ) -> FloatArray:
         """The rows, large numbers cut where squares could overflow."""
         rows = self.coefficients(X, grid_points, strict=strict)
         return np.clip(rows, -_LARGEST, _LARGEST)

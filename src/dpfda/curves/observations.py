@@ -8,33 +8,65 @@ something.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence, Sized
+from typing import Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, interval
+from dpfda._validate import AnyArray, ArrayLike, FloatArray, interval
 from dpfda.curves.basis import within
 from dpfda.errors import InvalidData, InvalidParameter
+
+Curves: TypeAlias = object
+"""Curves in any form that is read: an array, a list of pairs (t, x), an FDataGrid or FDataIrregular
+of scikit-fda, a data frame, or a mapping of columns."""
+GridPoints: TypeAlias = ArrayLike | None
+"""Points t that all curves share, or a list of grids, one for each curve; None: even spacing."""
+
+
+class _OnGrid(Protocol):
+    """What is read of an FDataGrid, without importing scikit-fda."""
+
+    grid_points: Sequence[FloatArray]
+    data_matrix: FloatArray
+    domain_range: Sequence[tuple[float, float]]
+    dim_domain: int
+
+    def __len__(self) -> int: ...
+
+
+class _Irregular(Protocol):
+    """What is read of an FDataIrregular."""
+
+    start_indices: AnyArray
+    points: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int: ...
+
 
 _NUMBERS = "a two-dimensional array (n, T) of numbers, an FDataGrid, or a list of pairs (t, x)"
 
 
-def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list[tuple[Any, Any]]:
+def read_channels(
+    X: Curves, grid_points: GridPoints, *, count: int, strict: bool
+) -> list[tuple[Curves, GridPoints]]:
     """Curves and grid points of each of `count` channels, as `read_curves` takes them."""
     X, grid_points = with_own_grids(X, grid_points, strict=strict)
     if count == 1:
         if strict and (several := _channels(X)) > 1:
             rule = "of one channel, as the encoder is (CurveEncoder.side_by_side is for several)"
             raise InvalidData("X", rule, f"{several} channels")
-        one = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 1
-        return [(X[:, :, 0] if one else X, grid_points)]
-    if hasattr(X, "data_matrix") and len(X.grid_points) == 1:
-        X, grid_points = np.asarray(X.data_matrix), X.grid_points[0]
-    elif hasattr(X, "start_indices") and X.points.shape[1] == 1:
+        if isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 1:
+            X = X[:, :, 0]
+        return [(X, grid_points)]
+    if on_grid(X) and len(X.grid_points) == 1:
+        grid_points, X = X.grid_points[0], np.asarray(X.data_matrix)
+    elif _irregular(X) and X.points.shape[1] == 1:
         starts = X.start_indices[1:]
-        pairs = zip(np.split(X.points[:, 0], starts), np.split(X.values, starts), strict=True)
-        X, grid_points = list(pairs), None
+        points, observed = np.split(X.points[:, 0], starts), np.split(X.values, starts)
+        X, grid_points = list(zip(points, observed, strict=True)), None
     if _are_pairs(X):
         values = [_numbers(pair[1]) if _is_pair(pair) else None for pair in X]
         if strict and any(x is None or x.ndim != 2 or x.shape[1] != count for x in values):
@@ -42,7 +74,9 @@ def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list
         return [
             (
                 [
-                    (pair[0], x[:, c]) if x is not None and x.shape[1:] == (count,) else None
+                    (pair[0], x[:, c])
+                    if _is_pair(pair) and x is not None and x.shape[1:] == (count,)
+                    else None
                     for pair, x in zip(X, values, strict=True)
                 ],
                 None,
@@ -57,34 +91,36 @@ def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list
     return [(stack[:, :, c], grid_points) for c in range(count)]
 
 
-def _channels(X: Any) -> int:
+def _channels(X: Curves) -> int:
     """Channels of an array, or of functions of one variable on a grid."""
-    values = X.data_matrix if hasattr(X, "data_matrix") else X
+    values = X.data_matrix if on_grid(X) else X
     return int(values.shape[2]) if isinstance(values, np.ndarray) and values.ndim == 3 else 1
 
 
-def with_own_grids(X: Any, grid_points: Any, *, strict: bool = True) -> tuple[Any, Any]:
+def with_own_grids(
+    X: Curves, grid_points: GridPoints, *, strict: bool = True
+) -> tuple[Curves, GridPoints]:
     """Curves with a list of grids, one for each, as pairs (t, x); all others as they are.
 
     Examples:
         >>> with_own_grids([[1.0, 2.0], [3.0]], [[0.0, 1.0], [0.5]])
         ([([0.0, 1.0], [1.0, 2.0]), ([0.5], [3.0])], None)
     """
-    several = isinstance(grid_points, list | tuple | np.ndarray) and any(
+    if not isinstance(grid_points, list | tuple | np.ndarray) or not any(
         map(_is_sequence, grid_points)
-    )
-    if not several:
+    ):
         return X, grid_points
-    if len(grid_points) != len(X):
+    curves = cast("Sequence[object]", X)
+    if len(grid_points) != len(curves):
         if len(grid_points) == 1:  # a grid of one variable, said as those of several are
             return X, grid_points[0]
         if strict:
             raise InvalidData("grid_points", "one grid, or one for each curve")
         return X, None
-    return list(zip(grid_points, X, strict=True)), None
+    return list(zip(grid_points, curves, strict=True)), None
 
 
-def points_of(X: Any, grid_points: Any) -> Any:
+def points_of(X: Curves, grid_points: GridPoints) -> GridPoints:
     """Grid points as given, or the names of a frame's columns where these are increasing numbers.
 
     As in files. The numbers that pandas gives to columns without names are none.
@@ -107,12 +143,16 @@ def points_of(X: Any, grid_points: Any) -> Any:
 
 
 def read_curves(
-    curves: Any, grid_points: Any, *, domain_range: tuple[float, float], strict: bool
+    curves: Curves,
+    grid_points: GridPoints,
+    *,
+    domain_range: tuple[float, float],
+    strict: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """Points (T,) or (n, T) inside the domain, and values (n, T) with NaN where nothing is seen."""
-    if hasattr(curves, "data_matrix"):  # FDataGrid, recognized without importing scikit-fda
+    if on_grid(curves):
         points, values = _from_grid(curves, strict)
-    elif hasattr(curves, "start_indices"):  # FDataIrregular
+    elif _irregular(curves):
         points, values = _from_irregular(curves, strict)
     elif _are_pairs(curves):
         points, values = _pad(*_from_pairs(curves, strict))
@@ -122,7 +162,7 @@ def read_curves(
 
 
 def public_domain(
-    curves: Any, grid_points: Any, given: tuple[float, float] | None = None
+    curves: Curves, grid_points: GridPoints, given: tuple[float, float] | None = None
 ) -> tuple[float, float]:
     """The public range of t: as given, a grid's own, or from the first to the last shared point.
 
@@ -136,7 +176,7 @@ def public_domain(
     """
     if given is not None:
         return interval("domain_range", given)
-    if hasattr(curves, "data_matrix"):  # FDataGrid
+    if on_grid(curves):
         low, high = curves.domain_range[0]
         return float(low), float(high)
     if grid_points is not None:
@@ -150,7 +190,16 @@ def public_domain(
     return 0.0, 1.0
 
 
-def own_grids(X: Any) -> bool:
+def on_grid(curves: Curves) -> TypeGuard[_OnGrid]:
+    """Whether it is an FDataGrid."""
+    return hasattr(curves, "data_matrix")
+
+
+def _irregular(curves: Curves) -> TypeGuard[_Irregular]:
+    return hasattr(curves, "start_indices")
+
+
+def own_grids(X: Curves) -> bool:
     """Whether curves bring their own points: scikit-fda objects, or a list of pairs (t, x)."""
     if hasattr(X, "grid_points") or hasattr(X, "start_indices"):
         return True
@@ -160,14 +209,14 @@ def own_grids(X: Any) -> bool:
     return isinstance(first, tuple) and len(first) == 2 and np.ndim(first[0]) == 1
 
 
-def depth(X: Any) -> int:
+def depth(X: Curves) -> int:
     """Nesting depth of an array, from its first entries: 2 for (n, T), 3 for (n, T, C)."""
     if hasattr(X, "ndim"):
         return int(X.ndim)
     return 1 + depth(X[0]) if isinstance(X, (list, tuple)) and len(X) else 0
 
 
-def read_vectors(vectors: Any, *, n_basis: int, strict: bool) -> FloatArray:
+def read_vectors(vectors: object, *, n_basis: int, strict: bool) -> FloatArray:
     """Plain vectors (n, d), NaN where a number is missing (refused when strict)."""
     values = _matrix(vectors, single=not strict)
     if values is None and not strict:
@@ -211,27 +260,29 @@ def _usable(
     return np.clip(np.where(inside, points, low), low, high), values
 
 
-def _from_grid(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
+def _from_grid(curves: _OnGrid, strict: bool) -> tuple[FloatArray, FloatArray]:
     if len(curves.grid_points) == 1 and curves.data_matrix.shape[2] == 1:
         (grid,), matrix = curves.grid_points, curves.data_matrix[:, :, 0]
         return np.asarray(grid, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
     return _not_one_variable(curves, strict)
 
 
-def _from_irregular(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
+def _from_irregular(curves: _Irregular, strict: bool) -> tuple[FloatArray, FloatArray]:
     if curves.points.shape[1] == 1 and curves.values.shape[1] == 1:
         starts = curves.start_indices[1:]
         return _pad(np.split(curves.points[:, 0], starts), np.split(curves.values[:, 0], starts))
     return _not_one_variable(curves, strict)
 
 
-def _not_one_variable(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
+def _not_one_variable(curves: Sized, strict: bool) -> tuple[FloatArray, FloatArray]:
     if strict:
         raise InvalidData("X", "real-valued functions of one variable")
     return _unseen(len(curves))
 
 
-def _from_pairs(curves: Any, strict: bool) -> tuple[list[FloatArray], list[FloatArray]]:
+def _from_pairs(
+    curves: Sequence[object], strict: bool
+) -> tuple[list[FloatArray], list[FloatArray]]:
     points, values = [], []
     for pair in curves:
         t, x = map(_numbers, pair) if _is_pair(pair) else (None, None)
@@ -245,7 +296,7 @@ def _from_pairs(curves: Any, strict: bool) -> tuple[list[FloatArray], list[Float
 
 
 def _from_rows(
-    curves: Any, grid_points: Any, domain_range: tuple[float, float], strict: bool
+    curves: Curves, grid_points: GridPoints, domain_range: tuple[float, float], strict: bool
 ) -> tuple[FloatArray, FloatArray]:
     values = _matrix(curves, single=not strict)
     if values is None and strict:
@@ -261,7 +312,9 @@ def _from_rows(
     return _unseen(values.shape[0])
 
 
-def _with_grids(curves: Any, grid_points: Any, domain_range: tuple[float, float]) -> list[Any]:
+def _with_grids(
+    curves: Curves, grid_points: GridPoints, domain_range: tuple[float, float]
+) -> list[object]:
     """Pairs (t, x), one per person, None where x is not a row of numbers."""
     rows = [_numbers(row) for row in _people(curves)]
     return [
@@ -270,20 +323,22 @@ def _with_grids(curves: Any, grid_points: Any, domain_range: tuple[float, float]
     ]
 
 
-def _grid(grid_points: Any, size: int, domain_range: tuple[float, float]) -> FloatArray | None:
+def _grid(
+    grid_points: GridPoints, size: int, domain_range: tuple[float, float]
+) -> FloatArray | None:
     return np.linspace(*domain_range, size) if grid_points is None else _numbers(grid_points)
 
 
-def _are_pairs(curves: Any) -> bool:
+def _are_pairs(curves: Curves) -> TypeGuard[Sequence[object]]:
     """Whether this is a list of pairs (t, x) of sequences, judged by its first entry."""
     return isinstance(curves, list | tuple) and any(map(_is_pair, curves))
 
 
-def _is_pair(pair: Any) -> bool:
+def _is_pair(pair: object) -> TypeGuard[Sequence[Sequence[object]]]:
     return isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_sequence, pair))
 
 
-def _is_sequence(part: Any) -> bool:
+def _is_sequence(part: object) -> bool:
     if isinstance(part, np.ndarray):
         return part.ndim > 0
     return hasattr(part, "__len__") and not isinstance(part, str | bytes | dict)
@@ -304,7 +359,7 @@ def _pad(points: list[FloatArray], values: list[FloatArray]) -> tuple[FloatArray
     return padded_points, padded_values
 
 
-def _people(rows: Any) -> list[Any]:
+def _people(rows: object) -> list[object]:
     """The rows of something that is not a matrix; what contains no row counts as one person."""
     if isinstance(rows, list | tuple | np.ndarray):
         members = list(rows) if _is_sequence(rows) else []
@@ -313,12 +368,12 @@ def _people(rows: Any) -> list[Any]:
     return [rows]
 
 
-def _row(row: Any, size: int) -> FloatArray:
+def _row(row: object, size: int) -> FloatArray:
     numbers = _numbers(row)
     return np.full(size, np.nan) if numbers is None or numbers.shape != (size,) else numbers
 
 
-def _matrix(rows: Any, *, single: bool = False) -> FloatArray | None:
+def _matrix(rows: object, *, single: bool = False) -> FloatArray | None:
     """A float matrix; with `single`, a vector is read as one row. None where it is neither."""
     array = _numbers(rows)
     if array is not None and array.ndim == 1 and single:
@@ -326,7 +381,7 @@ def _matrix(rows: Any, *, single: bool = False) -> FloatArray | None:
     return array if array is not None and array.ndim == 2 else None
 
 
-def _numbers(values: Any) -> npt.NDArray[np.float64] | None:
+def _numbers(values: object) -> npt.NDArray[np.float64] | None:
     """A float array in which NaN and infinity may occur, or None if these are not numbers."""
     try:
         array = np.asarray(values)

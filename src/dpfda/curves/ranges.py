@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from dpfda._registry import Portable
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 
+Table: TypeAlias = object
+"""Rows as an array, a list of lists, a data frame, or a mapping from names to columns."""
 FeatureRanges = Mapping[Any, Any] | Sequence[Any]
 """Two numbers (low, high) for every column; one such pair a column; or column → (low, high) or its
 categories, a column being its name or, in a table without names, its number from 0 on. A mapping
@@ -39,7 +41,7 @@ class Column(Portable):
         """Names of the numbers that the column becomes."""
         return [f"{self.key}={category}" for category in self.categories] or [str(self.key)]
 
-    def numbers(self, values: Any, *, strict: bool = True) -> FloatArray:
+    def numbers(self, values: Sequence[object], *, strict: bool = True) -> FloatArray:
         """Private values as numbers, shape (n, 1) or (n, categories); some may lie outside.
 
         An unknown category is none of them. `strict` refuses what is missing or not a number, as a
@@ -82,7 +84,7 @@ class PublicColumns(Portable):
 
     @classmethod
     def of(
-        cls, ranges: Any, *, name: str = "feature_ranges", width: int | None = None
+        cls, ranges: FeatureRanges | None, *, name: str = "feature_ranges", width: int | None = None
     ) -> PublicColumns:
         """Read the public description of the columns; `width` if one pair is for all."""
         if isinstance(ranges, Mapping):
@@ -150,7 +152,7 @@ class PublicColumns(Portable):
         shift = self.center if centered else np.zeros(len(self.names))
         return shift, np.maximum(self.high - shift, shift - self.low)
 
-    def read(self, X: Any, *, strict: bool = True) -> FloatArray:
+    def read(self, X: Table, *, strict: bool = True) -> FloatArray:
         """Private rows as numbers inside their ranges, shape (n, len(names)).
 
         `strict` refuses what is missing or no number; otherwise it is NaN, or no category.
@@ -158,13 +160,13 @@ class PublicColumns(Portable):
         """
         return np.clip(self.numbers(X, strict=strict), self.low, self.high)
 
-    def read_and_mark(self, X: Any) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def read_and_mark(self, X: Table) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         """`read`, and which rows (n,) lay outside a range before."""
         numbers = self.numbers(X)
         inside = np.clip(numbers, self.low, self.high)
         return inside, np.asarray((numbers != inside).any(axis=1))
 
-    def numbers(self, X: Any, *, strict: bool = True) -> FloatArray:
+    def numbers(self, X: Table, *, strict: bool = True) -> FloatArray:
         """The same before anything is moved into its range."""
         numbers = self._numbers(X)
         if numbers is not None:  # the common case, at once
@@ -178,7 +180,7 @@ class PublicColumns(Portable):
         read = zip(self.columns, self._cells(X), strict=True)
         return np.concatenate([one.numbers(cells, strict=strict) for one, cells in read], axis=1)
 
-    def _numbers(self, X: Any) -> FloatArray | None:
+    def _numbers(self, X: Table) -> FloatArray | None:
         """Rows that are numbers already, in the order of `names`, as `read` gives them."""
         try:
             rows = np.asarray(X) if isinstance(X, (list, tuple, np.ndarray)) else np.empty(0)
@@ -258,7 +260,7 @@ def _number(cell: Any) -> float:
         return float("nan")
 
 
-def _equal(cell: Any, category: Any) -> bool:
+def _equal(cell: object, category: object) -> bool:
     """Whether a cell holds the category; one that cannot be compared holds none."""
     try:
         return bool(cell == category)
@@ -266,7 +268,7 @@ def _equal(cell: Any, category: Any) -> bool:
         return False
 
 
-def _column(name: str, key: Any, known: Any) -> Column:
+def _column(name: str, key: object, known: object) -> Column:
     """A pair of numbers is a range; anything else is a list of categories."""
     if isinstance(known, str) or not isinstance(known, (Collection, np.ndarray)):
         raise InvalidParameter(name, "(low, high), or a list of categories", known)
@@ -281,7 +283,7 @@ def _column(name: str, key: Any, known: Any) -> Column:
     )
 
 
-def middle(name: str, pair: Any) -> tuple[float, float]:
+def middle(name: str, pair: object) -> tuple[float, float]:
     """Center and half width of one public range."""
     low, high = _validate.interval(name, pair)
     return low / 2 + high / 2, high / 2 - low / 2

@@ -9,14 +9,20 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from dataclasses import FrozenInstanceError
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from dpfda._validate import FloatArray, unquoted
-from dpfda.curves.observations import depth, own_grids, with_own_grids
+from dpfda._validate import AnyArray, FloatArray, unquoted
+from dpfda.curves.observations import Curves, GridPoints, depth, own_grids, with_own_grids
 from dpfda.errors import InvalidParameter
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+    from sklearn.utils.metadata_routing import MetadataRequest
+
+Encoded: TypeAlias = Any
+"""An array (n, d), or a frame of pandas or polars, as `set_output` says."""
 _OUTPUTS = ("default", "pandas", "polars")
 
 
@@ -26,13 +32,13 @@ class Transformer:
     _given: dict[str, Any]
     _output: str | None = None
 
-    def fit(self, X: Any, y: Any = None, *, grid_points: Any = None) -> Self:
+    def fit(self, X: Curves, y: object = None, *, grid_points: GridPoints = None) -> Self:
         """Check the parameters and the number of columns; nothing is learned from X."""
         self._feature_names()
         self._read(with_own_grids(X, grid_points)[0], reset=True)
         return self
 
-    def transform(self, X: Any, *, grid_points: Any = None) -> Any:
+    def transform(self, X: Curves, *, grid_points: GridPoints = None) -> Encoded:
         """Encoded rows (n, d), as an array or in the format of `set_output`.
 
         Args:
@@ -53,11 +59,13 @@ class Transformer:
             return frames.DataFrame(encoded, schema=names, orient="row")
         return frames.DataFrame(encoded, columns=names, index=getattr(X, "index", None))
 
-    def fit_transform(self, X: Any, y: Any = None, *, grid_points: Any = None) -> Any:
+    def fit_transform(
+        self, X: Curves, y: object = None, *, grid_points: GridPoints = None
+    ) -> Encoded:
         """`fit`, then `transform`."""
         return self.fit(X, grid_points=grid_points).transform(X, grid_points=grid_points)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> AnyArray:
         """Names of the columns: those of the table, or basis and number."""
         return np.asarray(self._feature_names(), dtype=object)
 
@@ -87,7 +95,7 @@ class Transformer:
 
     # -- scikit-learn ----------------------------------------------------------------------------
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Refuse assignments, except of attributes that scikit-learn sets."""
         if not name.startswith("_") and not name.endswith("_in_"):
             raise FrozenInstanceError(f"cannot assign to {name!r}: make another encoder")
@@ -101,7 +109,7 @@ class Transformer:
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -112,7 +120,7 @@ class Transformer:
             requires_fit=False,
         )
 
-    def get_metadata_routing(self) -> Any:
+    def get_metadata_routing(self) -> MetadataRequest:
         """Grid points that a pipeline is given are for its encoder."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -121,7 +129,7 @@ class Transformer:
             method.add_request(param="grid_points", alias=True)
         return asks
 
-    def _read(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
+    def _read(self, X: Curves, *, reset: bool, own_points: bool = False) -> Curves:
         """Arrays and frames as scikit-learn checks them; curves have forms that it does not know.
 
         `own_points`: new curves come with their own grid, so their number of points is free. No

@@ -27,7 +27,7 @@ from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 
 
-def smooth_curves(value_range: Any, domain_range: Any, *, features: int) -> CurveEncoder:
+def smooth_curves(value_range: Any, domain_range: object, *, features: int) -> CurveEncoder:
     """Cosine coefficients, scaled by the range of x(t); for each of several channels.
 
     Args:

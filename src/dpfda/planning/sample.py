@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.observations import GridPoints
 from dpfda.errors import InvalidData
 from dpfda.planning.families import Population, Seed, draw_labels
 from dpfda.protocol.estimate import non_private_classifier
@@ -52,7 +53,7 @@ class Pilot:
         y: Entries,
         *,
         shares: FloatArray | None,
-        grid_points: object = None,
+        grid_points: GridPoints = None,
     ) -> Pilot:
         """The sample as the study would see it."""
         plan.encoder.check_grid(X, grid_points)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.observations import GridPoints
 from dpfda.errors import InvalidParameter
 from dpfda.planning.families import FAMILIES, Curves, Known, Population, Seed, Tables
 from dpfda.planning.sample import Pilot, distance_of, public_labels, set_apart, set_wide
@@ -20,7 +21,7 @@ from dpfda.protocol.plan import StudyPlan
 _TRIED = 3  # populations around typical curves for each that is kept: those of a usual width
 
 Rows = tuple[FloatArray, IntArray]
-Sample = tuple[Sized, Entries] | tuple[Sized, Entries, object]
+Sample = tuple[Sized, Entries] | tuple[Sized, Entries, GridPoints]
 """Public rows: curves or numbers, labels or targets, and grid points if curves are on a grid."""
 
 

@@ -20,6 +20,8 @@ from scipy import stats
 from dpfda._validate import FloatArray
 from dpfda.privacy.calibration import gaussian_epsilon
 
+Chance = FloatArray | float
+"""A probability or a count, or an array of them."""
 CONFIDENCE = 0.999
 POWER = 0.95
 """With which a violation of the size that `Claim.detects` says is seen."""
@@ -51,15 +53,15 @@ class Claim:
         """The number that an event's bound is compared with."""
         return self.epsilon if self.mu is None else self.mu
 
-    def distance(self, likely: Any, unlikely: Any) -> Any:
+    def distance(self, likely: Chance, unlikely: Chance) -> FloatArray:
         """Distance between the inputs that an event of these probabilities shows, in ε or μ."""
         if self.mu is not None:
-            return stats.norm.ppf(likely) - stats.norm.ppf(unlikely)
+            return np.asarray(stats.norm.ppf(likely) - stats.norm.ppf(unlikely))
         usable = np.asarray(likely) > self.delta
         rest = np.where(usable, np.asarray(likely) - self.delta, 1.0)
         return np.where(usable, np.log(rest / unlikely), -math.inf)
 
-    def bound(self, hits: Any, misses: Any, total: int) -> Any:
+    def bound(self, hits: Chance, misses: Chance, total: int) -> FloatArray:
         """The least distance that these counts allow, with 99.9 % confidence.
 
         Clopper & Pearson 1934, each probability at half the error; where an event and its opposite
@@ -70,14 +72,14 @@ class Claim:
         common = self._joint(hits / total, misses / total, total, _Z)
         return np.maximum(self.sure(hits, misses, total), common)
 
-    def sure(self, hits: Any, misses: Any, total: int) -> Any:
+    def sure(self, hits: Chance, misses: Chance, total: int) -> FloatArray:
         """The first of the two bounds, which is exact, and does not prefer common events."""
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
         low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
         high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
         return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
 
-    def _joint(self, likely: Any, unlikely: Any, total: int, z: float) -> Any:
+    def _joint(self, likely: Chance, unlikely: Chance, total: int, z: float) -> FloatArray:
         """The distance less z of its standard errors, where these are known well."""
         p, q = np.asarray(likely, dtype=np.float64), np.asarray(unlikely, dtype=np.float64)
         room = total * np.minimum(np.minimum(p - self.delta, 1 - p), np.minimum(q, 1 - q))
@@ -91,7 +93,7 @@ class Claim:
         apart = self.distance(p, q) - z * np.sqrt(variance / total)
         return np.where(common, apart, -math.inf)
 
-    def expected(self, likely: Any, unlikely: Any, total: int) -> Any:
+    def expected(self, likely: Chance, unlikely: Chance, total: int) -> FloatArray:
         """Approximate `bound` after `total` draws: a quick estimate to rank events."""
         p, q = np.asarray(likely), np.asarray(unlikely)
         low = p - _Z * np.sqrt(p * (1 - p) / total) - _Z**2 / total

@@ -178,14 +178,15 @@ class Deployment:
         }
 
 
-def check_words(*, curator: Any, data: Any, date: Any, mark: str = "") -> None:
+def check_words(*, curator: object, data: object, date: object, mark: str = "") -> None:
     """Refuse invalid text in a record; `mark` precedes the names of invalid entries."""
     for name, text in (("curator", curator), ("data", data)):
         if not isinstance(text, str) or not text.strip():
             raise InvalidParameter(mark + name, "a few words", text)
     try:
-        normalized = datetime.date.fromisoformat(date).isoformat()
-    except (TypeError, ValueError):
+        day = date if isinstance(date, str) else ""
+        normalized = datetime.date.fromisoformat(day).isoformat()
+    except ValueError:
         normalized = None
     if normalized is None or normalized != date:
         raise InvalidParameter(f"{mark}date", "a day like 2026-01-31", date)
@@ -212,7 +213,7 @@ def to_yaml(record: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     """A value on one line."""
     if isinstance(value, Mapping):
         parts = (f"{_flow(str(key))}: {_flow(one)}" for key, one in value.items())
@@ -236,7 +237,7 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Numbers as readers write them."""
     if isinstance(value, float):
         return f"{value:g}"

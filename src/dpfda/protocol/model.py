@@ -7,15 +7,17 @@ or a report prints about a model.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._registry import revive
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
@@ -24,6 +26,9 @@ from dpfda.protocol.plan import Label
 from dpfda.protocol.task import folded
 from dpfda.report import Contents, Picture, Table, Verdict
 from dpfda.report.documents import Body, Documented
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _UNKNOWN = (
     "How often this model is wrong is not known from the model alone: the study that made it "
@@ -146,7 +151,7 @@ class RuleModel(StudyModel):
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return linear_scores(folded(features, self.folds), **numbers, clipped=self.clipped)
 
-    def slope(self, points: Any = None) -> FloatArray:
+    def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """β(t) of each score at `points`, or one weight a feature, inside the clipping.
 
         Of the features themselves: distances from the folds have no slope.
@@ -156,7 +161,7 @@ class RuleModel(StudyModel):
         weights[:, :own] = (self.coefficients / self.scales)[:, :own]
         return self.encoder.slope(weights, points)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw β(t) for curves, one weight a feature for vectors; returns the axes."""
         import matplotlib.pyplot as plt
 
@@ -236,7 +241,7 @@ class CurveModel(RuleModel, ClassModel):
         _validate.positive("damping", self.damping)
 
     @classmethod
-    def linear(cls, *, intercept: Any, coefficients: Any, **parts: Any) -> Self:
+    def linear(cls, *, intercept: ArrayLike, coefficients: ArrayLike, **parts: Any) -> Self:
         """A plain linear rule on z*."""
         slopes = np.asarray(coefficients, dtype=np.float64)
         return cls(
@@ -262,7 +267,7 @@ class CurveModel(RuleModel, ClassModel):
         rule |= {"clipped": self.clipped, "variances": self.variances, "damping": self.damping}
         return class_chances(folded(features, self.folds), **rule)
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+    def predict(self, X: Curves, *, grid_points: GridPoints = None) -> AnyArray:
         """Labels of new curves."""
         return np.asarray(self.classes)[self.decide(self.encoder.encode(X, grid_points))]
 
@@ -279,7 +284,7 @@ def contents(model: StudyModel) -> Contents:
         what = "slope function β(t)" if model.encoder.basis.functional else "weights of features"
         pictures = (Picture.of(model.plot, f"The {what} of the model, without a band."),)
         if model.encoder.basis.functional:
-            tables = (slope_table(model, model.slope, common_range(model.encoder)),)
+            tables = (slope_table(model, model.encoder, model.slope, common_range(model.encoder)),)
     doubts, notes = model.verdict.sentences, tuple(about(model))
     return Contents(doubts=doubts, tables=tables, pictures=pictures, notes=notes)
 
@@ -297,9 +302,14 @@ def about(model: StudyModel) -> list[str]:
     return sentences
 
 
-def slope_table(model: Any, slope: Any, ends: tuple[float, float] | None) -> Table:
+def slope_table(
+    model: object,
+    encoder: CurveEncoder,
+    slope: Callable[[FloatArray], FloatArray],
+    ends: tuple[float, float] | None,
+) -> Table:
     """A slope function at some points, with the public range of values."""
-    start, end = model.encoder.basis.domain_range
+    start, end = encoder.basis.domain_range
     points = np.linspace(start, end, _POINTS)
     rows = slope(points).reshape(-1, len(points))
     cells = [(f"{t:.4g}", *(f"{row[place]:.4g}" for row in rows)) for place, t in enumerate(points)]
@@ -312,7 +322,7 @@ def slope_table(model: Any, slope: Any, ends: tuple[float, float] | None) -> Tab
     return Table(headings=headings, rows=tuple(cells), note=note)
 
 
-def slope_names(model: Any, slopes: int) -> list[str]:
+def slope_names(model: object, slopes: int) -> list[str]:
     """Names of slope functions: one, one per class, or one per channel."""
     classes = getattr(model, "classes", None) or ()
     if slopes == 1:
@@ -322,11 +332,11 @@ def slope_names(model: Any, slopes: int) -> list[str]:
     return [f"slope {place + 1}" for place in range(slopes)]
 
 
-def common_range(encoder: Any) -> tuple[float, float] | None:
+def common_range(encoder: CurveEncoder) -> tuple[float, float] | None:
     """The public range of values, where all coefficients rest on one."""
     size = encoder.n_features
     scales, centers = encoder.rescaler.scales(size), encoder.rescaler.centers(size)
-    if encoder.rescaler.name != "clip" or np.ptp(scales) or np.ptp(centers):
+    if encoder.rescaler.name != "clip" or scales is None or np.ptp(scales) or np.ptp(centers):
         return None
     return float(centers[0] - scales[0]), float(centers[0] + scales[0])
 
@@ -380,6 +390,6 @@ class CurveRegression(RuleModel):
         """Predictions for encoded curves, shape (n,)."""
         return np.clip(self.scores(features)[:, 0], *self.target_range)
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+    def predict(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """Predictions for new curves, inside the public range."""
         return self.values(self.encoder.encode(X, grid_points))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import AnyArray, FloatArray, IntArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy.cost import limit
@@ -56,9 +57,9 @@ class Person(Holder):
         self,
         plan: StudyPlan,
         *,
-        curve: Any,
-        label: Any,
-        grid_points: Any = None,
+        curve: Curves,
+        label: object,
+        grid_points: GridPoints = None,
         ledger: BaseLedger,
         accepts: Iterable[str] = (),
         source: Source | None = None,
@@ -74,7 +75,7 @@ class Person(Holder):
         self.plan = plan
         self.__records = self._encoded(curve, label, grid_points)
 
-    def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:
+    def _encoded(self, curve: Curves, label: object, grid_points: GridPoints) -> Records:
         """The records, as tasks take them."""
         batch = one_curve(curve, channels=self.plan.encoder.channels)
         return encode_people(self.plan, batch, [label], grid_points=grid_points)
@@ -165,7 +166,7 @@ def _replies(query: Query, answer: Answer) -> Answer:
 
 
 def encode_people(
-    plan: StudyPlan, X: Any, y: Any, *, grid_points: Any = None
+    plan: StudyPlan, X: Curves, y: Entries, *, grid_points: GridPoints = None
 ) -> tuple[FloatArray, IntArray]:
     """Encoded curves and label numbers, as tasks take them.
 
@@ -239,7 +240,7 @@ def one_by_one(labels: Entries) -> npt.NDArray[Any]:
     return values
 
 
-def one_curve(curve: Any, *, channels: int = 1) -> Any:
+def one_curve(curve: Curves, *, channels: int = 1) -> Curves:
     """A single curve as a batch of one: values, or a pair (t, x); what is neither has no values.
 
     Of several channels: values (T, channels). A record of a table: a mapping from its columns.

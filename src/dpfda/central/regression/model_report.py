@@ -63,7 +63,7 @@ def table(model: RegressionModel) -> Table:
     ends = common_range(encoder)
     if encoder.basis.name == "smooth":
         ends = value_range_of(encoder)
-    return slope_table(model, model.slope, None if ends == ANY_VALUE else ends)
+    return slope_table(model, encoder, model.slope, None if ends == ANY_VALUE else ends)
 
 
 def _banded(model: RegressionModel) -> Table:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from dpfda._registry import Registered, revive
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.local.boosting.gradient_requests import FeatureMap
@@ -20,6 +21,9 @@ from dpfda.protocol.fields import array, check_fields, part
 from dpfda.protocol.model import ClassModel
 from dpfda.protocol.plan import Label
 from dpfda.report.documents import Body
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,7 +118,7 @@ class RowModel(ClassModel):
         """Label numbers of rows (n, d)."""
         return self.boosted.decide(features)
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+    def predict(self, X: Curves, *, grid_points: GridPoints = None) -> AnyArray:
         """Labels of rows (n, d), or of a table with the columns of the fit."""
         no_grid(grid_points)
         rows = np.asarray(X, dtype=np.float64) if self.table is None else self.table.read(X)
@@ -124,14 +128,14 @@ class RowModel(ClassModel):
         return np.asarray(self.classes)[self.decide(rows)]
 
 
-def no_grid(grid_points: Any) -> None:
+def no_grid(grid_points: object) -> None:
     """Refuse points of curves: owners hold rows of a table."""
     if grid_points is not None:
         rule = "None: owners hold rows of a table (curves become rows by a CurveEncoder before it)"
         raise InvalidParameter("grid_points", rule, "some")
 
 
-def draw_rounds(history: list[dict[str, Any]]) -> Any:
+def draw_rounds(history: list[dict[str, Any]]) -> Figure:
     """Weighted error and α of every rule, or step and directions of every gradient round."""
     try:
         from matplotlib.figure import Figure

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import Source
 from dpfda.protocol.fields import choice, flag, whole
@@ -43,7 +44,9 @@ class OwnerRows(NamedTuple):
     present: npt.NDArray[np.bool_]
 
     @classmethod
-    def grouped(cls, features: Any, labels: Any, *, groups: Any = None) -> OwnerRows:
+    def grouped(
+        cls, features: ArrayLike, labels: ArrayLike, *, groups: ArrayLike | None = None
+    ) -> OwnerRows:
         """Rows sorted by owner; without `groups` every row has its own owner.
 
         Owners come in the order of their sorted names.
@@ -78,7 +81,7 @@ class OwnerRows(NamedTuple):
         """Number of rows of each owner, 1 for an owner without rows; private."""
         return np.asarray(np.maximum(self.present.sum(axis=1), 1), dtype=np.int64)
 
-    def take(self, index: Any) -> OwnerRows:
+    def take(self, index: IntArray | slice) -> OwnerRows:
         """Some of the owners."""
         return OwnerRows(self.features[index], self.labels[index], self.present[index])
 
@@ -240,10 +243,10 @@ class Owner(Person):
             )
         super().__init__(plan, **held)
 
-    def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:
+    def _encoded(self, curve: Curves, label: object, grid_points: GridPoints) -> Records:
         if grid_points is not None:
             raise InvalidParameter("grid_points", "None: rows have no t", "some")
-        labels = np.ravel(label)
+        labels = np.ravel(np.asarray(label))
         # How many rows there are is private: none are answered for as any other number is.
         none = not len(labels) and hasattr(curve, "__len__") and not len(curve)
         rows = np.zeros((0, self.plan.encoder.n_features)) if none else curve
@@ -288,7 +291,7 @@ class Owners(Crowd):
         *,
         source: Source,
         order: IntArray | None = None,
-        epsilons: Any = None,
+        epsilons: ArrayLike | None = None,
     ) -> None:
         self._order = np.arange(rows.owners) if order is None else order
         self._epsilons = np.broadcast_to(

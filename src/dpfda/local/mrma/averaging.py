@@ -12,14 +12,13 @@ any leading axes: one study has shape (B,), a simulation of R studies (R, B).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.protocol.estimate import accuracies_behind
@@ -50,7 +49,7 @@ class Accuracies:
         return self.value - half, self.value + half
 
 
-def accuracies(totals: Any, people: Any, *, epsilon: float) -> Accuracies:
+def accuracies(totals: ArrayLike, people: ArrayLike, *, epsilon: float) -> Accuracies:
     """Accuracies estimated from sums of randomized evaluations; see `accuracies_behind`.
 
     Args:
@@ -63,7 +62,7 @@ def accuracies(totals: Any, people: Any, *, epsilon: float) -> Accuracies:
     return Accuracies(value=value, standard_error=error, people=counts)
 
 
-def largest_standard_error(people: Any, *, epsilon: float) -> FloatArray:
+def largest_standard_error(people: ArrayLike, *, epsilon: float) -> FloatArray:
     """The bound (e^ε + 1)/(2 (e^ε - 1) √n) of Theorem 3 of 001; it needs no data.
 
     Examples:
@@ -76,7 +75,7 @@ def largest_standard_error(people: Any, *, epsilon: float) -> FloatArray:
         return np.asarray(1 / (2 * (2 * q - 1) * np.sqrt(n)))
 
 
-def directions(accuracy: Any) -> FloatArray:
+def directions(accuracy: ArrayLike) -> FloatArray:
     """-1 where r̃ < ½ (the candidate is reversed), +1 elsewhere: Eq. (9) of 001; ½ keeps it.
 
     Examples:
@@ -86,7 +85,7 @@ def directions(accuracy: Any) -> FloatArray:
     return np.where(np.asarray(accuracy) < 0.5, -1.0, 1.0)
 
 
-def strengths(accuracy: Any) -> FloatArray:
+def strengths(accuracy: ArrayLike) -> FloatArray:
     """r̃* = max(r̃, 1 - r̃), what averaging weighs by.
 
     It is biased upwards (a coin flip judged by 50 people at ε = 0.5 has mean 0.73), so it is a
@@ -106,7 +105,7 @@ members that say little get little weight, and a cutoff has nothing left to remo
 
 
 def default_cutoff(
-    people: Any, *, epsilon: float, strictness: float = DEFAULT_STRICTNESS
+    people: ArrayLike, *, epsilon: float, strictness: float = DEFAULT_STRICTNESS
 ) -> FloatArray:
     """The public cutoff r0 = ½ + c (e^ε + 1)/(2 (e^ε - 1) √n1), one for each member (C3).
 
@@ -137,7 +136,7 @@ class Weights:
     survived: npt.NDArray[np.bool_]
 
 
-def weights(strength: Any, *, cutoff: Any) -> Weights:
+def weights(strength: ArrayLike, *, cutoff: FloatArray | float) -> Weights:
     """w_b ∝ max(r̃*_b - r0, 0), Eq. (10) of 001, with the no-survivor rule of C3.
 
     Examples:
@@ -154,7 +153,7 @@ def weights(strength: Any, *, cutoff: Any) -> Weights:
     return Weights(shares, survived[..., 0])
 
 
-def unit_norm(intercept: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
+def unit_norm(intercept: ArrayLike, coefficients: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Members as hyperplanes: (α, b) divided by its length, so that none shouts down the others.
 
     Examples:
@@ -168,7 +167,7 @@ def unit_norm(intercept: Any, coefficients: Any) -> tuple[FloatArray, FloatArray
 
 
 def average_parameters(
-    intercept: Any, coefficients: Any, weight: Any
+    intercept: ArrayLike, coefficients: ArrayLike, weight: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Intercept (...) and coefficients (..., d) of Σ w_b f_b; `weight` carries the reversals.
 
@@ -177,11 +176,11 @@ def average_parameters(
         >>> a.item(), b.tolist()
         (-0.5, [0.5, -0.5])
     """
-    w = np.asarray(weight, dtype=np.float64)
-    return np.sum(w * intercept, axis=-1), np.einsum("...b,...bd->...d", w, coefficients)
+    w, slopes = np.asarray(weight, dtype=np.float64), np.asarray(coefficients)
+    return np.sum(w * np.asarray(intercept), axis=-1), np.einsum("...b,...bd->...d", w, slopes)
 
 
-def check_cutoff(cutoff: Any) -> float | None:
+def check_cutoff(cutoff: object) -> float | None:
     """A fixed cutoff in [½, 1), or None for the default."""
     if cutoff is None:
         return None

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.local.mrma.averaging import (
     DEFAULT_STRICTNESS,
     Accuracies,
@@ -80,8 +80,8 @@ class Judgement:
 
 
 def judge(
-    totals: Any,
-    people: Any,
+    totals: ArrayLike,
+    people: ArrayLike,
     *,
     epsilon: float,
     cutoff: float | None = None,
@@ -300,7 +300,7 @@ class Memory(Candidates):
         chosen: dict[str, Any] = {name: array[kept] for name, array in self.arrays.items()}
         return Memory(**chosen)
 
-    def updated(self, totals: Any, people: Any, *, keep: float) -> Memory:
+    def updated(self, totals: ArrayLike, people: ArrayLike, *, keep: float) -> Memory:
         """Add the answers of a round; older ones count `keep` times as much."""
         return replace(
             self,

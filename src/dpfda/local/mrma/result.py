@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from dpfda.protocol.estimate import HELD_OUT, Estimate, in_words, majority_error
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(eq=False)
@@ -150,7 +154,7 @@ class MRMAFindings(Findings):
         return self.candidates, self.judgement
 
 
-def draw(result: MRMAResult, model: CurveModel, *, level: float = 0.95) -> Any:
+def draw(result: MRMAResult, model: CurveModel, *, level: float = 0.95) -> Figure:
     """A matplotlib figure with three panels."""
     try:
         from matplotlib import pyplot
@@ -163,7 +167,7 @@ def draw(result: MRMAResult, model: CurveModel, *, level: float = 0.95) -> Any:
     return figure
 
 
-def draw_slope(axis: Any, model: CurveModel) -> None:
+def draw_slope(axis: Axes, model: CurveModel) -> None:
     """The slope function β(t) of the averaged members (C2), or the weight of each feature.
 
     Of several classes, a line each, or the weights for the first.
@@ -184,7 +188,7 @@ def draw_slope(axis: Any, model: CurveModel) -> None:
     axis.set(title="slope function", xlabel="t", ylabel="β(t)")
 
 
-def draw_members(axis: Any, result: MRMAResult, *, level: float) -> None:
+def draw_members(axis: Axes, result: MRMAResult, *, level: float) -> None:
     """Accuracies of members as they were made, sorted; reversed ones are marked."""
     found = result.judgement.accuracy
     order = np.argsort(found.value)
@@ -206,7 +210,7 @@ def draw_members(axis: Any, result: MRMAResult, *, level: float) -> None:
         axis.legend()
 
 
-def draw_weights(axis: Any, result: MRMAResult) -> None:
+def draw_weights(axis: Axes, result: MRMAResult) -> None:
     """Plot the weight of each member, negative if it is reversed."""
     weight = result.judgement.signed_weight
     order = np.argsort(result.judgement.accuracy.value)

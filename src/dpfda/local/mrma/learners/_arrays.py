@@ -77,7 +77,7 @@ def namespace(array: Array) -> Any:
         return found
 
 
-def checked(features: Any, labels: Any, weights: Any) -> Batch:
+def checked(features: Array, labels: Array, weights: Array | None) -> Batch:
     """The arguments of `fit` as double-precision arrays of one library, or an error."""
     features = as_double("features", features)
     xp = namespace(features)
@@ -100,7 +100,7 @@ def checked(features: Any, labels: Any, weights: Any) -> Batch:
     return Batch(features, labels, weights)
 
 
-def checked_gram(gram: Any, *, like: Array) -> Array:
+def checked_gram(gram: Array | None, *, like: Array) -> Array:
     """The Gram matrix of the basis, symmetric and positive definite; the identity when None."""
     xp = namespace(like)
     d = like.shape[-1]
@@ -135,7 +135,7 @@ def scalar(value: float, *, like: Array) -> Array:
     return xp.asarray(value, dtype=like.dtype, device=device(like))
 
 
-def placed(values: Any, on: str) -> Array:
+def placed(values: Array, on: str) -> Array:
     """A numpy array on a device: itself on ``cpu``, else a torch tensor there.
 
     Examples:
@@ -166,7 +166,7 @@ def to_numpy(array: Array) -> np.ndarray[Any, np.dtype[Any]]:
     return np.from_dlpack(here).copy()
 
 
-def as_double(name: str, values: Any, *, like: Array | None = None) -> Array:
+def as_double(name: str, values: Array, *, like: Array | None = None) -> Array:
     """Any sequence or array in double precision, in the library of `like`.
 
     Without `like` an array keeps its own library and a list becomes a numpy array.

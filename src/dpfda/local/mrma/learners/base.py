@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from dpfda._registry import Registered
 from dpfda.errors import InvalidData
@@ -54,7 +54,7 @@ class LinearModels:
     def __len__(self) -> int:
         return int(self.coefficients.shape[0])
 
-    def scores(self, features: Any) -> Array:
+    def scores(self, features: Array) -> Array:
         """Every member's scores, (B, n).
 
         Args:
@@ -73,7 +73,7 @@ class LinearModels:
             return self.intercept[:, None] + self.coefficients @ xp.matrix_transpose(rows)
         return self.intercept[:, None] + (rows @ self.coefficients[:, :, None])[:, :, 0]
 
-    def predict(self, features: Any) -> Array:
+    def predict(self, features: Array) -> Array:
         """Every member's classes, (B, n), as -1.0 or +1.0; a score of 0 is +1."""
         scores = self.scores(features)
         xp = namespace(scores)
@@ -97,7 +97,12 @@ class Learner(Registered, ABC, family="learner"):
         return (cls(),)
 
     def fit(
-        self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None
+        self,
+        features: Array,
+        labels: Array,
+        *,
+        weights: Array | None = None,
+        gram: Array | None = None,
     ) -> LinearModels:
         """Fit one classifier for each member of the batch.
 

@@ -7,7 +7,7 @@ regression, and functional distance weighted discrimination.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -223,7 +223,7 @@ class DWD(NewtonLearner, name="dwd"):
         return xp.concat([row, xp.concat([column, block], axis=2)], axis=1)
 
 
-def _plain_matrix(values: Any) -> tuple[tuple[float, ...], ...]:
+def _plain_matrix(values: Array) -> tuple[tuple[float, ...], ...]:
     """A public matrix as tuples (frozen, ready for JSON), symmetric positive semidefinite."""
     rule = "a symmetric positive semidefinite matrix"
     try:
