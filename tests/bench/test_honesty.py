@@ -247,6 +247,25 @@ def test_every_kind_is_released_and_judged(monkeypatch: pytest.MonkeyPatch) -> N
             assert one.holds is None or one.width > 0, kind
 
 
+def test_all_that_is_released_is_judged() -> None:
+    """Sizes and differences of groups; intervals of coefficients that say nothing."""
+    groups = honest.KINDS["groups"](1, "smooth", "right", 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        blurred, clear = groups.release(0.01, 0.0), groups.release(50.0, 1e-6)
+    assert blurred is not None
+    assert clear is not None
+    assert len(clear.others) == 3 + 3 + 1  # means, sizes, differences
+    assert max(clear.others) < 0.1 < min(max(blurred.others[3:6]), blurred.others[6])
+    assert blurred.vague
+    assert not clear.vague
+    table = honest.KINDS["coefficients (gaussian_fm)"](2, "spiky", "right", 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        vague = [one.vague for one in map(table.release, (0.01, 50.0), (1e-6, 1e-6)) if one]
+    assert vague == [True, False]
+
+
 def test_the_command_reads_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(honesty, "KINDS", {"mean": honest.KINDS["mean"]})
     monkeypatch.setattr(honesty, "_REFERENCE_SEEDS", 15)

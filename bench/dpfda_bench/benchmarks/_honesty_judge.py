@@ -246,21 +246,31 @@ def _silent(one: Trial) -> bool:
 def _false_alarms(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
     """Share of the runs with a right range that end well and yet have a warning.
 
-    Every warning counts, whatever it says. A run ends well (`_well`) if the released curve, or its
-    predictions, have less than a tenth of the squared error of the public center, if its band
-    holds and, of a mean, is narrower than the public range, and if what else a warning may be about
-    (effects, slopes, coefficients, predictions beside one number for everybody) has less than a
-    tenth of the error of none. Runs with other ranges, and runs that do not end well, are no
-    alarms.
+    Every warning counts, whatever it says. A run ends well (`_well`) if all of this holds:
+
+    * the released curve, or its predictions, have less than a tenth of the squared error of the
+      public center;
+    * everything else that the release states has less than a tenth of the squared error of zero:
+      the mean and the size of each group and the differences between groups, effects of covariates,
+      slopes, coefficients, and predictions beside one number for everybody;
+    * the band holds;
+    * the band is narrower than what is possible without data (`Judged.vague`): a warning that the
+      release says next to nothing is not false, although its center may be right by chance.
+
+    Other runs, and runs with other ranges, are no alarms, so that a cell in which few runs end well
+    says little: `about` states how many do.
     """
     for cell, runs in holding.items():
         right = [one for one in runs if one.slack == "right"]
         if right:
-            yield share(cell, [_well(one) and one.warned for one in right])
+            well = [_well(one) for one in right]
+            alarms = [fine and one.warned for one, fine in zip(right, well, strict=True)]
+            warned = sum(alarms) / max(sum(well), 1)
+            yield share(cell, alarms, f"{np.mean(well):.0%} end well, {warned:.0%} of these warned")
 
 
 def _well(one: Trial) -> bool:
-    """Whether all that was asked for is right: effects, slopes and coefficients, too."""
+    """Whether all that was released is right, and says more than the public range does."""
     right = one.error < _WELL * one.public and one.holds is not False and not one.vague
     return right and all(error < _WELL for error in one.others)
 

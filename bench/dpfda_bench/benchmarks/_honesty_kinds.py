@@ -36,10 +36,19 @@ def _groups(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
     chosen = seed % len(names)
     there = [group for group in names if np.any(one.labels == group)]
 
+    samples = np.stack([curves.curves[one.labels == group].mean(axis=0) for group in there])
+    sizes = np.array([np.sum(one.labels == group) for group in there])
+
     def errors(means: FloatArray) -> FloatArray:
-        samples = [curves.curves[one.labels == group].mean(axis=0) for group in there]
         found = [curves.error(means[g], of=mean) for g, mean in zip(there, samples, strict=True)]
         return np.array(found)
+
+    def others(model: PrivateMoments) -> tuple[float, ...]:
+        """Errors of means, sizes and differences between groups."""
+        means, known = model.means_[there], model.moments_.sizes[there]
+        apart = lost(means - means.mean(axis=0), samples - samples.mean(axis=0))
+        wrong = ((known - sizes) / sizes) ** 2
+        return (*(errors(model.means_) / public), *wrong, apart)
 
     def release(epsilon: float, delta: float) -> Judged:
         model = PrivateMoments(
@@ -55,7 +64,8 @@ def _groups(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
             held(one.means[chosen], low, high),
             float(np.mean(high - low)) / (2 * curves.half_width),
             model.moments_.warnings,
-            tuple(errors(model.means_) / public),
+            others(model),
+            vague=bool(np.median(high - low) >= 2 * curves.half_width),
         )
 
     public = errors(np.stack([curves.center] * len(names)))
@@ -83,14 +93,15 @@ def _function_on_scalar(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
         ).fit(one.rows, curves.curves)
         low, high = model.release_.interval(LEVEL, simultaneous=True)
         predicted = model.predict(one.rows[:_SEEN])
-        half = (high - low)[-1] / (2 * curves.half_width)  # of the intercept
+        width = (high - low)[-1] / (2 * curves.half_width)  # of the intercept
         effects = lost(predicted - predicted.mean(0), fitted - fitted.mean(0))
         return Judged(
             error(predicted),
             held(truth, low, high),
-            float(np.mean(half)),
+            float(np.mean(width)),
             model.release_.warnings,
             (effects,),
+            vague=bool(np.median(width) >= 1),
         )
 
     return Task(release=release, public=error(curves.center))
@@ -123,9 +134,10 @@ def _slope(seed: int, shape: Shape, slack: Slack, n: int) -> Task:
         if not model.model_.has_band:
             return Judged(missed, warnings=warnings, others=others)
         slope, bottom, top = model.slope(LEVEL, points=t)
-        width = float(np.mean(top - bottom)) / steepest
+        width = (top - bottom) / steepest
         holds, others = held(one.slope, bottom, top), (*others, lost(slope, one.slope))
-        return Judged(missed, holds, width, warnings, others)
+        vague = bool(np.median(width) >= 2)  # from the steepest fall to the steepest rise
+        return Judged(missed, holds, float(np.mean(width)), warnings, others, vague)
 
     return Task(release=release, public=error((low + high) / 2))
 
@@ -207,8 +219,11 @@ def _regression(mechanism: str | None) -> Kind:
             if mechanism is not None:  # coefficients are the question
                 others = (*others, lost(model.coef_ * widths, truth * widths))
             ends = fitted.interval(LEVEL, simultaneous=True)
-            width = float(np.mean((ends[1] - ends[0]) * widths)) / (high - low)
-            return Judged(missed, held(truth, *ends), width, fitted.warnings, others)
+            # In units of a slope that moves the target through its range over that of a feature.
+            width = (ends[1] - ends[0]) * widths / (high - low)
+            vague = bool(np.max(width) >= 2)  # from minus one of these to one
+            holds = held(truth, *ends)
+            return Judged(missed, holds, float(np.mean(width)), fitted.warnings, others, vague)
 
         def offered(epsilon: float, delta: float) -> dict[str, float]:
             if mechanism is not None:

@@ -23,8 +23,10 @@ class Judged(NamedTuple):
         holds: whether the band holds what it should.
         width: of the band.
         warnings: that came with it.
-        others: errors of what else a warning may be about (effects, slopes), over those of none.
-        vague: whether the band of a mean is as wide as the public range.
+        others: errors of what else was released (sizes, effects, slopes), over those of zero.
+        vague: whether the band is as wide as what is possible without data: the public range; of
+            slopes, from minus to plus what moves the target through its range while the feature, or
+            the curve, goes through its own. Densities have no such limit.
     """
 
     error: float

@@ -43,8 +43,8 @@ class Trial(NamedTuple):
         width: mean width of the band, over the width of the public range.
         warned: whether there was a warning.
         called_small: whether a warning said that a range is too small.
-        others: errors of what else a warning may be about, over those of nothing.
-        vague: whether the band of a mean is as wide as the public range.
+        others: errors of what else was released, over those of zero.
+        vague: whether the band is as wide as what is possible without data.
         default: whether this is what the package does if nobody chooses a mechanism.
         crash: the error with which it ended, if any; the rest then says nothing.
     """

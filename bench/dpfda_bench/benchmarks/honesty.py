@@ -157,14 +157,15 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "all of least squares on the sample within z standard errors.",
         "silent_failures: error above half of the public center's, or a band that misses, without "
         "a warning; ranges 3 times too small, or shifted, are cells of their own. false_alarms: "
-        "share of the runs with a right range that have a warning, whatever it says, though the "
-        "error is below a tenth of the public center's (for every group), that of effects, slopes "
-        "and coefficients below a tenth of none, that of predictions from features below a tenth "
-        "of one number for everybody, and the band holds; that of a mean must also be narrower "
-        "than the public range.",
+        "share of the runs with a right range that have a warning, whatever it says, though all "
+        "is well: the error is below a tenth of the public center's, those of each group's mean "
+        "and size, of differences between groups, effects, slopes and coefficients are below a "
+        "tenth of those of zero, that of predictions from features below a tenth of one number for "
+        "everybody, and the band holds and is narrower than what is possible without data.",
         "called_too_small: share of runs with a range 3 or 10 times too wide of which a warning "
         "says that it is too small. by subgroup: the worst shape and range of each kind.",
         "width_ratio: geometric mean of widths over those of the reference version, in the cells "
         "in which its bands hold, and there in the shapes and ranges in which they do. Densities "
-        "of few people have more cells than in the reference, whose bands hold a smoother curve.",
+        "are compared where the reference has as many cells: elsewhere its bands miss the finer "
+        "histogram that is released now.",
     ]

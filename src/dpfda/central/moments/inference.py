@@ -195,14 +195,15 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
     if len(moments.groups) < 2:
         return ()
     found, means = [], moments.query.emphasis == "means"
-    empty = moments.sizes < _PLAUSIBLE * _size_noise(moments)
+    noise = _PLAUSIBLE * _size_noise(moments)
+    empty = moments.sizes < noise
     kept = set(np.flatnonzero(~empty).tolist() if means else large(moments))
     for place, (name, size) in enumerate(zip(moments.groups, moments.sizes, strict=True)):
         if place not in kept:
             nobody = empty[place] or size < _NOBODY
             hint = "; perhaps nobody is in it: check how its name is spelt" if nobody else ""
             few = "too few to tell from none" if means else "too few to tell anything of it"
-            people = f"about {size if size > 1 else 0:.0f} people"
+            people = f"about {size if size > 1 else 0:.0f} people (noise: ±{noise[place]:.0f})"
             found.append(f"group {name!r} has {people}, {few}{hint}")
     return tuple(found)
 
