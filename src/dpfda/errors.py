@@ -17,8 +17,11 @@ DoubtfulResult (UserWarning)        a result that is mostly noise, or no better 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+from traceback import extract_stack
 from typing import Any
 
 _LONGEST = 300  # characters of a value
@@ -167,3 +170,13 @@ class PrivacyWarning(UserWarning):
 
 class DoubtfulResult(UserWarning):
     """A result that is mostly noise, mostly its public center, or no better than guessing."""
+
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about the line, outside of this package, that called it."""
+    files = [call.filename for call in reversed(extract_stack())]
+    level = next((k for k, file in enumerate(files) if not file.startswith(_PACKAGE)), 0)
+    warnings.warn(text, category, stacklevel=level + 1)

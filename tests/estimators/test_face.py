@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,30 @@ def test_a_step_that_learned_from_private_rows_is_refused():
         make_pipeline(StandardScaler(), Nothing()).fit(X)
     with pytest.warns(UserWarning, match="give public ranges instead"):
         make_pipeline(StandardScaler(), Nothing(random_state=0)).fit(X)
+
+
+def test_steps_around_a_pipeline_inside_a_pipeline_count_as_well() -> None:
+    X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
+    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+        make_pipeline(StandardScaler(), make_pipeline(Nothing())).fit(X)
+    with pytest.warns(UserWarning, match="LogisticRegression learns from what Scores makes of"):
+        make_pipeline(make_pipeline(Scores()), LogisticRegression()).fit(X, y)
+
+
+def test_a_fit_that_failed_is_not_taken_for_one_that_goes_on() -> None:
+    class Fails(Nothing):
+        def fit(self, X, y=None):
+            raise ArithmeticError
+
+    model = Fails()
+    with pytest.raises(ArithmeticError):
+        make_pipeline(FunctionTransformer(), model).fit(np.ones((3, 2)))
+    pipe = make_pipeline(StandardScaler(), Nothing(random_state=0))
+    with pytest.raises(ArithmeticError):
+        make_pipeline(pipe[0], model).fit(np.ones((3, 2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pipe[-1].fit(np.ones((3, 2))).done_
 
 
 class Scores(Nothing):

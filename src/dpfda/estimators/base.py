@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import secrets
-import sys
-import warnings
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
-from dpfda.errors import DoubtfulResult, InvalidParameter
-from dpfda.estimators.public_transformer import instead_of
+from dpfda.errors import DoubtfulResult, warn
 from dpfda.estimators.scikit import BaseEstimator
+from dpfda.estimators.surroundings import note_clone, require_raw_rows
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
@@ -101,44 +97,16 @@ class PrivateEstimator(BaseEstimator):
         return table, table.read(rows)
 
     def _require_raw_rows(self) -> None:
-        """Refuse a pipeline that has learned from the private rows before they come here.
-
-        A step behind that protects nothing is named: each guarantee is true, and none covers it. So
-        is a meta-estimator that learns more than its fits.
-        """
-        before, behind = _steps_around(self)
-        for step in before:
-            if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
-                told = (
-                    f"{type(step).__name__} learned from the private rows before "
-                    f"{type(self).__name__} protects them, so the guarantee would not cover it: "
-                    f"{instead_of(step)}"
-                )
-                if not self._is_simulation:
-                    raise InvalidParameter("pipeline", f"without such a step. {told}", step)
-                warnings.warn(told, UserWarning, stacklevel=3)
-        for step in behind:
-            if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
-                told = (
-                    f"{type(step).__name__} learns from what {type(self).__name__} makes of the "
-                    "private rows, which is as private as they are: no guarantee covers it"
-                )
-                warnings.warn(told, UserWarning, stacklevel=3)
-        for name, what in _learning_around():
-            told = (
-                f"{name} learns {what} from the private rows by itself, and no guarantee covers "
-                f"it: each fit of {type(self).__name__} is a release of its own and keeps its "
-                "guarantee (dpfda.spent() adds them up), the rest may not be published"
-            )
-            warnings.warn(told, UserWarning, stacklevel=3)
+        """Refuse a pipeline that has learned from the private rows before they come here."""
+        simulated = self._is_simulation
+        require_raw_rows(self, private=PrivateEstimator, simulated=simulated)
 
     # -- what came of it ----------------------------------------------------------------------
 
-    def _warn(self, told: Iterable[str], doubted: Container[str], *, stacklevel: int) -> None:
+    def _warn(self, told: Iterable[str], doubted: Container[str]) -> None:
         """Say what is wrong with a result; doubts about it have a category of their own."""
         for text in told:
-            category = DoubtfulResult if text in doubted else UserWarning
-            warnings.warn(text, category, stacklevel=stacklevel + 1)
+            warn(text, DoubtfulResult if text in doubted else UserWarning)
 
     def report(self, **more: Any) -> Report:
         """Everything public of the fit on one page: ``report().write("report.html")``.
@@ -165,6 +133,11 @@ class PrivateEstimator(BaseEstimator):
                 raise NotFittedError(f"{type(self).__name__} is not fitted: {name} comes with fit")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __sklearn_clone__(self) -> Self:
+        made = super().__sklearn_clone__()
+        note_clone(made, self)
+        return made
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = not self._is_simulation
@@ -175,51 +148,3 @@ def check_numbers(X: Any, **rules: Any) -> FloatArray:
     """Numbers that need not look like those of the fit."""
     with unquoted("X"):
         return np.asarray(check_array(X, dtype=np.float64, **rules))
-
-
-_LEARNERS = {
-    "CalibratedClassifierCV": "its calibration",
-    "TunedThresholdClassifierCV": "its threshold",
-    "StackingClassifier": "its final estimator",
-    "StackingRegressor": "its final estimator",
-    "AdaBoostClassifier": "the weights of its members",
-    "AdaBoostRegressor": "the weights of its members",
-    "RFE": "which features it keeps",
-    "RFECV": "which features it keeps",
-    "SelectFromModel": "which features it keeps",
-    "SequentialFeatureSelector": "which features it keeps",
-}
-"""Estimators of scikit-learn that fit others several times, and learn something of their own."""
-
-
-def _learning_around() -> list[tuple[str, str]]:
-    """Those that are fitting one of ours now."""
-    found: dict[str, str] = {}
-    frame = sys._getframe(1)
-    while frame is not None:
-        kind = type(frame.f_locals.get("self"))
-        if kind.__name__ in _LEARNERS and kind.__module__.startswith("sklearn."):
-            found[kind.__name__] = _LEARNERS[kind.__name__]
-        frame = frame.f_back  # type: ignore[assignment]
-    return list(found.items())
-
-
-def _steps_around(estimator: BaseEstimator) -> tuple[list[Any], list[Any]]:
-    """The steps before and behind it of the pipeline that is fitting `estimator` now, if one is.
-
-    scikit-learn tells a step nothing about the others, so the callers are asked.
-    """
-    frame = sys._getframe(1)
-    while frame is not None:
-        caller, fitted = frame.f_locals.get("self"), frame.f_locals.get("cloned_transformer")
-        if isinstance(caller, Pipeline):
-            steps = [step for _, step in caller.steps]
-            # With a cache it is a copy that is fitted.
-            place = frame.f_locals.get("step_idx") if fitted is estimator else None
-            places = [k for k, step in enumerate(steps) if step is estimator or k == place]
-            if places:
-                parts = steps[: places[0]], steps[places[0] + 1 :]
-                before, behind = ([s for s in part if hasattr(s, "fit")] for part in parts)
-                return before, behind
-        frame = frame.f_back  # type: ignore[assignment]
-    return [], []

@@ -118,7 +118,7 @@ class CentralEstimator(SumEstimator):
         self.guarantee_: Guarantee = one.guarantee
         known: Any = replace(one, parameters=parameters)
         told = known.verdict.added_to(known.warnings)
-        self._warn(told, known.verdict.sentences, stacklevel=5)
+        self._warn(told, known.verdict.sentences)
         kept: Result = replace(known, warnings=told)
         return kept
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import own_grids, points_of, public_domain, with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidParameter, warn
 from dpfda.estimators.base import PrivateEstimator
 from dpfda.estimators.reading import (
     ValueRange,
@@ -316,7 +315,7 @@ def warn_if_few(people: float, epsilon: float) -> None:
             f"sample size of {worth:.1f}, and nothing can be learnt from less than {_LEAST} "
             "(`dpfda plan` computes how many participants a study needs)"
         )
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text)
 
 
 def account(estimator: PrivateEstimator) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.functions import trapezoid
 from dpfda.central.release import Release
 from dpfda.curves.matrices import Triangle
-from dpfda.errors import DoubtfulResult, InvalidData
+from dpfda.errors import DoubtfulResult, InvalidData, warn
 from dpfda.estimators.central_base import HeldRecords
 from dpfda.estimators.private_covariance import PrivateCovariance
 from dpfda.estimators.scikit import TransformerMixin
@@ -79,7 +78,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         self.n_clear_ = int(np.argmin(np.append(shown, False)))
         wanted = max(1, self.n_clear_)
         if self.n_clear_ == 0 and not self.release_.verdict.doubted:
-            warnings.warn(_NOTHING, DoubtfulResult, stacklevel=4)
+            warn(_NOTHING, DoubtfulResult)
             self.release_ = replace(self.release_, warnings=(*self.release_.warnings, _NOTHING))
         if self.n_components is not None:
             most = len(self.explained_variance_)

@@ -262,7 +262,7 @@ class PrivateRegression(LabelsOrNumbers):
         self.intercept_ = self.model_.intercept
         verdict = self.model_.verdict
         told = verdict.added_to((*fitted.warnings, *self.model_.hidden_features))
-        self._warn(told, verdict.sentences, stacklevel=4)
+        self._warn(told, verdict.sentences)
         return self
 
     def __sklearn_tags__(self) -> Any:

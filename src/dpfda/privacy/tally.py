@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
@@ -27,7 +25,7 @@ from os import PathLike
 from typing import Any
 from weakref import WeakSet
 
-from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
+from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning, warn
 from dpfda.noise import Source
 from dpfda.privacy.composition import Budget, total
 from dpfda.privacy.events import Event
@@ -281,7 +279,7 @@ def note(
         text = "" if _process.warned else _warning(_process.releases)
         _process.warned = _process.warned or bool(text)
     if text:
-        warnings.warn(text, PrivacyWarning, stacklevel=_outside())
+        warn(text, PrivacyWarning)
 
 
 def pay(
@@ -334,14 +332,6 @@ def _warning(releases: Sequence[Tallied]) -> str:
         f"{len(free)} releases without a ledger cost {' and '.join(totals)} together, if they are"
         f" about the same data, and nothing limits the next ones: {_REMEDY}"
     )
-
-
-def _outside() -> int:
-    """Stack level of the caller of this package, for warnings."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("dpfda"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _threads() -> AbstractContextManager[Any]:

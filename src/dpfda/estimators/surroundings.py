@@ -1,0 +1,153 @@
+"""What scikit-learn fits around a private estimator, and whether its guarantee covers that.
+
+A step of a pipeline is told nothing about the others. Therefore every fit of a pipeline, and of an
+estimator that fits others and learns something of its own, is noted while it runs: `note_fits`
+extends these classes of scikit-learn when this module is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial, wraps
+from inspect import getattr_static
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    StackingClassifier,
+    StackingRegressor,
+)
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from dpfda.errors import InvalidParameter, warn
+from dpfda.estimators.public_transformer import instead_of
+
+_LEARNERS: dict[type, str] = {
+    CalibratedClassifierCV: "its calibration",
+    TunedThresholdClassifierCV: "its threshold",
+    StackingClassifier: "its final estimator",
+    StackingRegressor: "its final estimator",
+    AdaBoostClassifier: "the weights of its members",
+    AdaBoostRegressor: "the weights of its members",
+    RFE: "which features it keeps",
+    RFECV: "which features it keeps",
+    SelectFromModel: "which features it keeps",
+    SequentialFeatureSelector: "which features it keeps",
+}
+"""Estimators of scikit-learn that fit others several times, and what they learn of their own."""
+
+_running: ContextVar[tuple[Any, ...]] = ContextVar("fits that are running", default=())
+_originals: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
+
+
+class _Noted:
+    """A method of scikit-learn, which may be available for some instances only, that is noted."""
+
+    def __init__(self, method: Any) -> None:
+        self.method = method
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        bound = self.method.__get__(instance, owner)
+        return bound if instance is None else wraps(bound)(partial(_noted, instance, bound))
+
+
+def _noted(instance: Any, method: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    with _note(instance):
+        return method(*args, **kwargs)
+
+
+@contextmanager
+def _note(instance: Any) -> Iterator[None]:
+    token = _running.set((*_running.get(), instance))
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def note_fits(kind: type, *methods: str) -> None:
+    """From now on, note these methods of a class while they run."""
+    for name in methods:
+        plain = getattr_static(kind, name)
+        if not isinstance(plain, _Noted):
+            setattr(kind, name, _Noted(plain))
+
+
+note_fits(Pipeline, "fit", "fit_transform", "fit_predict")
+for _kind in _LEARNERS:
+    note_fits(_kind, "fit")
+note_fits(SelectFromModel, "partial_fit")
+
+
+def note_clone(made: Any, original: Any) -> None:
+    """Remember the step of a pipeline of which a copy is fitted, as one with a cache does."""
+    _originals[made] = ref(original)
+
+
+def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
+    """Refuse a pipeline that has learned from the private rows before they come to the estimator.
+
+    A step behind that protects nothing is named in a warning: each guarantee is true, and none
+    covers it. So is a meta-estimator that learns more than its fits.
+
+    Args:
+        estimator: the one that is about to read the rows.
+        private: the class of those that protect what they are fitted to.
+        simulated: then a warning is enough.
+    """
+    name = type(estimator).__name__
+    before, behind = _steps_around(estimator)
+    for step in before:
+        if get_tags(step).requires_fit and not isinstance(step, private):
+            told = (
+                f"{type(step).__name__} learned from the private rows before {name} protects "
+                f"them, so the guarantee would not cover it: {instead_of(step)}"
+            )
+            if not simulated:
+                raise InvalidParameter("pipeline", f"without such a step. {told}", step)
+            warn(told)
+    for step in behind:
+        if get_tags(step).requires_fit and not isinstance(step, private):
+            warn(
+                f"{type(step).__name__} learns from what {name} makes of the private rows, which "
+                "is as private as they are: no guarantee covers it"
+            )
+    for kind, what in _learners().items():
+        warn(
+            f"{kind} learns {what} from the private rows by itself, and no guarantee covers it: "
+            f"each fit of {name} is a release of its own and keeps its guarantee (dpfda.spent() "
+            "adds them up), the rest may not be published"
+        )
+
+
+def _learners() -> dict[str, str]:
+    """The classes of those that are learning now, and what."""
+    found = {}
+    for one in _running.get():
+        known = [_LEARNERS[kind] for kind in type(one).__mro__ if kind in _LEARNERS]
+        found.update({type(one).__name__: what for what in known[:1]})
+    return found
+
+
+def _steps_around(estimator: Any) -> tuple[list[Any], list[Any]]:
+    """The steps before and behind it in the pipelines that are fitting it now."""
+    before: list[Any] = []
+    behind: list[Any] = []
+    inner = (estimator, _originals.get(estimator, ref(estimator))())
+    for pipeline in (one for one in reversed(_running.get()) if isinstance(one, Pipeline)):
+        steps = [step for _, step in pipeline.steps]
+        places = [k for k, step in enumerate(steps) if any(step is one for one in inner)]
+        if places:
+            before = steps[: places[0]] + before
+            behind += steps[places[0] + 1 :]
+            inner = (pipeline, pipeline)
+    fitted = ([step for step in part if hasattr(step, "fit")] for part in (before, behind))
+    return next(fitted), next(fitted)
