@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from forked_collector import QuickCollector
 from organizer import Organizer
 
 from dpfda import plan_study
@@ -24,13 +22,6 @@ from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import views
 from dpfda.collector.pages.form import PRESETS
 from dpfda.collector.settings import StudySettings
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    folder = tmp_path_factory.mktemp("collector")
-    with QuickCollector(f"sqlite:///{folder}/x.db") as process:
-        yield process
 
 
 def page_of(organizer: Organizer, path: str) -> str:
