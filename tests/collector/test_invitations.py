@@ -71,9 +71,8 @@ def test_the_command_on_the_page_works_for_newcomers(
     told = CliRunner().invoke(command_line, [*words[1:], *home])
     assert told.exit_code == 0, told.output
     assert "left in your budget: ε = 5" in told.output
-    helped = CliRunner().invoke(command_line, ["join", "--help"]).output
-    assert "Your ceiling for this study" in helped
-    assert "is the person’s ceiling for this study" in page
+    for option in ("--most-epsilon", "--limit-epsilon"):
+        assert f"<code>{option}</code>" in page, "explained"
 
 
 def test_an_invitation_is_for_one_person(
