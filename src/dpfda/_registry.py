@@ -83,20 +83,20 @@ def require_types(kind: type[Any], given: Mapping[str, Any]) -> None:
 
 
 @cache
-def _plain(kind: Any) -> dict[str, Any]:
+def _plain(kind: type[Any]) -> dict[str, Any]:
     """Annotations of fields that hold plain values."""
     hints = get_type_hints(kind)
     return {one.name: hints[one.name] for one in fields(kind) if _is_plain(hints[one.name])}
 
 
-def _is_plain(hint: Any) -> bool:
+def _is_plain(hint: object) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType, tuple):
         return all(part is Ellipsis or _is_plain(part) for part in parts)
     return hint in _WORDS or origin is Literal
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: object, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
@@ -112,7 +112,7 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, {int: Integral, float: Real}.get(hint, hint))
 
 
-def _in_words(hint: Any) -> str:
+def _in_words(hint: object) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(map(_in_words, parts))
@@ -165,7 +165,7 @@ def built(kind: type[Found], data: Mapping[str, Any], whole: str) -> Found:
     return made
 
 
-def revive(subject: Any, name: str, read: Callable[[Mapping[str, Any]], Any]) -> None:
+def revive(subject: object, name: str, read: Callable[[Mapping[str, Any]], object]) -> None:
     """Set a field of a frozen object from its `to_dict` form."""
     value = getattr(subject, name)
     if isinstance(value, Mapping):
@@ -240,7 +240,7 @@ class Registered:
         return built(cls.named(data["name"]), parameters, data["name"])
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A public value as JSON has it."""
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -210,7 +210,7 @@ def _loss_and_depth(query: Query, answer: Answer, own: Records, other: Records) 
     return np.concatenate([lost, depths])
 
 
-def conversation_attack(conversation: Conversation[Any], n: int) -> Any:
+def conversation_attack(conversation: Conversation[Any], n: int) -> QueryAttack | TranscriptAttack:
     """A whole conversation with a curator; one that asks a single sum is drawn in batches."""
 
     def asked(rows: Records, source: Source) -> Holder:
@@ -229,7 +229,7 @@ def conversation_attack(conversation: Conversation[Any], n: int) -> Any:
     return TranscriptAttack(asked, sides, guarantee=conversation.guarantee, mu=mu)
 
 
-def query_attack(query: Query) -> Any:
+def query_attack(query: Query) -> QueryAttack | TranscriptAttack:
     """The attack on one query; a query that draws inside is attacked answer by answer."""
     if not query.inside:
         return QueryAttack(query)

@@ -8,7 +8,7 @@ knows everything else learns from the whole transcript.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -118,7 +118,7 @@ def check_ledger(conversation: Conversation[Any], n: int) -> None:
 class _Refusing(Ledger):
     """Seems to have budget for all, and pays for nothing."""
 
-    def spend(self, *_: object, **__: object) -> Any:
+    def spend(self, *_: object, **__: object) -> NoReturn:
         """Refuse."""
         raise BudgetExceeded("refused")
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfda._validate import AnyArray
 from dpfda.checks import expect
 from dpfda.checks.queries import search
 from dpfda.errors import DpfdaError
@@ -56,7 +57,7 @@ def hostile_queries(query: Query) -> Iterator[tuple[str, dict[str, Any]]]:
             yield text, copy.deepcopy(good) | {field.name: spoiled}
 
 
-def _spoiled(rule: Rule, good: Any) -> Iterator[Any]:
+def _spoiled(rule: Rule, good: Any) -> Iterator[object]:
     match rule:
         case Number():
             yield from (*_NO_NUMBERS, *_NUMBERS, rule.least, rule.most, 2 * rule.most)
@@ -77,7 +78,7 @@ def _spoiled(rule: Rule, good: Any) -> Iterator[Any]:
             yield from (*_NO_NUMBERS, *_NUMBERS, *_WORDS)
 
 
-def _spoiled_arrays(rule: Array, good: Any) -> Iterator[Any]:
+def _spoiled_arrays(rule: Array, good: AnyArray) -> Iterator[object]:
     yield from (None, "1", 3, {}, [], [[]], [[[]]], [["a"]], [[1], [1, 2]], [None], [True])
     yield [good.tolist()]
     yield np.ravel(good).tolist()

@@ -287,7 +287,7 @@ def real_fields(query: object, above: Path = ()) -> Iterator[tuple[Path, Number 
             yield (*above, name), rule
 
 
-def _sized(value: object, size: float) -> Any:
+def _sized(value: object, size: float) -> object:
     """A field of this size: an array keeps its shape, and its zeros."""
     array = np.array(value, dtype=np.float64)
     largest = float(np.abs(array).max(initial=0.0))

@@ -103,7 +103,7 @@ def _made(data: dict[str, Any]) -> Mechanism | None:
 def _bad_batches(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
     good = np.repeat(mechanism.worst_cases()[0][0], 3, axis=0)
 
-    def spoiled(value: float) -> Any:
+    def spoiled(value: float) -> FloatArray:
         values = good.copy()
         values[1, ...] = value
         return values

@@ -9,7 +9,6 @@ import re
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -75,7 +74,7 @@ class CommandFiles(click.Group):
         except OSError as error:
             raise _trouble(error) from error
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run a command; what the package refuses on purpose is one line, not a traceback."""
         try:
             return super().invoke(ctx)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -17,6 +17,9 @@ from rich.progress import Progress
 
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.planning.sweep import Sweep
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @contextmanager
@@ -92,7 +95,7 @@ def _cores() -> int:
     return int(cpu_count())
 
 
-def _cluster(jobs: int) -> Any:
+def _cluster(jobs: int) -> Client:
     """A connection to the cluster that is named in the environment, or one of this machine."""
     try:
         from distributed import Client

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -40,6 +40,9 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Report
 from dpfda.report.contents import Outcome
 from dpfda.report.terminal import machine, rows_table, to_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Learning from curves that nobody saw: two studies over HTTP"
 CAPTION = "The slope function that the simulation used, and what each study learnt of it."
@@ -206,7 +209,7 @@ def _labels(data: Dataset) -> FloatArray:
     return np.asarray(data.y, dtype=np.float64)
 
 
-def _draw(data: Dataset, models: dict[str, CurveModel]) -> Any:
+def _draw(data: Dataset, models: dict[str, CurveModel]) -> Figure:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4))

@@ -10,6 +10,7 @@ import click
 
 from dpfda import _validate
 from dpfda.central.regression.base import RegressionMechanism
+from dpfda.central.regression.model import RegressionModel
 from dpfda.cli._output import check_outputs, draw, print_regression, publish
 from dpfda.cli._reading import (
     Data,
@@ -32,6 +33,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.estimators.file_block import FileBlock
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.privacy.ledger import BaseLedger
 
 _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 
@@ -93,7 +95,9 @@ def command(
         draw(found, plot)
 
 
-def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
+def _curve_model(
+    files: tuple[Path, ...], reading: Reading, options: dict[str, Any]
+) -> tuple[RegressionModel, BaseLedger | None]:
     """A number from curves."""
     target, reading = options["target"], filled_by(reading, options)
     data = Data.of(files, reading, options["scheduler"], aside={target: "--target"})
@@ -110,7 +114,9 @@ def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
     return estimator.model_, estimator.ledger
 
 
-def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
+def _table_model(
+    files: tuple[Path, ...], reading: Reading, options: dict[str, Any]
+) -> tuple[RegressionModel, BaseLedger | None]:
     """A number, or a class, from the columns of a table."""
     named = options["feature_ranges"] and read_ranges(options["feature_ranges"])
     if isinstance(named, dict) and reading.columns is None:

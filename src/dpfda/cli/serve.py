@@ -53,7 +53,7 @@ def _mistakes(ctx: click.Context) -> list[str]:
 class _Setting(click.Option):
     """An option whose wrong value is remembered and not complained about before the others."""
 
-    def process_value(self, ctx: click.Context, value: object) -> Any:
+    def process_value(self, ctx: click.Context, value: object) -> object:
         """Read it; where it is from is part of the complaint."""
         try:
             return super().process_value(ctx, value)

@@ -22,11 +22,11 @@ from dpfda.curves.files import Reading
 from dpfda.curves.files.opening import Opened
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.report.terminal import to_json
 
 
-def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> Any:
+def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> object:
     """Read the plan's data from a file and say how; without a plan, read a curve."""
     opened = reading.open(file)
     names = reading.chosen(opened)
@@ -182,7 +182,7 @@ def command(
     stored once; calling the command again sends the same bytes again.
     """
     agreed, reading = _agreed(home, plan_hash), reading_from(options)
-    curve = None
+    curve: object = None
     if reading == Reading():  # else somebody says how the table is to be read
         curve = read_day(file, agreed, series=series, day=day, zone=time_zone)
     if curve is None:
@@ -232,7 +232,7 @@ def client_at(home: Path, certificates: str | None) -> RemoteClient:
         raise InvalidParameter("--home", rule, str(home)) from None
 
 
-def _typed(plan: StudyPlan, label: str) -> Any:
+def _typed(plan: StudyPlan, label: str) -> Label:
     """The label as the plan writes it: 1 and "1" are different labels in JSON."""
     for known in plan.classes:
         if str(known) == label:

@@ -79,7 +79,7 @@ class Transformer:
 
     # -- parameters ------------------------------------------------------------------------------
 
-    def _remember(self, **given: Any) -> None:
+    def _remember(self, **given: object) -> None:
         """Parameters as they were given: what scikit-learn reads, copies and searches over."""
         object.__setattr__(self, "_given", {**self.__dict__.get("_given", {}), **given})
 

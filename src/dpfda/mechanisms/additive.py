@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -129,7 +130,7 @@ class Additive(Mechanism):
         return np.asarray((reported - true) / self.steps)
 
 
-def _checked_axes(axes: Any) -> tuple[float, ...]:
+def _checked_axes(axes: Iterable[float]) -> tuple[float, ...]:
     """Public axes as a tuple of finite numbers above 0."""
     checked = tuple(map(float, axes))
     if not checked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Mechanism(Registered, family="mechanism"):
 
     epsilon: float
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         """Refuse to construct the abstract family."""
         if cls is Mechanism:
             known = ", ".join(cls.members())

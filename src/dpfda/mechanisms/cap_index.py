@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +104,9 @@ class CodewordReport(Mechanism):
         rank = np.where(coins < likely, coins // np.uint64(high), outside).astype(np.int64)
         return turned, books, rank
 
-    def _log_chance(self, lengths: Words, ahead: Any, behind: Any) -> FloatArray:
+    def _log_chance(
+        self, lengths: Words, ahead: npt.NDArray[np.bool_], behind: npt.NDArray[np.bool_]
+    ) -> FloatArray:
         """Log-probability of a word that is likely for u (`ahead`) or -u (`behind`)."""
         kept = (HALF_WIDTH + lengths.astype(np.float64)) / (2 * HALF_WIDTH)
         inside = kept * ahead + (1 - kept) * behind

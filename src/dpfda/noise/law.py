@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
@@ -51,7 +51,7 @@ class NoiseLaw:
     @property
     def variance(self) -> FloatArray:
         """Variances: 2b², σ², or (|block| + 1) times the squared scale, after the mixing."""
-        factor: Any = 2.0 if self.law == "laplace" else 1.0
+        factor: FloatArray | float = 2.0 if self.law == "laplace" else 1.0
         if self.law == "spherical":
             sizes = [stop - start for start, stop in self.blocks]
             factor = 1 + np.repeat(sizes, sizes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpfda.estimators.study_report import settings
 from dpfda.planning import words
@@ -16,6 +16,9 @@ from dpfda.report import Report
 from dpfda.report.contents import Outcome
 from dpfda.report.report import guarantee_in_words
 from dpfda.report.terminal import to_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CAPTION = (
     "Expected error and where nine of ten studies lie, for other ε and other numbers of people, "
@@ -102,7 +105,7 @@ def _row(name: str, one: Expected, *, than: str) -> dict[str, Any]:
     }
 
 
-def draw(found: Forecast) -> Any:
+def draw(found: Forecast) -> Figure:
     """Error against ε and against the number of people, as a matplotlib figure."""
     from matplotlib import pyplot
 

@@ -19,7 +19,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dpfda._validate import AnyArray
 from dpfda.curves.files import File, Handed, Reading
+from dpfda.curves.files.cells import Table
+from dpfda.curves.files.reading import Rows
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
 from dpfda.estimators.file_block import check_labels, frame
@@ -66,7 +69,7 @@ def _below_header(place: int) -> int:
     return place + 1
 
 
-def _labels(rows: Any, column: str, *, numbers: bool) -> Any:
+def _labels(rows: Rows | Table, column: str, *, numbers: bool) -> AnyArray:
     return rows.numbers([column])[:, 0] if numbers else rows.text(column)
 
 

@@ -146,13 +146,13 @@ class ComposedEvent(Event, name="composed"):
         object.__setattr__(self, "events", tuple(map(_as_event, self.events)))
 
 
-def _nested(item: Any) -> list[Any]:
+def _nested(item: object) -> list[object]:
     """The nested events of a composed event, before they are validated."""
     inner = item.get("events") if isinstance(item, Mapping) else None
     return list(inner) if isinstance(inner, (list, tuple)) else []
 
 
-def _as_event(value: Any) -> Event:
+def _as_event(value: object) -> Event:
     """An event, or what its `to_dict` gave."""
     if isinstance(value, Event):
         return value

@@ -254,7 +254,7 @@ class FileLedger(BaseLedger):
             os.fsync(self._file)
             self._offset += len(rest) + 1
 
-    def _take(self, record: Any, checksum: str) -> None:
+    def _take(self, record: Mapping[str, Any], checksum: str) -> None:
         """Note one stored record."""
         if checksum != self._chained(record):
             raise LedgerDamaged(f"{self.path} has a record that does not match its checksum")
@@ -290,7 +290,7 @@ class FileLedger(BaseLedger):
         self._offset += len(line)
         self._checksums.append(checksum)
 
-    def _chained(self, record: Any) -> str:
+    def _chained(self, record: object) -> str:
         text = (self._checksums[-1] if self._checksums else "") + _canonical(record)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -301,7 +301,7 @@ def _reopened(path: Path, outer: BaseLedger | None) -> FileLedger:
     return ledger
 
 
-def _canonical(data: Any) -> str:
+def _canonical(data: object) -> str:
     """The canonical form of a record."""
     # Numbers may be numpy scalars, which know themselves as Python numbers.
     return json.dumps(data, sort_keys=True, separators=(",", ":"), default=lambda x: x.item())
@@ -323,7 +323,7 @@ def _header(rule: Filter) -> dict[str, Any]:
     }
 
 
-def _rule(record: Any) -> Filter:
+def _rule(record: object) -> Filter:
     if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
         raise InvalidParameter("format", _FORMAT, None)
     return chosen(record.get("limit_epsilon"), record.get("limit_delta"))

@@ -15,7 +15,7 @@ import json
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -342,10 +342,14 @@ def _threads() -> AbstractContextManager[Any]:
         return nullcontext()
 
     class InContext(joblib.BACKENDS["threading"]):  # type: ignore[misc,name-defined]
-        def submit(self, func: Any, callback: Any = None) -> Any:
+        def submit(
+            self, func: Callable[[], object], callback: Callable[[object], None] | None = None
+        ) -> object:
             return super().submit(partial(copy_context().run, func), callback)
 
-        def apply_async(self, func: Any, callback: Any = None) -> Any:  # in joblib before 1.5
+        def apply_async(
+            self, func: Callable[[], object], callback: Callable[[object], None] | None = None
+        ) -> object:  # in joblib before 1.5
             return super().apply_async(partial(copy_context().run, func), callback)
 
     return joblib.parallel_config(backend=InContext())  # type: ignore[no-any-return]

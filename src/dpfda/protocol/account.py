@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -122,7 +121,7 @@ class StoredAccount(Account):
 
     def _read(self, number: int) -> Stage:
         try:
-            record: Any = msgspec.json.decode(self._path(number, "begun").read_bytes())
+            record = msgspec.json.decode(self._path(number, "begun").read_bytes())
             question, event = record["question"], record["event"]
             price = None if event is None else Event.from_dict(event)
         except (msgspec.DecodeError, KeyError, TypeError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
@@ -134,7 +134,7 @@ _ENOUGH = 2000  # rows to choose a penalty by; the fit takes all
 _FOLDS = 3
 
 
-def non_private_classifier(X: Any, y: Any, *, squares: bool = False) -> Pipeline | None:
+def non_private_classifier(X: ArrayLike, y: ArrayLike, *, squares: bool = False) -> Pipeline | None:
     """A classifier without privacy, fitted as well as is usual; None if there is one class only.
 
     Args:
@@ -174,7 +174,7 @@ def _with_squares(features: FloatArray) -> FloatArray:
     return np.hstack([features, np.square(features)])
 
 
-def non_private_regression(X: Any, y: Any) -> Pipeline:
+def non_private_regression(X: ArrayLike, y: ArrayLike) -> Pipeline:
     """A ridge regression without privacy on standardized features, its penalty by cross-validation.
 
     Examples:

@@ -27,14 +27,13 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda._registry import Portable
-from dpfda._validate import FloatArray  # noqa: F401 (for the example)
+from dpfda._validate import AnyArray, FloatArray  # noqa: F401 (for the example
 from dpfda.errors import InvalidParameter
 
 LARGEST = 1e100
@@ -55,7 +54,7 @@ class Rule(ABC):
     """Arrays are read last: their lengths may be given by other fields."""
 
     @abstractmethod
-    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+    def read(self, name: str, given: object, sizes: Sizes) -> object:
         """The value as it is stored, or `InvalidParameter`."""
 
 
@@ -68,7 +67,7 @@ class Number(Rule):
     above: float | None = None
     optional: bool = False
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+    def read(self, name: str, given: object, sizes: Sizes) -> object:
         """A float."""
         if given is None and self.optional:
             return None
@@ -88,7 +87,7 @@ class Whole(Rule):
     most: int = 1 << 31
     optional: bool = False
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+    def read(self, name: str, given: object, sizes: Sizes) -> object:
         """An int, which may be the length of an array."""
         if given is None and self.optional:
             return None
@@ -100,7 +99,7 @@ class Whole(Rule):
 class Flag(Rule):
     """True or False."""
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> bool:
+    def read(self, name: str, given: object, sizes: Sizes) -> bool:
         """A bool, not 0 or 1."""
         if not isinstance(given, (bool, np.bool_)):
             raise InvalidParameter(name, "true or false", given)
@@ -122,7 +121,7 @@ class Choice(Rule):
         """The words at this moment."""
         return self.given() if callable(self.given) else self.given
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> str:
+    def read(self, name: str, given: object, sizes: Sizes) -> str:
         """A string."""
         if not isinstance(given, str) or not 0 < len(given.strip()) <= len(given) <= _LONGEST_WORD:
             raise InvalidParameter(
@@ -141,7 +140,7 @@ class Array(Rule):
     least: float = -LARGEST
     most: float = LARGEST
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> npt.NDArray[Any]:
+    def read(self, name: str, given: object, sizes: Sizes) -> AnyArray:
         """A frozen copy."""
         try:
             array = np.array(given)
@@ -181,9 +180,9 @@ class Array(Rule):
 class Part(Rule):
     """A public object that checks its own fields; read from JSON by its `from_dict`."""
 
-    kind: Any
+    kind: Callable[[], type[Any]]
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+    def read(self, name: str, given: object, sizes: Sizes) -> object:
         """The object."""
         kind = self.kind()
         if isinstance(given, Mapping):
@@ -197,29 +196,46 @@ class Part(Rule):
 class Parts(Part):
     """A tuple of such objects."""
 
-    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+    def read(self, name: str, given: object, sizes: Sizes) -> object:
         """The objects, in order."""
         if not isinstance(given, (list, tuple)) or len(given) > _MOST_PARTS:
             raise InvalidParameter(name, f"a list of at most {_MOST_PARTS}", type(given).__name__)
         return tuple(super(Parts, self).read(name, one, sizes) for one in given)
 
 
-def number(*, default: Any = MISSING, **limits: Any) -> Any:
+class Limits(TypedDict, total=False):
+    """The limits of a number."""
+
+    least: float
+    most: float
+    above: float
+    optional: bool
+
+
+class WholeLimits(TypedDict, total=False):
+    """The limits of an integer."""
+
+    least: int
+    most: int
+    optional: bool
+
+
+def number(*, default: object = MISSING, **limits: Unpack[Limits]) -> Any:
     """One finite number: from `least` to `most`, or above `above`; with `optional`, also None."""
     return _field(Number(**limits), default)
 
 
-def whole(*, default: Any = MISSING, **limits: Any) -> Any:
+def whole(*, default: object = MISSING, **limits: Unpack[WholeLimits]) -> Any:
     """One integer from `least` to `most`; with `optional`, also None."""
     return _field(Whole(**limits), default)
 
 
-def flag(*, default: Any = MISSING) -> Any:
+def flag(*, default: object = MISSING) -> Any:
     """True or False."""
     return _field(Flag(), default)
 
 
-def choice(*options: str | Callable[[], tuple[str, ...]], default: Any = MISSING) -> Any:
+def choice(*options: str | Callable[[], tuple[str, ...]], default: object = MISSING) -> Any:
     """One of the given words, or of those that a function returns; else any short word."""
     words = tuple(one for one in options if isinstance(one, str))
     named = [one for one in options if callable(one)]
@@ -231,7 +247,7 @@ def array(
     *shape: int | str,
     least: float = -LARGEST,
     most: float = LARGEST,
-    default: Any = MISSING,
+    default: object = MISSING,
 ) -> Any:
     """Numbers in a shape; a length is a number, the name of a field, or a free name."""
     low = max(least, -(2.0**62)) if kind == "whole" else least
@@ -244,23 +260,23 @@ def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST
     return array("real", like, least=least, most=most)
 
 
-def part(kind: Any, *, default: Any = MISSING) -> Any:
+def part(kind: Callable[[], type[Any]], *, default: object = MISSING) -> Any:
     """A public object with declared fields; `kind` is a function that returns its class."""
     return _field(Part(kind), default)
 
 
-def parts(kind: Any, *, default: Any = MISSING) -> Any:
+def parts(kind: Callable[[], type[Any]], *, default: object = MISSING) -> Any:
     """A tuple of public objects."""
     return _field(Parts(kind), default)
 
 
-def _field(rule: Rule, default: Any) -> Any:
+def _field(rule: Rule, default: object) -> Any:
     if default is MISSING:
         return dataclasses.field(metadata={_KEY: rule})
     return dataclasses.field(default=default, metadata={_KEY: rule})
 
 
-def check_fields(subject: Any) -> Sizes:
+def check_fields(subject: object) -> Sizes:
     """Refuse anything but declared types, shapes and ranges; arrays are copied and frozen.
 
     Every init field must be declared: one that is not is a mistake in the class.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, softmax
 
@@ -52,7 +50,7 @@ def class_chances(
     variances: FloatArray | None,
     damping: float,
     clipped: bool,
-    **numbers: Any,
+    **numbers: FloatArray,
 ) -> FloatArray:
     """Probabilities (n, K) of the classes by a linear rule, of `NUMBERS`.
 

@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def canonical(value: object) -> bytes:
     return "".join(_pieces(value)).encode()
 
 
-def _pieces(value: Any) -> list[str]:
+def _pieces(value: object) -> list[str]:
     if isinstance(value, Mapping):
         names = sorted(value, key=lambda name: name.encode("utf-16-be"))
         inner = [[_text(name), ":", *_pieces(value[name])] for name in names]
@@ -129,7 +129,7 @@ def _pieces(value: Any) -> list[str]:
         return ["[", *_separated([_pieces(entry) for entry in value]), "]"]
     if value is None or isinstance(value, bool):
         return [{None: "null", True: "true", False: "false"}[value]]
-    return [_text(value) if isinstance(value, str) else number_text(value)]
+    return [_text(value) if isinstance(value, str) else number_text(cast("float", value))]
 
 
 def _separated(parts: list[list[str]]) -> list[str]:
@@ -361,10 +361,10 @@ class StudyPlan(Portable):
             raise ProtocolError(f"this study asks no {task.name} task")
         check_terms(task, self.asks[task.name])
 
-    def read_task(self, sent: Any) -> Task:
+    def read_task(self, sent: object) -> Task:
         """Read a task that was received, if this study may ask it; otherwise import nothing."""
         name = sent.get("name") if isinstance(sent, Mapping) else None
-        if not isinstance(name, str) or name not in self.asks:
+        if not isinstance(sent, Mapping) or not isinstance(name, str) or name not in self.asks:
             raise ProtocolError("this study asks no such task")
         try:
             task = Task.from_dict(sent)
@@ -389,7 +389,7 @@ organizer states on risks, on how long replies are stored, and on results."""
 MOST_CHARACTERS = 2000
 
 
-def check_information(given: Any) -> dict[str, str]:
+def check_information(given: object) -> dict[str, str]:
     """Check the information that participants read before they consent, and order its entries.
 
     It is a part of the plan and of its hash: a change of one word makes another study. An empty

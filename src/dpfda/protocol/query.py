@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.errors import DpfdaError, InvalidData, ProtocolError
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
@@ -313,7 +313,7 @@ def in_rows(records: Records, block: slice) -> Records:
     return tuple(np.ascontiguousarray(column[block]) for column in records)
 
 
-def finite(column: Any) -> Any:
+def finite(column: AnyArray) -> AnyArray:
     """A column of numbers without NaN and without any whose square overflows."""
     flat = np.ravel(column)
     if float(np.vdot(flat, flat)) <= LARGEST**2:  # one pass, and NaN is not below anything

@@ -204,7 +204,7 @@ def _array(rule: declared_fields.Array) -> Schema:
     return schema | {"$comment": f"shape ({', '.join(map(str, rule.shape))})"}
 
 
-def _hinted(hint: Any) -> Schema:
+def _hinted(hint: object) -> Schema:
     """The schema of an annotation."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint in _PLAIN:

@@ -336,7 +336,7 @@ def _arrays(stored: Mapping[str, Any]) -> Summary:
     return arrays
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     """A public value for a hash, as JSON; the numbers of an array are rounded together."""
     if is_dataclass(value):
         named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}

@@ -186,7 +186,7 @@ class Task(Query):
         return [name for name, rule in arrays.items() if rule.shape[0] == "people"]
 
 
-def _finite(numbers: Any) -> Any:
+def _finite(numbers: FloatArray) -> FloatArray:
     """Without NaN and infinity; looking first is quicker than always replacing."""
     return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers)
 

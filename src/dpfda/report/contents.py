@@ -10,12 +10,16 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 import msgspec
 import numpy as np
 
 from dpfda.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _NUMBER = re.compile(r"[-–+\d.,…e %∞±()\[\]]*")
 _MOST = 12  # entries of a list that are shown
@@ -114,14 +118,14 @@ class Picture:
     """
 
     caption: str
-    draw: Callable[[], Any] | None = None
+    draw: Callable[[], Figure] | None = None
     svg: str = ""
 
     @classmethod
-    def of(cls, plot: Callable[[Any], Any], caption: str) -> Self:
+    def of(cls, plot: Callable[[Axes], object], caption: str) -> Self:
         """A picture from a function that draws on matplotlib axes."""
 
-        def draw() -> Any:
+        def draw() -> Figure:
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=_NARROW, layout="constrained")

@@ -173,7 +173,7 @@ def rich_table(shown: Table) -> RenderableType:
     return Unclipped(table)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

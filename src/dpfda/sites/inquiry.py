@@ -19,7 +19,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._registry import Portable, plain
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.file_block import Frame
 from dpfda.estimators.sum_estimator import SumEstimator
@@ -120,7 +120,7 @@ class Inquiry(Portable):
         named = isinstance(self.parameters.get("feature_ranges"), Mapping)
         return table if named else np.column_stack(list(table.values()))
 
-    def _target(self) -> Any:
+    def _target(self) -> AnyArray:
         """Two targets that any site might have."""
         names = self.model._names_of_y()
         if names is not None:

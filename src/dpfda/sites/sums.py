@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dpfda._registry import revive
+from dpfda._validate import AnyArray
 from dpfda.curves.files import Table
 from dpfda.curves.files.cells import label
 from dpfda.curves.ranges import PublicColumns
@@ -31,7 +32,7 @@ from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.query import Answer, DatasetQuery, Query, Records
 from dpfda.protocol.secure_sum import Aggregator, Member, RoundFailed, Terms
-from dpfda.protocol.secure_sum.aggregator import ATTEMPTS, one_round
+from dpfda.protocol.secure_sum.aggregator import ATTEMPTS, Carry, one_round
 from dpfda.protocol.secure_sum.crypto import signed
 from dpfda.protocol.secure_sum.messages import (
     KeyOffer,
@@ -176,7 +177,7 @@ class Sums:
                 return SiteAnswer(question=query.digest, total=total, survivors=found.survivors)
         raise AssertionError  # the loop returns or raises
 
-    def _round(self, query: Query, round_id: RoundId, size: int) -> Any:
+    def _round(self, query: Query, round_id: RoundId, size: int) -> Carry:
         """Carries the steps of one attempt."""
         asked = Ask(round=round_id, query=query.to_dict(), answers=tuple(self._answers))
 
@@ -399,7 +400,7 @@ class TableInquiry(SharedInquiry, name="table"):
             X = Frame(zip(columns, table.numbers(columns).T, strict=True))
         return self.inquiry.records(X, self._target(table))
 
-    def _target(self, table: Table) -> Any:
+    def _target(self, table: Table) -> AnyArray | None:
         """Labels as the plan writes them, or numbers."""
         if not self.targets:
             return None

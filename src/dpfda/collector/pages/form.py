@@ -178,15 +178,16 @@ def _columns(text: str) -> dict[str, list[Any]]:
     return found
 
 
-def _last_share(text: str, labels: list[str]) -> Any:
+def _last_share(text: str, labels: list[str]) -> float | str:
     """The share of the label that sorts last, from those of two labels in the form's order.
 
     Examples:
         >>> _last_share("95 %, 5 %", ["well", "ill"]), _last_share("0.5", ["well", "ill"])
         (0.95, '0.5')
     """
-    shares = [number(one.replace("%", "")) for one in text.split(",")]
-    if len(shares) != 2 or len(labels) != 2 or any(isinstance(one, str) for one in shares):
+    parts = [number(one.replace("%", "")) for one in text.split(",")]
+    shares = [one for one in parts if isinstance(one, int | float)]
+    if not len(parts) == len(shares) == len(labels) == 2:
         return text
     whole = 100 if "%" in text else 1
     if abs(sum(shares) - whole) > 1e-9 * whole:
@@ -247,12 +248,10 @@ def information_of(form: Mapping[str, str]) -> dict[str, str]:
 
 def settings_of(form: Mapping[str, str]) -> StudySettings:
     """The settings of a study, from the form."""
-    long = number(form.get("deadline", ""))
-    if long == "":
-        long = None
-    elif isinstance(long, str) or form.get("deadline_unit") not in SECONDS:
-        raise InvalidParameter("deadline", "a number of minutes, hours or days, or empty", long)
-    else:
+    long = number(form.get("deadline") or None)
+    if long is not None:
+        if isinstance(long, str) or form.get("deadline_unit") not in SECONDS:
+            raise InvalidParameter("deadline", "a number of minutes, hours or days, or empty", long)
         long *= SECONDS[form["deadline_unit"]]
     chosen = {
         "deadline": long,
@@ -354,7 +353,7 @@ def in_the_forms_words(error: DpfdaError) -> str:
     return told[:300]
 
 
-def number(text: str | None) -> Any:
+def number(text: str | None) -> float | str | None:
     """The number in a field of a form; other text is returned unchanged.
 
     Examples:

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.files.cells import MISSING, Table
+from dpfda.curves.files.cells import MISSING, Cells, Table
 from dpfda.curves.files.file import File
 from dpfda.errors import InvalidData, MissingExtra
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Schema
 
 LARGE = 1 << 20  # bytes of text: fewer are read before pyarrow is loaded
 _BLOCK = 1 << 23  # bytes that are parsed at a time
@@ -60,12 +64,12 @@ def floats(
 class Batch(Table):
     """Rows of a record batch; a column becomes an array when it is read."""
 
-    batch: Any = field(default=None, repr=False)
+    batch: RecordBatch = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
 
-    def column(self, place: int) -> Any:
+    def column(self, place: int) -> Cells:
         """Numbers as floats with NaN for what is missing; anything else as text."""
         found = place
         if len(self.batch.schema.names) != len(self.names):  # some columns were left out
@@ -74,11 +78,13 @@ class Batch(Table):
         types, kind = _arrow().types, column.type
         if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
             numbers = column.cast(_arrow().float64(), safe=False)
-            return numbers.to_numpy(zero_copy_only=False)
+            return np.asarray(numbers.to_numpy(zero_copy_only=False))
         return ["" if cell is None else str(cell) for cell in column.to_pylist()]
 
 
-def tables(batches: Iterable[Any], names: Sequence[str], *, rows: int | None) -> Iterator[Table]:
+def tables(
+    batches: Iterable[RecordBatch], names: Sequence[str], *, rows: int | None
+) -> Iterator[Table]:
     """Record batches as tables of at most so many rows, or (None) all as one."""
     if rows is None:
         if every := list(batches):
@@ -126,7 +132,7 @@ def feather_names(path: File) -> tuple[str, ...]:
         return tuple(_batches(stream, arrow)[0].names)
 
 
-def _batches(stream: Any, arrow: Any) -> tuple[Any, Iterable[Any]]:
+def _batches(stream: IO[bytes], arrow: ModuleType) -> tuple[Schema, Iterable[RecordBatch]]:
     """Schema and record batches of an Arrow file, or of a stream."""
     try:
         file = arrow.ipc.open_file(stream)
@@ -138,7 +144,7 @@ def _batches(stream: Any, arrow: Any) -> tuple[Any, Iterable[Any]]:
 
 
 @contextmanager
-def _reading(path: File, kind: str) -> Iterator[tuple[Any, Any]]:
+def _reading(path: File, kind: str) -> Iterator[tuple[IO[bytes], ModuleType]]:
     arrow = _arrow()
     try:
         with path.open("rb") as stream:
@@ -147,10 +153,10 @@ def _reading(path: File, kind: str) -> Iterator[tuple[Any, Any]]:
         raise InvalidData(path.name, f"a readable {kind} file") from None
 
 
-def _arrow() -> Any:
+def _arrow() -> ModuleType:
     try:
         import pyarrow
         import pyarrow.ipc
     except ImportError:
         raise MissingExtra("pyarrow", "files") from None
-    return pyarrow
+    return cast("ModuleType", pyarrow)

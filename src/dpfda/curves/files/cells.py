@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 
 BoolArray = npt.NDArray[np.bool_]
+Cells = AnyArray | Sequence[str]
+"""The cells of a column."""
 
 MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", ".", "-", "?"}
 _DATE = re.compile(r"(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)", re.ASCII)
@@ -58,7 +60,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
         return None
 
 
-def numbers(cells: Sequence[str], decimal: str = ".") -> tuple[FloatArray, int | None]:
+def numbers(cells: Cells, decimal: str = ".") -> tuple[FloatArray, int | None]:
     """A column as numbers, and the place of the first cell that is not a number."""
     if decimal == "." and not _foreign("".join(cells)):
         try:
@@ -214,9 +216,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
-    def column(self, place: int) -> Any:
+    def column(self, place: int) -> Cells:
         """The cells of a column."""
-        return self.columns[place]
+        cells: Cells = self.columns[place]
+        return cells
 
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
         """Columns of numbers, (n, k); empty cells are NaN where there may be `gaps`."""
@@ -228,7 +231,7 @@ class Table:
     def read_ahead(self, places: Sequence[int]) -> None:
         """Read several columns as numbers at once, where that is faster."""
 
-    def text(self, name: str, *, gaps: bool = False) -> Any:
+    def text(self, name: str, *, gaps: bool = False) -> AnyArray:
         """A column of labels or ids; an empty cell is refused, or "" where there may be `gaps`."""
         place = place_of(name, self.names)
         column = self.column(place)
@@ -257,10 +260,10 @@ class Table:
     def _parsed(self, place: int) -> tuple[FloatArray, int | None]:
         if place not in self._known:
             column = self.column(place)
-            numeric = isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
-            self._known[place] = (
-                (column.astype(np.float64), None) if numeric else numbers(column, self.decimal)
-            )
+            if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+                self._known[place] = column.astype(np.float64), None
+            else:
+                self._known[place] = numbers(column, self.decimal)
         return self._known[place]
 
     def _numbers(self, place: int, *, gaps: bool) -> FloatArray:
@@ -324,7 +327,7 @@ class _Selection(Table):
     def __len__(self) -> int:
         return len(self.kept)
 
-    def column(self, place: int) -> Any:
+    def column(self, place: int) -> Cells:
         cells = self.whole.column(place)
         return cells[self.kept] if isinstance(cells, np.ndarray) else [cells[k] for k in self.kept]
 

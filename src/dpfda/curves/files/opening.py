@@ -16,7 +16,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves.files import arrow, text
-from dpfda.curves.files.cells import NUMBER, Table, grid_in
+from dpfda.curves.files.cells import NUMBER, Cells, Table, grid_in
 from dpfda.curves.files.file import File, Place
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 
@@ -67,7 +67,7 @@ def xlsx(path: File) -> tuple[str, list[list[str]]]:
     return sheet.title, [row for row in rows if any(map(str.strip, row))]
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: Cells) -> Cells:
     """Numbers as they are, anything else as text."""
     if isinstance(column, np.ndarray) and column.dtype.kind not in "fiub":
         return [str(cell) for cell in column.tolist()]
@@ -202,7 +202,7 @@ class _Wider(Table):
     def __len__(self) -> int:
         return len(self.whole)
 
-    def column(self, place: int) -> Any:
+    def column(self, place: int) -> Cells:
         width = len(self.whole.names)
         if place < width:
             return self.whole.column(place)

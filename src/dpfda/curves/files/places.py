@@ -11,7 +11,7 @@ import glob
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from dpfda.curves.files.arrow import parquet_form, tables
@@ -20,12 +20,17 @@ from dpfda.curves.files.file import File, Place, store_of, without_secrets
 from dpfda.curves.files.opening import FORMATS, Opened
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
 
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+    from pyarrow import RecordBatch, Schema
+    from pyarrow.dataset import Dataset, Fragment
+
 _MARKS = frozenset("*?[")
 _NOBODY = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark write for a missing value
 _ROWS = 100_000  # of a batch that an engine is asked for
 
 
-def tables_at(place: Any) -> list[File | Opened]:
+def tables_at(place: object) -> list[File | Opened]:
     """The files of a path, folder, pattern or address; the parts of a dataset; or a frame.
 
     Examples:
@@ -48,7 +53,7 @@ def count_in(file: File | Opened) -> int | None:
     return parquet_form(file)[1] if file.suffix.lower() == ".parquet" else None
 
 
-def is_frame(given: Any) -> bool:
+def is_frame(given: object) -> bool:
     """Whether it is a table with named columns, of any library that hands out Arrow batches."""
     known = ("__arrow_c_stream__", "collect_batches", "get_fragments")
     return any(hasattr(given, name) for name in known)
@@ -67,7 +72,9 @@ def frame(given: Any) -> Opened:
     return Opened(path=path, names=names, chunks=partial(reads, None), reads=reads)
 
 
-def _unquoted(reads: Callable[..., Iterator[Table]], given: Any, *rest: Any) -> Iterator[Table]:
+def _unquoted(
+    reads: Callable[..., Iterator[Table]], given: object, *rest: object
+) -> Iterator[Table]:
     """A pass over it; errors of an engine may quote a cell, and are told without it."""
     try:
         yield from reads(given, *rest)
@@ -85,7 +92,7 @@ def _of_frame(
     wanted = list(names if columns is None else columns)
     if hasattr(given, "collect_batches"):  # polars
         lazy = given.select(wanted).collect_batches(chunk_size=rows or _ROWS, maintain_order=True)
-        batches: Iterable[Any] = (batch for part in lazy for batch in _stream(part))
+        batches: Iterable[RecordBatch] = (batch for part in lazy for batch in _stream(part))
     else:
         if hasattr(given, "project"):  # DuckDB
             quoted = (name.replace('"', '""') for name in wanted)
@@ -94,14 +101,14 @@ def _of_frame(
     yield from tables(batches, names, rows=rows)
 
 
-def _stream(given: Any) -> Iterable[Any]:
+def _stream(given: object) -> Iterable[RecordBatch]:
     from pyarrow import RecordBatchReader
 
-    found: Iterable[Any] = RecordBatchReader.from_stream(given)
+    found: Iterable[RecordBatch] = RecordBatchReader.from_stream(given)
     return found
 
 
-def _fragments(dataset: Any) -> list[File | Opened]:
+def _fragments(dataset: Dataset) -> list[File | Opened]:
     """The files of a dataset of Arrow; its folders give columns, and footers count rows."""
     names = tuple(dataset.schema.names)
     found: list[File | Opened] = []
@@ -114,13 +121,13 @@ def _fragments(dataset: Any) -> list[File | Opened]:
     return found
 
 
-def _is_parquet(fragment: Any) -> bool:
+def _is_parquet(fragment: Fragment) -> bool:
     kind = getattr(fragment, "format", None)
     return kind is not None and bool(kind.default_extname == "parquet")
 
 
 def _of_fragment(
-    fragment: Any, schema: Any, columns: Collection[str] | None, rows: int | None
+    fragment: Fragment, schema: Schema, columns: Collection[str] | None, rows: int | None
 ) -> Iterator[Table]:
     wanted = list(schema.names if columns is None else columns)
     # Row group by row group: a scan of the whole file would keep what it has read in memory.
@@ -159,7 +166,7 @@ def _files(place: str) -> Iterator[Path | Place]:
         raise InvalidParameter("FILE", rule, without_secrets(place))
 
 
-def _is_folder(store: Any, path: str) -> bool:
+def _is_folder(store: AbstractFileSystem | None, path: str) -> bool:
     return bool(Path(path).is_dir() if store is None else store.isdir(path))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.curves.files.cells import NUMBER, Table, place_of, places_of, shown, strays
 from dpfda.curves.files.file import File
 from dpfda.curves.files.opening import Opened, open_file
@@ -58,7 +58,7 @@ class Rows:
     _long: tuple[IntArray, IntArray] | None = field(default=None, repr=False)
     """In long form: the first row of each curve, and whose each row is."""
 
-    def text(self, name: str, *, gaps: bool = False) -> Any:
+    def text(self, name: str, *, gaps: bool = False) -> AnyArray:
         """A column of labels, ids or persons; with `gaps`, "" where a cell is empty."""
         return self._of_curves(self._table.text(name, gaps=gaps), name)
 
@@ -71,7 +71,7 @@ class Rows:
         """The row of the file, counted below the header, in which a curve begins."""
         return self._table.row_number(place if self._long is None else int(self._long[0][place]))
 
-    def _of_curves(self, column: Any, name: str) -> Any:
+    def _of_curves(self, column: AnyArray, name: str) -> AnyArray:
         if self._long is None:
             return column
         first, whose = self._long
@@ -339,7 +339,7 @@ class Reading:
         parts = list(zip(np.split(t[order], ends), np.split(x[order], ends), strict=True))
         shared = all(np.array_equal(points, parts[0][0]) for points, _ in parts)
         grid = parts[0][0] if shared and parts[0][0].size > 1 else None
-        X: Any = np.stack([values for _, values in parts]) if grid is not None else parts
+        X: object = np.stack([values for _, values in parts]) if grid is not None else parts
         said += f"; long form: {len(parts)} curves at "
         said += f"{grid.size} common points" if grid is not None else "points of their own"
         return Rows(X, (), grid, said, table, (first, whose))

@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves.files import arrow, cells
-from dpfda.curves.files.cells import NUMBER, Table
+from dpfda.curves.files.cells import NUMBER, BoolArray, Cells, Table
 from dpfda.curves.files.file import File
 from dpfda.errors import InvalidData, InvalidParameter
 
@@ -47,7 +47,7 @@ class Lines(Table):
     def __len__(self) -> int:
         return self.body.count(b"\n")
 
-    def column(self, place: int) -> Any:
+    def column(self, place: int) -> Cells:
         """The cells of a column."""
         return self._only([place]).decode().split("\n")[:-1]
 
@@ -146,7 +146,7 @@ def _quotes_are_idle(part: bytes, sep: str) -> bool:
     return bool((begins == first).all() and (ends[cell] == last + 1).all())
 
 
-def _some(part: bytes, sep: str, kept: Any) -> bytes:
+def _some(part: bytes, sep: str, kept: BoolArray) -> bytes:
     """Lines with those cells alone that are kept."""
     letters = np.frombuffer(part, np.uint8)
     lengths = np.diff(np.flatnonzero(_marks(letters, sep)), prepend=-1).reshape(-1, len(kept))
@@ -155,8 +155,8 @@ def _some(part: bytes, sep: str, kept: Any) -> bytes:
     return bytes(chosen.tobytes())
 
 
-def _marks(letters: Any, sep: str) -> Any:
-    return (letters == ord(sep)) | (letters == _END)
+def _marks(letters: AnyArray, sep: str) -> BoolArray:
+    return np.asarray((letters == ord(sep)) | (letters == _END))
 
 
 def _floats(body: bytes, sep: str, decimal: str) -> FloatArray:
@@ -330,7 +330,7 @@ def _checked(rows: Iterator[list[str]], path: File, width: int, first: int) -> I
         yield row
 
 
-def split(lines: Any, sep: str) -> Iterator[list[str]]:
+def split(lines: Iterable[str], sep: str) -> Iterator[list[str]]:
     """Lines as cells; empty ones are left out."""
     rows: Iterator[list[str]]
     if sep:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.model import BoostedModel
 from dpfda.local.boosting.request import OwnerRows
@@ -139,7 +138,7 @@ class Ensemble(BoostedModel, name="ensemble"):
             )
 
     @classmethod
-    def empty(cls, bounds: Any, *, classes: int) -> Ensemble:
+    def empty(cls, bounds: ArrayLike, *, classes: int) -> Ensemble:
         """No rule yet; `bounds` are the public (low, high) of each feature."""
         low, high = np.asarray(bounds, dtype=np.float64).T
         return cls(classes=classes, center=(low + high) / 2, half_range=(high - low) / 2)

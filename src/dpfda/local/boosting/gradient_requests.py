@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.mechanisms.cap_index import CapIndex
@@ -64,7 +64,7 @@ class FeatureMap(Registered, family="feature map", name="whitened"):
             raise InvalidParameter("products", "as many as there are scales", self.products)
 
     @classmethod
-    def learnt(cls, rows: Any, *, products: int | None = None) -> Self:
+    def learnt(cls, rows: ArrayLike, *, products: int | None = None) -> Self:
         """Whiten by the data user's rows.
 
         Args:

@@ -298,7 +298,7 @@ def _mean_report(request: GradientRequest, replies: FloatArray) -> Summary:
     return {"mean": mean, "variance": np.array(variance), "owners": np.array(float(len(replies)))}
 
 
-def _sizes(rows: float, owners: int) -> Any:
+def _sizes(rows: float, owners: int) -> IntArray:
     """Integer numbers of rows with the typical mean."""
     low = int(rows)
-    return np.maximum(low + (np.arange(owners) < (rows - low) * owners), 1)
+    return np.asarray(np.maximum(low + (np.arange(owners) < (rows - low) * owners), 1))

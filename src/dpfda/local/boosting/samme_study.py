@@ -88,7 +88,7 @@ class FeedbackRequest(VoteRequest, name="feedback"):
     @classmethod
     def examples(cls) -> list[Self]:
         """A rule that is often wrong."""
-        rule: Any = StumpRule(feature=1, threshold=0.0, below=1, above=0)
+        rule = StumpRule(feature=1, threshold=0.0, below=1, above=0)
         return [cls(**cls.example_fields(rule=rule))]
 
 

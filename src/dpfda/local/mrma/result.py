@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, weights
 from dpfda.local.mrma.designs import ExchangeDesign, public_halves, signs
@@ -53,7 +53,7 @@ class MRMAResult:
                 "no member passed the cutoff: the classifier is the single strongest one"
             )
 
-    def evaluate(self, model: CurveModel, features: FloatArray, numbers: Any) -> None:
+    def evaluate(self, model: CurveModel, features: FloatArray, numbers: IntArray) -> None:
         """Errors on held-out people (encoded curves and label numbers), of MRMA and its parts.
 
         Of several classes, whose members tell halves apart, MRMA alone.
@@ -64,7 +64,7 @@ class MRMAResult:
         self.errors, self.held_out = errors | {"majority class": guessing}, len(features)
         self.notes.append(in_words(errors["MRMA"], guessing, len(features)))
 
-    def _parts(self, features: FloatArray, numbers: Any) -> dict[str, float]:
+    def _parts(self, features: FloatArray, numbers: IntArray) -> dict[str, float]:
         truth = (np.asarray(numbers) == 1)[:, None]
         scores = features @ self.candidates.coefficients.T + self.candidates.intercept
         weight = weights(self.judgement.accuracy.value, cutoff=self.judgement.cutoff).value

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,10 @@ class Batch:
         return self.parts(max(1, limit // (n * (d + 1))))
 
 
-_NAMESPACES: dict[type, Any] = {}
+_NAMESPACES: dict[type, ModuleType] = {}
 
 
-def namespace(array: Array) -> Any:
+def namespace(array: Array) -> ModuleType:
     """The array library that `array` belongs to.
 
     Remembered by type: the solvers ask on every operation, and asking costs as much as a
@@ -73,8 +74,8 @@ def namespace(array: Array) -> Any:
     try:
         return _NAMESPACES[type(array)]
     except KeyError:
-        found = _NAMESPACES[type(array)] = array_api_compat.array_namespace(array)
-        return found
+        _NAMESPACES[type(array)] = array_api_compat.array_namespace(array)
+        return _NAMESPACES[type(array)]
 
 
 def checked(features: Array, labels: Array, weights: Array | None) -> Batch:
@@ -153,7 +154,7 @@ def placed(values: Array, on: str) -> Array:
     return torch.asarray(values, device=on)
 
 
-def device(array: Array) -> Any:
+def device(array: Array) -> object:
     """The device of the array."""
     return array_api_compat.device(array)
 

@@ -24,7 +24,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
 from dpfda._validate import positive, whole
 from dpfda.local.mrma.learners._arrays import (
@@ -153,7 +154,7 @@ def _joined(crowds: list[_Crowd]) -> _Crowd:
     )
 
 
-def rows(xp: Any, arrays: Arrays, index: Array) -> Arrays:
+def rows(xp: ModuleType, arrays: Arrays, index: Array) -> Arrays:
     """The members at `index` of every array."""
     return tuple(xp.take(array, index, axis=0) for array in arrays)
 

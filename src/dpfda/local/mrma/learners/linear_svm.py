@@ -15,7 +15,8 @@ small addition on its diagonal).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from types import ModuleType
+from typing import Self
 
 import numpy as np
 
@@ -267,7 +268,7 @@ def _relative_gap(state: Arrays, fixed: Arrays) -> Array:
     return gap(state) / _largest_pull(state[1], fixed[1])[:, 0]
 
 
-def _finish(xp: Any, state: Arrays, fixed: Arrays, ready: Array, tolerance: float) -> Arrays:
+def _finish(xp: ModuleType, state: Arrays, fixed: Arrays, ready: Array, tolerance: float) -> Arrays:
     """Try to solve the members that are `ready` outright.
 
     Returns:
