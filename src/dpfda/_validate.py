@@ -51,6 +51,13 @@ def fraction(name: str, value: object) -> float:
     return float(value)
 
 
+def delta(name: str, value: object) -> float:
+    """A δ: 0, which is pure ε, or a number strictly between 0 and 1."""
+    if not _is_number(value) or not 0 <= value < 1:
+        raise InvalidParameter(name, "0 (pure ε) or strictly between 0 and 1", value)
+    return float(value)
+
+
 def whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
     """An integer in a range."""
     rule = f"an integer, {least} or above" if most is None else f"an integer from {least} to {most}"

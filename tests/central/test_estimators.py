@@ -70,10 +70,11 @@ def test_gaussian_noise_is_used_when_delta_allows_it() -> None:
     model = PrivateMean(1.0, bound=1.5, delta=1e-3, random_state=0).fit(CURVES)
     assert {law.law for law in model.release_.noise} == {"gaussian"}
     assert model.guarantee_.delta == 1e-3
+    pure = PrivateMean(1.0, bound=1.5, delta=1e-3, mechanism="frl", random_state=0).fit(CURVES)
+    assert {law.law for law in pure.release_.noise} == {"laplace"}
+    assert pure.guarantee_.delta == 0
     with pytest.raises(InvalidParameter, match="delta"):
-        PrivateMean(1.0, bound=1.5, delta=1e-3, mechanism="frl").fit(CURVES)
-    with pytest.raises(InvalidParameter, match="delta"):
-        PrivateMean(1.0, bound=1.5, mechanism="gaussian_process").fit(CURVES)
+        PrivateMean(1.0, bound=1.5, delta=0, mechanism="gaussian_process").fit(CURVES)
 
 
 def test_without_a_seed_noise_is_exact_and_never_the_same() -> None:
@@ -231,7 +232,7 @@ def test_a_range_and_a_bound_are_not_both_given() -> None:
         {},
     ):
         with pytest.raises(InvalidParameter, match="value_range"):
-            PrivateMean(1.0, **wrong).fit(CURVES)
+            PrivateMean(1.0, **wrong).fit(CURVES[:400])
     with pytest.raises(InvalidParameter, match="bound must be left out where value_range is given"):
         PrivateMean(1.0, value_range=(0, 1), bound=1.0).fit(CURVES)
 
@@ -288,7 +289,7 @@ def test_coefficients_are_told_in_the_units_of_the_covariates() -> None:
 @pytest.mark.parametrize(
     ("parameters", "rule"),
     [
-        ({"bound": None}, "value_range"),
+        ({"bound": None, "delta": 0}, "value_range"),
         ({"bound": -1.0}, "bound"),
         ({"bound": 1.0, "epsilon": 0}, "epsilon"),
         ({"bound": 1.0, "epsilon": float("nan")}, "epsilon"),
@@ -362,7 +363,7 @@ def test_covariance_of_few_curves_warns_and_is_not_absurd() -> None:
     rng = np.random.default_rng(2)
     curves = 3 * T + rng.normal(size=(150, 1)) * np.sin(np.pi * T)
     with pytest.warns(DoubtfulResult, match="noise .* a covariance of 0"):
-        model = PrivateCovariance(1.0, bound=3.0, random_state=0).fit(curves)
+        model = PrivateCovariance(1.0, delta=0, bound=3.0, random_state=0).fit(curves)
     # The public mean 3t has ‖·‖⁴ = 9; a release that mixed it in would be of that size.
     assert np.abs(model.covariance_).max() < 5
 

@@ -22,6 +22,7 @@ from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, Quadrati
 from dpfda.central.mean import FunctionMechanism
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter
 from dpfda.mechanisms.additive import Additive
+from dpfda.privacy.composition import Budget
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.ledger_file import FileLedger
@@ -72,9 +73,22 @@ def test_looks_are_spent_one_by_one(name: str, delta: float) -> None:
     assert np.array_equal(model.release_.values(), same.release_.values())
 
 
+def test_gaussian_noise_is_refused_without_a_delta_and_says_what_to_do() -> None:
+    ledger = Ledger(1.0)
+    told = r"nothing was spent: .* the budget has none: pass delta=0 for pure ε, or begin a budget"
+    with pytest.raises(BudgetExceeded, match=told):
+        PrivateMean(1.0, bound=1.5, ledger=ledger, random_state=0).fit(CURVES)
+    PrivateMean(0.5, bound=1.5, delta=0, ledger=ledger, random_state=0).fit(CURVES)
+    assert ledger.spent == Budget(epsilon=0.5)
+    # Noise that is smaller without δ costs none, and so fits.
+    found = PrivateDensity(0.5, **BOX, ledger=ledger, random_state=0).fit(X)
+    assert found.guarantee_.delta == 0
+    assert ledger.spent == Budget(epsilon=1.0)
+
+
 @pytest.mark.parametrize("name", FITS)
 def test_a_ledger_that_cannot_pay_for_all_refuses_before_the_first_look(name: str) -> None:
-    ledger = Ledger(0.99)
+    ledger = Ledger(0.99, limit_delta=1e-6)
     with pytest.raises(BudgetExceeded, match="nothing was spent"):
         FITS[name][0](ledger=ledger, random_state=0)
     assert not ledger.entries
@@ -82,7 +96,7 @@ def test_a_ledger_that_cannot_pay_for_all_refuses_before_the_first_look(name: st
 
 @pytest.mark.parametrize("name", FITS)
 def test_spent_before_noise_is_drawn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, spent = Ledger(1.0), []
+    ledger, spent = Ledger(1.0, limit_delta=1e-6), []
 
     def stop(self: Additive, rows: int, source: Any) -> Any:
         spent.append(ledger.spent.epsilon)
@@ -97,7 +111,8 @@ def test_spent_before_noise_is_drawn(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_clones_share_one_budget(tmp_path: Path) -> None:
-    for ledger in (Ledger(1.0), FileLedger(tmp_path / "budget", limit_epsilon=1.0)):
+    limits = {"limit_epsilon": 1.0, "limit_delta": 1e-6}
+    for ledger in (Ledger(**limits), FileLedger(tmp_path / "budget", **limits)):
         model = PrivateMean(1.0, bound=1.5, ledger=ledger, random_state=0)
         assert clone(model).ledger is ledger
         clone(model).fit(CURVES)

@@ -20,9 +20,10 @@ from dpfda.central.moments.moments_release import Schedule
 from dpfda.central.queries import BallMean, CountedQuery, RadiusChoice
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
+from dpfda.errors import InvalidParameter
 from dpfda.noise import source_for
 from dpfda.privacy.calibration import gaussian_mu
-from dpfda.privacy.cost import Cost
+from dpfda.privacy.cost import Cost, limit
 from dpfda.protocol.query import Answer
 
 PURE, GAUSSIAN = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=1e-6)
@@ -208,11 +209,22 @@ def test_a_score_is_asked_about_the_middle() -> None:
 
 
 @pytest.mark.parametrize("name", FunctionMechanism.members())
-def test_a_delta_is_neither_missing_nor_in_vain(name: str) -> None:
+def test_a_mechanism_states_and_charges_the_delta_that_it_uses(name: str) -> None:
     kind = FunctionMechanism.named(name)
-    expected = {(False, False): (True, False), (False, True): (True, True)}
-    pure, gaussian = expected.get((kind.needs_delta, kind.takes_delta), (False, True))
-    assert (kind.allows(0.0), kind.allows(1e-6)) == (pure, gaussian)
+    known: dict[str, Any] = {
+        "n": 50,
+        "bound": 1.0,
+        "grid": as_grid(np.linspace(0, 1, 9)),
+        "mechanism": kind.examples()[0],
+    }
+    used = 1e-6 if kind.takes_delta or kind.needs_delta else 0.0
+    release = MeanRelease(epsilon=1.0, delta=1e-6, **known)
+    assert (release.guarantee.delta, release.most) == (used, limit(epsilon=1.0, delta=used))
+    if kind.needs_delta:
+        with pytest.raises(InvalidParameter, match="delta must be above 0"):
+            MeanRelease(epsilon=1.0, **known)
+    else:
+        assert MeanRelease(epsilon=1.0, **known).guarantee.delta == 0.0
 
 
 def test_weights_of_a_prior_are_whole_for_any_number_of_functions() -> None:

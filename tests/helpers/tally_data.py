@@ -54,7 +54,7 @@ def _curated(source: Any, **more: Any) -> None:
 
 
 def _convened(source: Any, **more: Any) -> None:
-    asked = _mean(delta=1e-5)
+    asked = _mean(delta=DELTA)
     (rows,) = asked.records(X)
     hospitals = {name: (part,) for name, part in zip("ABC", np.array_split(rows, 3), strict=True)}
     convene(asked, hospitals, source=source, **more)

@@ -63,8 +63,7 @@ def test_every_door_is_tallied_once_and_the_second_release_warns_once(door: str)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_budget_covers_every_door(door: str) -> None:
-    gaussian = door in ("linear", "stream", "sites", "convene")
-    with dpfda.budget(1.0, 1e-5 if gaussian else 0.0) as ledger:
+    with dpfda.budget(1.0) as ledger:
         DOORS[door](random_state=0)
         assert not ledger.entries
         DOORS[door]()

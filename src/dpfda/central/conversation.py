@@ -203,10 +203,10 @@ class BoxConversation(CentralConversation[Release]):
     box: Box
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """The fields that all queries about cells share."""
+    def place(self) -> dict[str, Any]:
+        """The fields that all queries about cells share, besides their cost."""
         low, high = np.array(self.box, dtype=np.float64).T
-        return {"unit": self.unit, "cost": self.whole, "n": self.n, "low": low, "high": high}
+        return {"unit": self.unit, "n": self.n, "low": low, "high": high}
 
     def anywhere(self, n: int) -> FloatArray:
         """Points made up for audits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -43,22 +43,15 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
 
     Attributes:
         basis: functions that the coefficients belong to.
-        either: whether noise may be pure although a δ is given, where that is smaller: for one
-            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "covariance"
 
     basis: FunctionBasis
-    either: bool = False
 
-    @property
-    def whole(self) -> Cost:
-        """The budget: Gaussian, or pure ε where less noise and a better search come with it."""
-        given = super().whole
-        if given.pure or not self.either:
-            return given
-        return min((Cost(epsilon=self.epsilon), given), key=self._noise)
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The one that has less noise and a better search."""
+        return min(pure, gaussian, key=self._noise)
 
     def _noise(self, whole: Cost) -> float:
         """Expected variance of the noise on an entry, over that of a search which never fails."""
@@ -66,10 +59,6 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         entries = len(self.axes) * (len(self.axes) + 1) // 2
         found = 1 - lost_search(whole.part(_SEARCH), self.n)
         return noise_in_ball(products, self.n, entries) / max(found, 1e-300)
-
-    def among_sites(self) -> Self:
-        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
-        return replace(self, either=False)
 
     @property
     def finds_bound(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.cell_queries import Box, CellCounts
+from dpfda.central.cell_queries import Box, CellCounts, CellQuery
 from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
@@ -38,18 +38,18 @@ _BLURRED = 0.5  # noise of a density above which no warning is given
 
 @dataclass(frozen=True, kw_only=True)
 class DensityMechanism(Registered, family="density mechanism"):
-    """Releases the density of points in a public box; a new one fills in `questions`."""
+    """Releases the density of points in a public box; a new one fills in what is asked of it."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def budget(self, cost: Cost) -> Cost:
-        """The part of the budget to spend: all of it, or only ε where pure noise is smaller."""
-        return cost
+    @abstractmethod
+    def query(self, density: DensityRelease, cost: Cost) -> CellQuery:
+        """The one question about n points in a box, for this cost."""
 
     @abstractmethod
     def questions(self, density: DensityRelease) -> Questions[Release]:
-        """The questions about n points in a box."""
+        """Ask it, and conclude."""
 
     @classmethod
     @abstractmethod
@@ -63,24 +63,18 @@ class DensityRelease(BoxConversation, name="density"):
 
     Attributes:
         mechanism: which questions are asked.
-        either: whether noise may be pure although a δ is given, where that is smaller: for one
-            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "density"
 
     mechanism: DensityMechanism
-    either: bool = False
 
-    @property
-    def whole(self) -> Cost:
-        """The budget: Gaussian, or pure ε where the mechanism is better with it."""
-        whole = super().whole
-        return self.mechanism.budget(whole) if self.either else whole
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The one of less noise."""
+        return min(pure, gaussian, key=self._noise)
 
-    def among_sites(self) -> Self:
-        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
-        return replace(self, either=False)
+    def _noise(self, cost: Cost) -> float:
+        return float(self.mechanism.query(self, cost).noise.law.variance.sum())
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """Mass that piles up where points outside the range are moved to."""
@@ -105,7 +99,7 @@ class DensityRelease(BoxConversation, name="density"):
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One point at either end of the box."""
         here, there = self.anywhere(n), self.anywhere(n)
-        here[0], there[0] = self.asked["low"], self.asked["high"]
+        here[0], there[0] = self.place["low"], self.place["high"]
         return (here,), (there,)
 
     @classmethod
@@ -172,17 +166,16 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             wanted, most = max(0.7 * math.sqrt(strength), min(RESOLVED, told_apart)), 10
         return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
-    def budget(self, cost: Cost) -> Cost:
-        """The noise of smaller variance: 2 (2/ε)² of pure ε, (√2/μ)² of Gaussian noise."""
-        if cost.pure or math.sqrt(2) / cost.mu < 2 * math.sqrt(2) / cost.epsilon_spent:
-            return cost
-        return replace(cost, delta=0.0)
+    def query(self, density: DensityRelease, cost: Cost) -> CellCounts:
+        """Counts of points in cells."""
+        along = self.cells_along(density.strength, len(density.box))
+        return CellCounts(**density.place, cost=cost, along=along)
 
     def questions(self, density: DensityRelease) -> Questions[Release]:
         """Noisy counts, cosine transform, shrinkage."""
         n, box = density.n, density.box
         size = self.cells_along(density.strength, len(box))
-        query = CellCounts(**density.asked, along=size)
+        query = self.query(density, density.whole)
         answer = yield query
         basis, mixing = _cosines(box, size)
         noise = replace(answer.noise, mixing=mixing / n)

@@ -189,8 +189,6 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         limit: public bound on the values of curves about their center; None: on norms alone.
         shift, unit_of: a covariate x is asked about as (x - shift)/unit_of; β is told for x.
         names: of the covariates.
-        either: whether noise may be pure although a δ is given, where that is smaller: for one
-            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "function-on-scalar coefficients"
@@ -204,27 +202,18 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
     shift: FloatArray | None = None
     unit_of: FloatArray | None = None
     names: tuple[str, ...] = ()
-    either: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive("covariate_bound", checked_bound(self.covariate_bound))
         _validate.fraction("gamma", self.gamma)
 
-    @property
-    def whole(self) -> Cost:
-        """The budget: Gaussian, or pure ε where T2 has less noise with it."""
-        given = super().whole
-        if given.pure or not self.either:
-            return given
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The one with which T2 has less noise."""
         left, size = 1 - self.gamma, (self.covariates + self.intercept) * self.basis.size
         # Squared deviations on each number of T2, in units of how far one person moves it.
-        pure, gaussian = (size + 1) / (left * self.epsilon) ** 2, 1 / (left * given.mu**2)
-        return Cost(epsilon=self.epsilon) if pure < gaussian else given
-
-    def among_sites(self) -> Self:
-        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
-        return replace(self, either=False)
+        spherical = (size + 1) / (left * pure.epsilon_spent) ** 2
+        return pure if spherical < 1 / (left * gaussian.mu**2) else gaussian
 
     def questions(self) -> Questions[Release]:
         """A count of the curves beyond their bound, and two queries."""

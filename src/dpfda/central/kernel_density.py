@@ -165,18 +165,22 @@ class KernelDensity(DensityMechanism, name="kernel"):
             return self.bandwidth
         return float(0.2 * n ** (-1 / (4 + variables)))
 
-    def questions(self, density: DensityRelease) -> Questions[Release]:
-        """Noisy kernel estimate."""
+    def query(self, density: DensityRelease, cost: Cost) -> NearestMean:
+        """The mean of what points add."""
         basis, features, axes = self.layout(density.box, density.n)
         along = basis.grid[0].size
-        query = NearestMean(**density.asked, along=along, features=features, axes=axes)
+        return NearestMean(**density.place, cost=cost, along=along, features=features, axes=axes)
+
+    def questions(self, density: DensityRelease) -> Questions[Release]:
+        """Noisy kernel estimate."""
+        query = self.query(density, density.whole)
         return density.one_query(
             query,
-            basis,
+            self.layout(density.box, density.n)[0],
             mechanism=self.kind,
             eta=self.eta,
             bandwidth=self.bandwidth_for(density.n, len(density.box)),
-            components=len(axes),
+            components=len(query.axes),
         )
 
     def layout(

@@ -194,6 +194,10 @@ class Space:
         inexact = 2 * _ACCURACY * math.sqrt(loss.at_zero(target_bound) / psi)
         return (apart + inexact) * (1 + 1e-9)
 
+    def noise(self, cost: Cost) -> float:
+        """Variance of the noise on all coefficients, for a sensitivity of 1."""
+        return float(l2_noise(cost, sensitivity=1.0, axes=self.weights).law.variance.sum())
+
     def safe_psi(self, loss: Loss, cost: Cost, *, n: int, target_bound: float) -> float:
         """ψ of least noise plus smoothing bias, both known without data (PSS).
 
@@ -201,7 +205,7 @@ class Space:
         wiggles a little: six times that of a constant.
         """
         bias = 6 * (target_bound / self.kappa) ** 2
-        noise = float(l2_noise(cost, sensitivity=1.0, axes=self.weights).law.variance.sum())
+        noise = self.noise(cost)
         candidates = np.geomspace(1e-4, 10.0, 41)
         risks = [
             noise * self.reach(loss, n=n, psi=psi, target_bound=target_bound) ** 2 + bias * psi
@@ -250,16 +254,26 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     psi: float | None = None
     along: int | None = None
 
+    @property
+    def _points(self) -> int:
+        return CELLS[len(self.box)] if self.along is None else self.along
+
+    @cached_property
+    def _space(self) -> Space:
+        return Space.of(self.kernel, self.box, along=self._points)
+
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The one of less noise."""
+        return min(pure, gaussian, key=self._space.noise)
+
     @cached_property
     def query(self) -> KernelMachine:
         """The question."""
-        along = CELLS[len(self.box)] if self.along is None else self.along
         loss, bound, psi = Loss.named(self.loss)(), self.target_bound, self.psi
         if psi is None:
-            space = Space.of(self.kernel, self.box, along=along)
-            psi = space.safe_psi(loss, self.whole, n=self.n, target_bound=bound)
+            psi = self._space.safe_psi(loss, self.whole, n=self.n, target_bound=bound)
         own: Any = {"kernel": self.kernel, "loss": self.loss, "target_bound": bound}
-        return KernelMachine(**self.asked, **own, along=along, psi=psi)
+        return KernelMachine(**self.place, cost=self.whole, **own, along=self._points, psi=psi)
 
     def questions(self) -> Questions[Release]:
         """The minimizer with noise, and what is believed of it."""

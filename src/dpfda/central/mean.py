@@ -44,7 +44,7 @@ class FunctionMechanism(
     """
 
     needs_delta: ClassVar[bool] = False
-    takes_delta: ClassVar[bool] = False
+    takes_delta: ClassVar[bool] = False  # otherwise it spends pure ε, whatever δ is allowed
     finds_bound: ClassVar[bool] = False  # its questions find one where none is known
     bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
 
@@ -85,13 +85,9 @@ class FunctionMechanism(
         return (AT_THE_EDGE,) * (length > 0 and length + blur >= EDGE * limit and blur < limit / 2)
 
     def budget(self, mean: MeanRelease) -> Cost:
-        """The part of (ε, δ) to spend: all of it, with Gaussian noise if δ > 0."""
-        return Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
-
-    @classmethod
-    def allows(cls, delta: float) -> bool:
-        """Whether the mechanism can use this δ, or do without one."""
-        return bool(delta) if cls.needs_delta else cls.takes_delta or not delta
+        """The part of (ε, δ) to spend: all of it, or only ε where the mechanism takes no δ."""
+        delta = mean.delta if self.takes_delta or self.needs_delta else 0.0
+        return Cost(epsilon=mean.epsilon, delta=delta).part(mean.share)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -109,8 +105,6 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         grid: where curves are known.
         mechanism: which questions are asked.
         share: of the budget; the rest is for other channels of the same curves.
-        either: whether noise may be pure although a δ is given, where that is smaller: for one
-            curator; sites that add up their noise need Gaussian noise.
     """
 
     summary: ClassVar[str] = "mean"
@@ -118,13 +112,11 @@ class MeanRelease(CurveConversation[Release], name="mean"):
     grid: Grid
     mechanism: FunctionMechanism
     share: Fraction = Fraction(1)
-    either: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.mechanism.allows(self.delta):
-            rule = "above 0" if self.mechanism.needs_delta else "0"
-            rule += f" for the {self.mechanism.name} mechanism"
+        if self.mechanism.needs_delta and not self.delta:
+            rule = f"above 0 for the {self.mechanism.name} mechanism"
             raise InvalidParameter("delta", rule, self.delta)
 
     @property
@@ -157,10 +149,6 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         """A mean as long as the bound."""
         return self.mechanism.at_the_bound(self, release)
 
-    def among_sites(self) -> Self:
-        """Whether sites can answer: only with Gaussian noise, so δ must be above 0."""
-        return replace(self, either=False)
-
     def questions(self) -> Questions[Release]:
         """The mechanism's."""
         return self.mechanism.questions(self)
@@ -182,5 +170,5 @@ class MeanRelease(CurveConversation[Release], name="mean"):
             for member in FunctionMechanism.members().values()
             for mechanism in member.examples()
             for bound in ((1.0, math.inf) if member.finds_bound else (1.0,))
-            if member.allows(delta)
+            if delta or not member.needs_delta
         ]

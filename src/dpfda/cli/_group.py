@@ -96,7 +96,12 @@ class CommandFiles(click.Group):
         given = [] if command is None else [*command.params]
         if isinstance(command, click.Group):  # those of `dpfda site init` and its like
             given += [part for one in command.commands.values() for part in one.params]
-        names = {"random_state": "--seed", "grid_points": "--grid", "X": "FILE"}
+        names = {
+            "random_state": "--seed",
+            "grid_points": "--grid",
+            "limit_delta": "--ledger-limit",
+            "X": "FILE",
+        }
         for part in given:
             option = isinstance(part, click.Option)
             names[part.name or ""] = part.opts[0] if option else part.human_readable_name
@@ -107,9 +112,10 @@ class CommandFiles(click.Group):
             name, value = found.groups()
             if name not in names:
                 return found[0]
-            return names[name] if value == "True" else f"{names[name]} {value[1:-1]}"
+            value = value.strip("'")
+            return names[name] if value == "True" else f"{names[name]} {value}"
 
-        text = re.sub(r"\b([a-z_]+)=(True\b|'[^']*')", option_of, text)
+        text = re.sub(r"\b([a-z_]+)=(True\b|'[^']*'|[0-9][0-9.e-]*\b)", option_of, text)
         # Inside a sentence only names that are no words of English.
         return re.sub(r"\b[a-z]+_[a-z]+\b", lambda found: names.get(found[0], found[0]), text)
 

@@ -31,6 +31,7 @@ from dpfda.central.regression.model_report import table as regression_table
 from dpfda.central.release import Release
 from dpfda.central.release_report import table
 from dpfda.errors import InvalidParameter, MissingExtra, printable
+from dpfda.privacy.cost import DELTA
 from dpfda.protocol.model import StudyModel, about, contents
 from dpfda.report import Verdict
 from dpfda.report.contents import show
@@ -62,6 +63,8 @@ def options_of(*options: Callable[[Command], Command]) -> Callable[[Command], Co
     return add
 
 
+delta_option = click.option("--delta", type=float, default=DELTA, show_default=True,
+    help="δ of the release; 0 for pure ε.")  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 home_option = click.option("--home", type=click.Path(file_okay=False, path_type=Path),
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import AnyArray, IntArray
 from dpfda.central.score import private_score
-from dpfda.cli._output import check_outputs, draw, print_regression, publish
+from dpfda.cli._output import check_outputs, delta_option, draw, print_regression, publish
 from dpfda.cli._reading import (
     Data,
     files_argument,
@@ -39,7 +39,7 @@ from dpfda.privacy.cost import limit
     help=("The public labels: no,yes or a,b,c. Only a simulation may take them from the file."),
 )
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
-@click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
+@delta_option
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END",

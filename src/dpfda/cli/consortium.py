@@ -16,7 +16,7 @@ import click
 import msgspec
 import numpy as np
 
-from dpfda.cli._output import print_document
+from dpfda.cli._output import delta_option, print_document
 from dpfda.cli._reading import public_labels, read_ranges
 from dpfda.curves.files import Reading
 from dpfda.curves.ranges import PublicColumns
@@ -86,7 +86,7 @@ def inquiry_options(command: Command) -> Command:
         click.option("--mechanism", help="How the budget is spent, where there is a choice."),
         click.option("--epsilon", type=float, required=True,
             help="ε of the study, for everybody's data."),
-        click.option("--delta", type=float, default=1e-6, show_default=True, help="δ likewise."),
+        delta_option,
         click.option("--unit", help="Whose data one row is, or all rows of an owner; person or "
             "owner by default."),
         click.option("--rule", type=click.Choice(RULES), default="statistic", show_default=True,

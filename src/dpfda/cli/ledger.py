@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpfda import _validate
-from dpfda.cli._output import check_writable, json_option
+from dpfda.cli._output import check_writable, delta_option, json_option
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.ledger_file import FileLedger
@@ -57,8 +57,7 @@ def show(path: Path, as_json: bool, parts: bool) -> None:
 @command.command()
 @_FILE
 @click.option("--epsilon", type=float, required=True, help="ε of each planned release.")
-@click.option("--delta", type=float, default=0.0, show_default=True,
-    help="δ of each: 0 for pure ε, otherwise Gaussian noise.")  # fmt: skip
+@delta_option
 @click.option("--times", type=click.IntRange(min=1), default=1, show_default=True,
     help="How many such releases.")  # fmt: skip
 @json_option
@@ -68,9 +67,10 @@ def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) ->
     With exit status 2 if they do not fit.
     """
     _validate.positive("--epsilon", epsilon)
-    if delta:
-        _validate.fraction("--delta", delta)
+    _validate.delta("--delta", delta)
     ledger = _opened(path)
+    if delta and not ledger.limit.delta:
+        raise InvalidParameter("--delta", f"0: {path.name} has no δ", delta)
     after = ledger.after(epsilon=epsilon, delta=delta, times=times)
     if as_json:
         pure, other = (ledger.remaining_pure, ledger.remaining) if after is None else after
@@ -97,8 +97,7 @@ def split(path: Path, parts: tuple[str, ...], delta: float) -> None:
     charged, so one file for everybody is never worse. Releases from NAME must be about the same
     unit as those of FILE.
     """
-    if delta:
-        _validate.fraction("--delta", delta)
+    _validate.delta("--delta", delta)
     ledger = _opened(path)
     wanted: dict[Path, float] = {}
     for part in parts:

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
-from dpfda.cli._output import check_writable, json_option
+from dpfda.cli._output import check_writable, delta_option, json_option
 from dpfda.cli._reading import read_ranges, reading_from, reading_options
 from dpfda.cli._sweep import SWEEP_OPTIONS, sweep_options, sweeping
 from dpfda.curves.files import Reading
@@ -160,8 +160,7 @@ def command(
 @click.option("--n", type=int, help="How many people are in the data.")
 @click.option("--epsilon", type=float, help="ε of the release.")
 @click.option("--error", type=float, help="The error to reach, where --n or --epsilon is left out.")
-@click.option("--delta", type=float,
-    help="δ; by default 0 for mean and density, else 1e-05.")  # fmt: skip
+@delta_option
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     required=True,
     help="Public range of the values of a curve, of points, or of a target.")  # fmt: skip

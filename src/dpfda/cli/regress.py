@@ -11,7 +11,7 @@ import click
 from dpfda import _validate
 from dpfda.central.regression.base import RegressionMechanism
 from dpfda.central.regression.model import RegressionModel
-from dpfda.cli._output import check_outputs, draw, print_regression, publish
+from dpfda.cli._output import check_outputs, delta_option, draw, print_regression, publish
 from dpfda.cli._reading import (
     Data,
     are_several,
@@ -46,7 +46,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--mechanism", type=click.Choice(sorted(RegressionMechanism.members())),
     default="moments", show_default=True, help="How the budget is spent.")  # fmt: skip
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
-@click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
+@delta_option
 @click.option("--feature-ranges", metavar="RANGES",
     help="Public ranges: 0:1 for all, or for the columns that they name age=18:99,weight=30:150, "
     "or, with categories, JSON or a .json or .toml file: "
@@ -174,8 +174,7 @@ def _fit(
 def _check(options: dict[str, Any]) -> None:
     """Refuse bad options by the name they have here."""
     _validate.positive("--epsilon", options["epsilon"])
-    if options["delta"]:
-        _validate.fraction("--delta", options["delta"])
+    _validate.delta("--delta", options["delta"])
     if options["feature_norm_bound"] is not None:
         _validate.positive("--feature-norm-bound", options["feature_norm_bound"])
     if options["value_range"] is not None:

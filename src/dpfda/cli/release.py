@@ -14,6 +14,7 @@ import dpfda
 from dpfda.cli._output import (
     check_outputs,
     check_writable,
+    delta_option,
     draw,
     publish,
     write_columns,
@@ -55,8 +56,7 @@ _MODELS = {
 @click.argument("summary", metavar="SUMMARY", type=click.Choice(list(_MODELS)))
 @files_argument
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
-@click.option("--delta", type=float,
-    help="δ; by default 0 for mean, covariance, density and regressions, else 1e-05.")  # fmt: skip
+@delta_option
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--bound", type=float,

@@ -24,6 +24,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.blocks import is_dask
 from dpfda.estimators.curve_reader import count_channels, value_ranges
 from dpfda.estimators.sum_estimator import SumEstimator
+from dpfda.privacy.cost import DELTA
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
@@ -54,7 +55,7 @@ class HeldRecords(NamedTuple):
 class CentralEstimator(SumEstimator):
     """Holds public parameters; `fit` reads data and asks one conversation about them."""
 
-    delta: float = 0.0
+    delta: float = DELTA
 
     def fit(self, X: Any, y: Any = None, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Release it from all records.

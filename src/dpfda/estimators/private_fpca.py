@@ -40,7 +40,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
 
     Args:
         epsilon, delta, value_range, domain_range, bound, center, unit, ledger, random_state: as
-            for `PrivateCovariance`; δ is 1e-5 by default.
+            for `PrivateCovariance`.
         n_components: how many; by default those that stand out of the noise, one at least.
 
     Attributes:
@@ -61,7 +61,6 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         (2, (5, 2))
     """
 
-    delta: float = 1e-5
     n_components: int | None = None
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:

@@ -92,6 +92,7 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
             target_bound=self._segment()[1],
             kernel=self._space(),
             psi=None if self.psi is None else _validate.positive("psi", self.psi),
+            either=True,
         )
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:

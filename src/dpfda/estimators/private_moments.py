@@ -70,7 +70,6 @@ class PrivateMoments(CuratedCurveEstimator):
     """
 
     _finds_range = True
-    delta: float = 1e-5
     groups: Sequence[Label] | None = None
     separate: bool = True
     emphasis: Emphasis = "means"
@@ -128,6 +127,7 @@ class PrivateMoments(CuratedCurveEstimator):
             separate=self.separate and self._grouped,
             emphasis=emphasis,
             clipping=_CLIPPING[emphasis],
+            either=True,
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:

@@ -26,6 +26,7 @@ from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns, middle
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.curve_reader import LabelsOrNumbers, classifies, count_rows, no_grid
+from dpfda.privacy.cost import DELTA
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
@@ -47,7 +48,7 @@ class PrivateRegression(LabelsOrNumbers):
     _ways: ClassVar[tuple[str, ...]] = ("feature_ranges", "feature_norm_bound")
     _only_with: ClassVar[dict[str, str]] = {"feature_center": "feature_norm_bound"}
 
-    delta: float = 1e-5
+    delta: float = DELTA
     mechanism: str | RegressionMechanism = "moments"
     fit_intercept: bool = True
     feature_ranges: FeatureRanges | None = None

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.density import DensityRelease, HistogramDensity
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.private_density import PrivateDensity
 from dpfda.estimators.private_fpca import PrivateFPCA
@@ -24,6 +25,7 @@ from dpfda.estimators.private_group_comparison import PrivateGroupComparison
 from dpfda.estimators.private_mean import PrivateMean
 from dpfda.estimators.private_regressions import PrivateLinearRegression
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
+from dpfda.privacy.cost import DELTA
 from dpfda.report.contents import Contents, Table, show
 from dpfda.report.report import Report, fragment
 
@@ -151,7 +153,7 @@ def forecast_release(
     epsilon: float | None = None,
     *,
     error: float | None = None,
-    delta: float | None = None,
+    delta: float = DELTA,
     value_range: tuple[float, float] = (0.0, 1.0),
     spread: float = 0.15,
     points: int = 50,
@@ -168,7 +170,7 @@ def forecast_release(
         n: people.
         epsilon: ε of the release.
         error: the error to reach, in the units that `ReleaseForecast.sentences` name.
-        delta: δ; by default 0 for means and densities, and 1e-5 otherwise.
+        delta: δ; 0 for pure ε.
         value_range: public range of the values, of the points, or of the target of a regression.
         spread: standard deviation of people about their mean, as a share of the range: a guess.
         points: grid points of a curve.
@@ -195,13 +197,9 @@ def forecast_release(
         raise InvalidParameter("n, epsilon and error", rule, named)
     _validate.whole("repeats", repeats, least=2, most=1000)
     _validate.whole("seed", seed, least=0)
-    if delta is None:
-        delta = 0.0 if summary in ("mean", "density") else 1e-5
-    if delta:
-        _validate.fraction("delta", delta)
     low, high = _validate.interval("value_range", value_range)
     facts = _Facts(
-        delta=delta,
+        delta=_validate.delta("delta", delta),
         value_range=(low, high),
         spread=_validate.fraction("spread", spread),
         points=_validate.whole("points", points, least=4, most=1000),
@@ -253,7 +251,11 @@ def _simulated(
     people = min(n, _SIMULATED.get(summary, _SIMULATED_CURVES))
     more = n / people
     price = epsilon * more
-    if facts.delta and more > 1:
+    pure = not facts.delta
+    if summary == "density":  # whose noise is the smaller one, whatever the number of people
+        own: Any = {"box": (facts.value_range,), "mechanism": HistogramDensity(), "either": True}
+        pure = DensityRelease(n=n, epsilon=epsilon, delta=facts.delta, **own).pure
+    if more > 1 and not pure:
         mu = gaussian_mu(epsilon=epsilon, delta=facts.delta)
         price = gaussian_epsilon(delta=facts.delta, multiplier=1 / (more * mu))
     trial = _TRIALS[summary]

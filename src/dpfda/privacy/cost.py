@@ -15,6 +15,10 @@ from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent, PureEvent
 from dpfda.privacy.price import Price, exact, rounded_down
 
+DELTA = 1e-6
+"""δ of every release that can use one, unless it is given. 0 is pure ε. A release whose noise is
+smaller with pure ε spends pure ε, so that a δ never makes it worse."""
+
 # Half of what `gaussian_mu` keeps back of μ: rounded parts fit into the limit, and the limit into a
 # ledger of the same (ε, δ).
 _ROOM = 1 + Fraction(1, 2 * 10**10)
@@ -40,8 +44,7 @@ class Cost(Portable):
 
     def __post_init__(self) -> None:
         _validate.positive("epsilon", self.epsilon)
-        if self.delta:
-            _validate.fraction("delta", self.delta)
+        _validate.delta("delta", self.delta)
         if isinstance(self.share, str):  # as JSON has it, exactly
             object.__setattr__(self, "share", _fraction(self.share))
         if not isinstance(self.share, Fraction) or not 0 < self.share <= 1:

@@ -259,8 +259,8 @@ class Filter:
 
 
 _NO_DELTA = (
-    "Gaussian noise does not fit into a budget without δ, as it has no ε of its own: begin a ledger"
-    " with limit_delta above 0"
+    "Gaussian noise needs a δ, and the budget has none: pass delta=0 for pure ε, or begin a budget "
+    "with a δ (limit_delta)"
 )
 
 
@@ -269,7 +269,7 @@ def chosen(limit_epsilon: object, limit_delta: object) -> Filter:
     epsilon = _validate.positive("limit_epsilon", limit_epsilon)
     if epsilon > _MOST_EPSILON:
         raise InvalidParameter("limit_epsilon", f"at most {_MOST_EPSILON:g}", limit_epsilon)
-    delta = _validate.fraction("limit_delta", limit_delta) if limit_delta != 0 else 0.0
+    delta = _validate.delta("limit_delta", limit_delta)
     return Filter(Budget(epsilon=epsilon, delta=delta))
 
 

@@ -89,8 +89,7 @@ class Guarantee(Portable):
 
     def __post_init__(self) -> None:
         _validate.non_negative("epsilon", self.epsilon)
-        if self.delta:
-            _validate.fraction("delta", self.delta)
+        _validate.delta("delta", self.delta)
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     def drawn_from(self, source: Source) -> Guarantee:

@@ -28,6 +28,7 @@ from weakref import WeakSet
 from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning, warn
 from dpfda.noise import Source
 from dpfda.privacy.composition import Budget, total
+from dpfda.privacy.cost import DELTA
 from dpfda.privacy.events import Event
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger, Ledger, as_event
@@ -202,7 +203,7 @@ def spent() -> Spent:
 @contextmanager
 def budget(
     epsilon: float,
-    delta: float = 0.0,
+    delta: float = DELTA,
     *,
     path: str | PathLike[str] | None = None,
 ) -> Iterator[BaseLedger]:
@@ -216,7 +217,7 @@ def budget(
 
     Args:
         epsilon: ε of everything inside together.
-        delta: δ of the same.
+        delta: δ of the same; 0 for pure ε, into which no Gaussian noise fits.
         path: keep it in this file, see `FileLedger`: for further runs and other processes.
 
     Raises:
@@ -225,7 +226,7 @@ def budget(
     Examples:
         >>> with budget(epsilon=2.0) as ledger:
         ...     print(ledger)
-        Ledger(limit ε = 2, entries: 0)
+        Ledger(limit ε = 2, δ = 1e-06, entries: 0)
     """
     ledger: BaseLedger = (
         Ledger(epsilon, limit_delta=delta)

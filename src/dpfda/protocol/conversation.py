@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Self, TypeVar
 
 from dpfda._registry import Registered
@@ -37,11 +37,14 @@ class Conversation(
     Attributes:
         epsilon, delta: what all questions together may cost: announced before the first.
         unit: whose data one record is.
+        either: whether noise may be pure although a δ is given, where that is smaller: for one
+            curator; sites that add up their noise need Gaussian noise.
     """
 
     epsilon: float
     delta: float = 0.0
     unit: str = "person"
+    either: bool = False
 
     def __post_init__(self) -> None:
         _ = self.whole  # checks ε and δ
@@ -63,12 +66,19 @@ class Conversation(
 
     def among_sites(self) -> Self:
         """The same questions for sites that add up their noise: Gaussian, where a δ is given."""
-        return self
+        return replace(self, either=False)
 
     @property
     def whole(self) -> Cost:
-        """The budget, to be divided with `Cost.part`."""
-        return Cost(epsilon=self.epsilon, delta=self.delta)
+        """The budget, to be divided with `Cost.part`: Gaussian, or pure ε where that is better."""
+        given = Cost(epsilon=self.epsilon, delta=self.delta)
+        if given.pure or not self.either:
+            return given
+        return self.better(Cost(epsilon=self.epsilon), given)
+
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The budget with which the result is expected to be better, from public facts alone."""
+        return gaussian
 
     @property
     def pure(self) -> bool:
@@ -106,7 +116,7 @@ class Conversation(
         """The guarantee of the result."""
         return Guarantee(
             epsilon=self.epsilon,
-            delta=self.delta,
+            delta=0.0 if self.pure else self.delta,
             model="central",
             unit=self.unit,
             assumptions=self.assumptions,

@@ -259,6 +259,21 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         """True: a search finds a center and a radius."""
         return True
 
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The one with which the means of groups that are alike in size have the smaller error."""
+        if self.emphasis == "covariances" or self.bound == math.inf:
+            return gaussian
+        return min(pure, gaussian, key=self._error)
+
+    def _error(self, cost: Cost) -> float:
+        """Expected error of a group's mean: that of as many curves as are in it.
+
+        Pure noise also grows with the number of means.
+        """
+        many = max(1, len(self.groups))
+        n = round(self.n / (many**1.5 if cost.pure else many))
+        return MeanPlan.of((cost,), n=max(n, 2), most=self.basis.size).error
+
     @property
     def width(self) -> int:
         """Coefficients of a curve, and what says how much is left out."""

@@ -117,8 +117,6 @@ class Regression(Conversation[Fitted], name="regression"):
         mechanism: how the budget is spent.
         found_classes: whether labels that were not given were found in the data.
         share: of the budget; the rest is for what was asked before.
-        either: whether noise may be pure although a δ is given, where that is smaller: for one
-            curator; sites that add up their noise need Gaussian noise.
         counts_outside: whether records have a third column, which marks the rows that were moved
             into their public ranges; they are counted first, for a small part of the budget.
 
@@ -138,7 +136,6 @@ class Regression(Conversation[Fitted], name="regression"):
     mechanism: RegressionMechanism
     found_classes: bool = False
     share: Fraction = Fraction(1)
-    either: bool = False
     counts_outside: bool = False
 
     def __post_init__(self) -> None:
@@ -151,16 +148,16 @@ class Regression(Conversation[Fitted], name="regression"):
 
     @property
     def whole(self) -> Cost:
-        """The share of the budget: Gaussian, or pure ε where the mechanism is better with it."""
-        given = super().whole.part(self.share)
-        if given.pure or not self.either:
-            return given
-        pure = Cost(epsilon=self.epsilon).part(self.share)
-        return self.mechanism.budget(self, [pure, given])
+        """The share of the budget."""
+        return super().whole.part(self.share)
+
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The mechanism's choice."""
+        return self.mechanism.budget(self, [pure, gaussian])
 
     def among_sites(self) -> Self:
         """Whether sites can answer: with Gaussian noise (δ above 0), and without the count."""
-        return replace(self, either=False, counts_outside=False)
+        return replace(super().among_sites(), counts_outside=False)
 
     def questions(self) -> Questions[Fitted]:
         """A count of rows outside their ranges, where it is asked for; those of the method."""
