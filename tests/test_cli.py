@@ -166,16 +166,20 @@ def test_a_plan_says_what_releases_would_leave_and_spends_nothing(
     ledger = FileLedger(path, limit_epsilon=2.0, limit_delta=delta)
     ledger.spend(PureEvent(epsilon=0.5), label="mean")
     before = path.read_bytes()
-    planned = invoke("ledger", "plan", str(path), "--epsilon", "0.25", "--times", "2", "--json")
+    pure = ("ledger", "plan", str(path), "--delta", "0")
+    planned = invoke(*pure, "--epsilon", "0.25", "--times", "2", "--json")
     told = json.loads(planned.stdout)
     assert told["fits"]
-    assert invoke("ledger", "plan", str(path), "--epsilon", "9").exit_code == 2
+    assert invoke(*pure, "--epsilon", "9").exit_code == 2
+    by_default = invoke("ledger", "plan", str(path), "--epsilon", "0.25")
+    assert by_default.exit_code == (0 if delta else 2)
+    assert ("--delta must be 0: budget has no δ" in by_default.stderr) == (not delta)
     assert path.read_bytes() == before
     for _ in range(2):
         ledger.spend(PureEvent(epsilon=0.25), label="mean")
     assert told["left_pure"] == pytest.approx(ledger.remaining_pure, rel=1e-6)
     assert told["left"]["epsilon"] == pytest.approx(ledger.remaining.epsilon, rel=1e-6)
-    assert invoke("ledger", "plan", str(path), "--epsilon", "1.5").exit_code == 2
+    assert invoke(*pure, "--epsilon", "1.5").exit_code == 2
 
 
 def test_parts_of_a_budget_are_charged_before_they_exist(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ KINDS: dict[str, Fit] = {
     "mean": lambda data, epsilon, seed: dpfda.PrivateMean(
         epsilon, **RANGE, random_state=seed
     ).fit(data.curves),
-    "mean with a δ": lambda data, epsilon, seed: dpfda.PrivateMean(
-        epsilon, delta=1e-6, **RANGE, random_state=seed
+    "mean without a δ": lambda data, epsilon, seed: dpfda.PrivateMean(
+        epsilon, delta=0, **RANGE, random_state=seed
     ).fit(data.curves),
     "mean for a population": lambda data, epsilon, seed: dpfda.PrivateMean(
         epsilon, inference=True, **RANGE, random_state=seed
@@ -75,7 +75,7 @@ KINDS: dict[str, Fit] = {
         epsilon, **COLUMNS, random_state=seed
     ).fit(data.level),
     "effects": lambda data, epsilon, seed: dpfda.PrivateFunctionOnScalar(
-        epsilon, delta=1e-6, **RANGE, **COLUMNS, random_state=seed
+        epsilon, **RANGE, **COLUMNS, random_state=seed
     ).fit(data.level[:, None], data.curves),
     "kernel machine": lambda data, epsilon, seed: dpfda.PrivateKernelMachine(
         5 * epsilon, **COLUMNS, **TARGET, random_state=seed
@@ -100,19 +100,18 @@ KINDS: dict[str, Fit] = {
     ).fit(data.curves, np.digitize(data.level, (-0.5, 0.5))),
     **{
         f"{link} {name}": (
-            lambda data, epsilon, seed, link=link, name=name, member=member: getattr(
+            lambda data, epsilon, seed, link=link, name=name: getattr(
                 dpfda, f"Private{link.capitalize()}Regression"
             )(
                 epsilon,
                 **COLUMNS,
                 **(TARGET if link == "linear" else {"classes": CLASSES}),
-                **({"delta": 0.0} if member.pure else {}),
                 mechanism=name,
                 random_state=seed,
             ).fit(table(data), data.level if link == "linear" else data.labels)
         )
         for link in ("linear", "logistic")
-        for name, member in RegressionMechanism.members().items()
+        for name in RegressionMechanism.members()
     },
 }  # fmt: skip
 MAY_NOT_KNOW = ("linear ", "logistic ")  # mechanisms whose noise has no simple form

@@ -50,8 +50,8 @@ def test_consoles_without_greek_letters(curves: Path, tmp_path: Path, encoding: 
     assert b"epsilon" in done.stdout
     budget = tmp_path / "budget.jsonl"
     done = run(
-        "release", "mean", curves, "--epsilon", 1, "--range", 0, 1, "--ledger", budget,
-        "--ledger-limit", 2, 0, cwd=tmp_path, PYTHONIOENCODING=encoding,
+        "release", "mean", curves, "--epsilon", 1, "--delta", 0, "--range", 0, 1,
+        "--ledger", budget, "--ledger-limit", 2, 0, cwd=tmp_path, PYTHONIOENCODING=encoding,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert b"psilon = 1" in done.stdout or "ε = 1".encode(encoding) in done.stdout
@@ -244,6 +244,6 @@ def test_other_troubles_with_files_are_one_line(
 
 
 def test_json_is_whole_on_any_console(curves: Path, tmp_path: Path) -> None:
-    call = ("release", "mean", curves, "--epsilon", 1, "--range", 0, 1, "--json")
+    call = ("release", "mean", curves, "--epsilon", 1, "--delta", 0, "--range", 0, 1, "--json")
     done = run(*call, cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert json.loads(done.stdout)["kind"] == "release"

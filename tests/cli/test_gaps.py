@@ -131,7 +131,7 @@ def test_an_empty_curve_needs_a_public_middle() -> None:
 
 def test_the_ledger_records_the_assumption() -> None:
     call = [*MEAN.format("curve.csv").split(), "--drop-empty"]
-    assert run(*call, "--ledger", "b.jsonl", "--ledger-limit", "3", "0").exit_code == 0
+    assert run(*call, "--ledger", "b.jsonl", "--ledger-limit", "3", "1e-6").exit_code == 0
     assert EMPTY_RECORDS_ARE_PUBLIC in FileLedger("b.jsonl").assumptions
 
 

@@ -78,7 +78,7 @@ def test_the_whole_path(messy: Path, tmp_path: Path) -> None:
     chances = [float(row["probability of krank"]) for row in rows]
     assert [chance >= 0.5 for chance in chances] == [row["predicted"] == "krank" for row in rows]
     done = invoke("show", model, "--plot", picture)
-    assert "ε = 1, δ = 1e-05" in done.stdout
+    assert "ε = 1, δ = 1e-06" in done.stdout
     assert "values from 30 to 200" in done.stdout
     assert "gesund, krank" in done.stdout
     assert picture.stat().st_size > 1000

@@ -172,6 +172,9 @@ def test_a_ledger_is_spent_and_then_refuses(csv: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "budget.jsonl"
     call = ("mean", csv, "--epsilon", 1, "--bound", 1.2, "--json", "--ledger", ledger)
     assert "--ledger-limit" in invoke(*call).stderr
+    refused = invoke(*call, "--ledger-limit", 1.5, 0).stderr
+    assert "pass --delta 0 for pure ε, or begin a budget with a δ (--ledger-limit)" in refused
+    call += ("--delta", 0)
     assert invoke(*call, "--ledger-limit", 1.5, 0).exit_code == 0
     spent = FileLedger(ledger).spent.epsilon
     assert spent == pytest.approx(1.0, rel=1e-12)

@@ -12,6 +12,7 @@ from dpfda.central.functions import as_grid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.curate import curate
 from dpfda.noise import SecureSource, SimulationSource
+from dpfda.privacy.cost import DELTA
 from dpfda.protocol import StudyPlan
 from dpfda.protocol.consortium import convene
 from dpfda.simulate import people_from, simulate

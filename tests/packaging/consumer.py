@@ -37,7 +37,7 @@ X: Floats = np.zeros((9, 5))
 y: npt.NDArray[np.int64] = np.zeros(9, dtype=np.int64)
 
 # A curator's release.
-mean = PrivateMean(1.0, value_range=(0, 1), ledger=Ledger(2.0)).fit(X)
+mean = PrivateMean(1.0, value_range=(0, 1), ledger=Ledger(2.0, limit_delta=1e-6)).fit(X)
 assert_type(mean, PrivateMean)
 assert_type(mean.mean_, Floats)
 assert_type(mean.release_, Release)

@@ -103,7 +103,7 @@ class PrivateMean(CuratedCurveEstimator):
         >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
         True
         >>> print(mean.guarantee_)
-        ε = 1, central, unit = person, sampler = simulation (seeded), \
+        ε = 1, δ = 1e-06, central, unit = person, sampler = simulation (seeded), \
 assuming the number of records is public
     """
 

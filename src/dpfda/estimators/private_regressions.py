@@ -208,7 +208,7 @@ class PrivateLinearRegression(CuratedRegression):
         >>> np.abs(model.predict(X) - y).mean() < 1.5
         np.True_
         >>> print(model.guarantee_)  # doctest: +ELLIPSIS
-        ε = 1, δ = 1e-05, central, unit = person, sampler = simulation (seeded), assuming ...
+        ε = 1, δ = 1e-06, central, unit = person, sampler = simulation (seeded), assuming ...
     """
 
     _link: ClassVar[Link] = "linear"

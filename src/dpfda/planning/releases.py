@@ -186,7 +186,7 @@ def forecast_release(
         >>> found.sampling < found.error < 10
         True
         >>> print(found.sentences[1])
-        The release is worth 35% of the people.
+        The release is worth 58% of the people.
     """
     _validate.one_of("summary", summary, SUMMARIES)
     given = {"n": n, "epsilon": epsilon, "error": error}
