@@ -78,9 +78,7 @@ def test_sites_learn_what_a_curator_does(case: Any) -> None:
 
 def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None:
     ledger = Ledger(2.0)
-    model = dpfda.PrivateMean(
-        1.0, delta=0, value_range=(-3, 3), ledger=ledger, random_state=0
-    )
+    model = dpfda.PrivateMean(1.0, delta=0, value_range=(-3, 3), ledger=ledger, random_state=0)
     with pytest.raises(InvalidParameter, match=r"sums with Gaussian noise \(delta above 0\)"):
         rehearse(model, tables(CASES["mean"]))
     assert ledger.entries == ()

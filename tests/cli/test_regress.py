@@ -166,7 +166,7 @@ def test_a_column_with_a_bad_cell_is_named(patients, row, reason):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--epsilon", "50"], "--epsilon must be below 22"),
+        (["--epsilon", "50"], "--epsilon must be below 19.7"),
         (["--delta", "0"], "--delta must be"),
     ],
 )
