@@ -16,7 +16,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets.catalogue import Columns, PathLike, read
-from dpfda.datasets.curve_sets import load_dti, load_tecator
+from dpfda.datasets.loaders import load_dti, load_tecator
 from dpfda.errors import MissingExtra, UnknownName
 
 Link = Literal["linear", "logistic"]

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dpfda._validate import FloatArray
-from dpfda.checks.attacks import Case, TranscriptAttack
-from dpfda.checks.audits import attacked, audit_cases, run
+from dpfda.checks.attacks import Case, TranscriptAttack, attacked, audit_cases, run
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee

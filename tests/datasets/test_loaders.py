@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
-from dpfda.datasets import curve_sets, vector_sets
+from dpfda.datasets import loaders
 from dpfda.datasets.catalogue import CATALOGUE, DataFileMissing
 from dpfda.errors import InvalidData, InvalidParameter
 
 LOADERS = {
     name.removeprefix("load_"): loader
-    for module in (curve_sets, vector_sets)
-    for name, loader in vars(module).items()
+    for name, loader in vars(loaders).items()
     if name.startswith("load_")
 }
 
@@ -54,8 +53,8 @@ def test_a_changed_file_is_refused(tmp_path):
     path = tmp_path / "berkeley_growth.npz"
     np.savez(path, X=np.zeros((2, 3)), age=np.arange(3.0), sex=np.array(["F", "M"]))
     with pytest.raises(InvalidData, match="contents have the checksum"):
-        curve_sets.load_growth(path)
-    own = curve_sets.load_growth(path, verify=False)
+        loaders.load_growth(path)
+    own = loaders.load_growth(path, verify=False)
     assert own.X.shape == (2, 3)
     assert own.y.tolist() == [1.0, -1.0]
 
@@ -70,7 +69,7 @@ def test_the_shape_is_checked_after_the_hash():
 def test_the_folder_can_come_from_the_environment(monkeypatch, load, shared_data):
     load("growth")
     monkeypatch.setenv("DPFDA_DATA", str(shared_data))
-    assert curve_sets.load_growth().X.shape == (93, 31)
+    assert loaders.load_growth().X.shape == (93, 31)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

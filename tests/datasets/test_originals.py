@@ -16,7 +16,7 @@ from scipy.io import savemat
 from dpfda.cli.data import command
 from dpfda.datasets import originals
 from dpfda.datasets.catalogue import CATALOGUE, contents, read
-from dpfda.datasets.curve_sets import load_dti
+from dpfda.datasets.loaders import load_dti
 from dpfda.errors import InvalidData
 
 rdata = pytest.importorskip("rdata", reason="rdata is not installed")

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpfda import LocalCurveRegressor, LocalGradientBoostingClassifier, MRMAClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
-from dpfda.datasets.curve_sets import load_phoneme
+from dpfda.datasets.loaders import load_phoneme
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
 from dpfda.estimators.moment_classifier import MomentClassifier

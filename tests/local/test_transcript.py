@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda.checks.attacks import QueryAttack
-from dpfda.checks.audits import person
+from dpfda.checks.attacks import QueryAttack, person
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import AuditResult, audit

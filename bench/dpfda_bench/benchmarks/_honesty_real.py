@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.catalogue import DataFileMissing, Dataset
-from dpfda.datasets.curve_sets import (
+from dpfda.datasets.loaders import (
     load_activity,
     load_adelaide_demand,
     load_canadian_weather,

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from dpfda.datasets import Dataset, simulate_001
-from dpfda.datasets.curve_sets import load_phoneme
+from dpfda.datasets.loaders import load_phoneme
 from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
 
 _UNBALANCED = -3.0  # the intercept of 001 §6.1 that leaves 28 % of people in one class

@@ -12,12 +12,12 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.datasets import Dataset
-from dpfda.datasets.curve_sets import load_phoneme
-from dpfda.datasets.vector_sets import (
+from dpfda.datasets.loaders import (
     load_adult,
     load_diabetes,
     load_mnist_4_9,
     load_phishing,
+    load_phoneme,
 )
 from dpfda_bench.benchmarks._local_curves import simulations, speech
 from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.datasets.curve_sets import load_activity, load_tecator
+from dpfda.datasets.loaders import load_activity, load_tecator
 from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.numbers import private_mean

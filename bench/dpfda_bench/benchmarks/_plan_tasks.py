@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.datasets import curve_sets as curves
-from dpfda.datasets import simulate_001
-from dpfda.datasets import vector_sets as vectors
+from dpfda.datasets import loaders, simulate_001
 from dpfda_bench.prepared_data import prepare
 
 Split = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -53,27 +51,27 @@ def tasks(*, real: bool = True) -> Iterator[Case]:
 def _curves() -> Iterator[Case]:
     for pair, known in (("sh iy", True), ("aa ao", True), ("dcl iy", False), ("aa sh", False)):
         first, second = pair.split()
-        data = curves.load_phoneme(classes=(first, second))
+        data = loaders.load_phoneme(classes=(first, second))
         yield _real(f"phoneme {pair}", "spectra", data.X, data.y, {"value_range": (0, 25)}, known)
-    italy, gun = curves.load_italy_power_demand(), curves.load_gunpoint()
+    italy, gun = loaders.load_italy_power_demand(), loaders.load_gunpoint()
     yield _real("italy power", "smooth", italy.X, italy.y, {"value_range": (-3, 3)}, True)
     yield _real("gunpoint", "smooth", gun.X, gun.y, {"value_range": (-3, 3)})
-    meat = curves.load_tecator()
+    meat = loaders.load_tecator()
     fat = np.asarray(meat.y, dtype=float) >= 20
     yield _real("tecator", "spectra", meat.X, fat, {"value_range": (2, 5.5)})
-    days = curves.load_adelaide_demand()
+    days = loaders.load_adelaide_demand()
     weekend = np.isin(days.extra["weekday"], (0, 6))
     yield _real("adelaide weekend", "smooth", days.X, weekend, {"value_range": (500, 3000)})
-    active = curves.load_activity()
+    active = loaders.load_activity()
     old = active.extra["age"].astype(float) >= 60
     yield _real("activity age", "smooth", active.X, old, {"value_range": (0, 900)})
-    scans = curves.load_dti()
+    scans = loaders.load_dti()
     whole = ~np.isnan(scans.X).any(axis=1)
     ill = np.asarray(scans.extra["case"], dtype=float)[whole]
     yield _real("dti case", "smooth", scans.X[whole], ill, {"value_range": (0, 1)}, True)
-    children = curves.load_growth()
+    children = loaders.load_growth()
     yield _real("growth", "smooth", children.X, children.y, {"value_range": (50, 220)}, True)
-    deaths = curves.load_un_mortality()
+    deaths = loaders.load_un_mortality()
     country = deaths.extra["location_type"] == 4
     rates = np.log10(np.maximum(deaths.X[country], 1e-6))
     late = deaths.extra["period"][country] >= "1985"
@@ -81,7 +79,7 @@ def _curves() -> Iterator[Case]:
 
 
 def _tables() -> Iterator[Case]:
-    ill = vectors.load_diabetes()
+    ill = loaders.load_diabetes()
     medical = [(0, 12), (50, 200), (40, 120), (0, 60), (0, 300), (15, 50), (0, 1.5), (20, 80)]
     yield _real("diabetes", "table", ill.X, ill.y, {"feature_ranges": medical}, True)
     for name, known in (("adult", True), ("phishing", False), ("kdd", False)):
@@ -94,7 +92,7 @@ def _tables() -> Iterator[Case]:
     dose = prepare("warfarin")
     rows, ranges = dose.X * dose.X.shape[1] ** 0.5, [(-1, 1)] * dose.X.shape[1]
     yield _real("warfarin dose", "table", rows, dose.y >= 0.55, {"feature_ranges": ranges})
-    for name, load in (("mnist", vectors.load_mnist_4_9), ("fashion", vectors.load_fashion)):
+    for name, load in (("mnist", loaders.load_mnist_4_9), ("fashion", loaders.load_fashion)):
         images = load()
         small = images.X.reshape(-1, 7, 4, 7, 4).mean(axis=(2, 4)).reshape(-1, 49)
         facts = {"feature_ranges": [(0, 1)] * 49}

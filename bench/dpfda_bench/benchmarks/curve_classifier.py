@@ -14,7 +14,7 @@ from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.regression.recipe import public_encoder
 from dpfda.datasets import simulate_001
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.datasets.curve_sets import load_phoneme
+from dpfda.datasets.loaders import load_phoneme
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.protocol.estimate import majority_error, non_private_classifier

@@ -18,7 +18,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.regression.recipe import public_encoder
 from dpfda.curves.band import Band
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.datasets.curve_sets import load_activity
+from dpfda.datasets.loaders import load_activity
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.report.contents import Outcome

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.functions import as_grid, trapezoid
-from dpfda.datasets.curve_sets import load_phoneme
+from dpfda.datasets.loaders import load_phoneme
 from dpfda.estimators.private_fpca import PrivateFPCA
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.report.contents import Outcome

@@ -15,7 +15,7 @@ from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegu
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.records import read_records
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.datasets.curve_sets import load_dti
+from dpfda.datasets.loaders import load_dti
 from dpfda.estimators.private_mean import PrivateMean
 from dpfda.noise import SimulationSource
 from dpfda.report.contents import Outcome

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from dpfda.central.regression.recipe import public_encoder
-from dpfda.datasets.curve_sets import load_phoneme
+from dpfda.datasets.loaders import load_phoneme
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.private_moments import PrivateMoments
 from dpfda.planning.sweep import ALONE, Sweep

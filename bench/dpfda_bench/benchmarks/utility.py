@@ -18,14 +18,15 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
 from dpfda.datasets.catalogue import DataFileMissing
-from dpfda.datasets.curve_sets import (
+from dpfda.datasets.loaders import (
+    load_adult,
+    load_diabetes,
     load_growth,
     load_gunpoint,
     load_italy_power_demand,
     load_phoneme,
     load_tecator,
 )
-from dpfda.datasets.vector_sets import load_adult, load_diabetes
 from dpfda.local.recipe import plan_study
 from dpfda.noise import SimulationSource
 from dpfda.planning.sweep import ALONE, Sweep

@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets.catalogue import Dataset, signs
-from dpfda.datasets.curve_sets import load_activity, load_phoneme
+from dpfda.datasets.loaders import load_activity, load_phoneme
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners.linear_learners import ConjugateGradient
 from dpfda.noise import SimulationSource

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.catalogue import Dataset
-from dpfda.datasets.vector_sets import load_diabetes, load_employee
+from dpfda.datasets.loaders import load_diabetes, load_employee
 from dpfda.local.mrma.designs import MRMADesign
 from dpfda.local.mrma.learners.linear_learners import Logistic
 from dpfda.local.mrma.members import Judgement

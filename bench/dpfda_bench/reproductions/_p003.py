@@ -16,7 +16,7 @@ from dpfda.central.kernel_density import Bernstein, KernelDensity
 from dpfda.central.linear import LinearMechanism
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.records import read_records
-from dpfda.datasets.curve_sets import load_adelaide_demand, load_dti
+from dpfda.datasets.loaders import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda_bench.benchmarks.iclp import distances

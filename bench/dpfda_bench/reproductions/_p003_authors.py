@@ -22,7 +22,7 @@ from scipy.stats import binom
 
 from dpfda._validate import FloatArray
 from dpfda.central.functions import Kernel, Matern, norms, trapezoid
-from dpfda.datasets.curve_sets import load_adelaide_demand, load_dti
+from dpfda.datasets.loaders import load_adelaide_demand, load_dti
 
 _FOLDS = 10
 _MULTIPLES = 15  # of ψ, from 0.1 to 10

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
+from dpfda.datasets.loaders import load_fashion, load_mnist_4_9
 from dpfda.local.boosting.design import BoostingFindings
 from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign

@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from dpfda.checks.attacks import Case
-from dpfda.checks.audits import audit_cases, run
+from dpfda.checks.attacks import Case, audit_cases, run
 from dpfda.checks.twins import all_twins
 from dpfda.cli._output import json_option
 from dpfda.errors import UnknownName

@@ -1,7 +1,7 @@
 """Simulated people and curves, as the papers drew them, and loaders of their real data.
 
-Every `load_*` of `curve_sets` and `vector_sets` takes `path` (the file or its folder; by default
-the folder named by DPFDA_DATA), checks what the file holds (`verify=False` for your own conversion)
+Every `load_*` of `loaders` takes `path` (the file or its folder; by default the folder named by
+DPFDA_DATA), checks what the file holds (`verify=False` for your own conversion)
 and, if it is missing, says where to get it. Nothing is bundled.
 """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from dpfda.errors import MissingExtra
-from dpfda.privacy.notebook import as_table
+from dpfda.privacy.guarantee import as_table
 from dpfda.protocol.estimate import HELD_OUT, Estimate, wilson
 from dpfda.protocol.findings import ERROR, Findings, beside_guessing, found_of
 from dpfda.protocol.model import RuleModel

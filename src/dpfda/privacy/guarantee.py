@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Literal
 
 from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda.noise import Source
 from dpfda.noise.source import Sampler
-from dpfda.privacy.notebook import as_table
 
 Model = Literal["local", "central", "decentralized"]
 
@@ -114,3 +114,20 @@ class Guarantee(Portable):
         parts.append(f"sampler = {_SAMPLERS[self.sampler]}")
         parts += [f"assuming {assumption}" for assumption in self.assumptions]
         return ", ".join(parts)
+
+
+def as_table(
+    rows: Iterable[Sequence[object]], *, headings: Sequence[str] = (), note: str = ""
+) -> str:
+    """HTML of a table, all text escaped.
+
+    Examples:
+        >>> as_table([("ε", "1 < 2")])
+        '<table><tbody><tr><td>ε</td><td>1 &lt; 2</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in headings)
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return f"<table>{head}<tbody>{body}</tbody></table>{below}"

@@ -25,8 +25,7 @@ from dpfda.privacy.composition import Budget
 from dpfda.privacy.cost import limit
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import WAYS, Filter, Sums, chosen
-from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.notebook import as_table
+from dpfda.privacy.guarantee import Guarantee, as_table
 from dpfda.privacy.price import Price, compose
 
 _NEARLY_SPENT = 0.8  # of ε: from here on it is said

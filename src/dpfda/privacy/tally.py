@@ -30,10 +30,9 @@ from dpfda.noise import Source
 from dpfda.privacy.composition import Budget, total
 from dpfda.privacy.cost import DELTA
 from dpfda.privacy.events import Event
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.guarantee import Guarantee, as_table
 from dpfda.privacy.ledger import BaseLedger, Ledger, as_event
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.notebook import as_table
 from dpfda.privacy.price import Price, compose
 
 _REMEDY = (

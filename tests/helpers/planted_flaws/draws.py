@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.checks import audits, expect, mechanisms
+from dpfda.checks import attacks, expect, mechanisms
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SimulationSource, uniform
 from planted_flaws.planting import ContractStep, plant
@@ -22,7 +22,7 @@ def _attacked(*names: str) -> Callable[[], None]:
     def run() -> None:
         for name in names:
             for example in Mechanism.named(name).examples():
-                result = audits.attacked(example, name, draws=100_000, source=SimulationSource(0))
+                result = attacks.attacked(example, name, draws=100_000, source=SimulationSource(0))
                 expect(result.passed, f"{name} fails its audit")
 
     return run
