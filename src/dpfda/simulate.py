@@ -7,11 +7,10 @@ people are simulated, thousands at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidData
 from dpfda.noise import Source
@@ -29,7 +28,9 @@ def simulate(
     source: Source,
     ledger: BaseLedger | None = None,
     label: str = "study",
-    **how: Any,
+    at_once: int = BLOCK,
+    answers: Callable[[IntArray], ArrayLike] | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> Server:
     """Charge all people, then run a study from the first person to the last.
 
@@ -40,13 +41,15 @@ def simulate(
         ledger: the people's budget over all studies; by default that of a `dpfda.budget` around
             it, if any. What real noise was drawn for is in `dpfda.spent()` either way.
         label: public words for the ledger.
-        how: as in `ask_everybody`.
+        at_once: as in `ask_everybody`.
+        answers: as in `ask_everybody`.
+        tell: as in `ask_everybody`.
 
     Returns:
         The server at the end: its `model`, and what its design estimated in `findings`.
     """
     tally.pay(plan.guarantee, label=label, source=source, ledger=ledger)
-    return ask_everybody(plan, people, source=source, **how)
+    return ask_everybody(plan, people, source=source, at_once=at_once, answers=answers, tell=tell)
 
 
 def ask_everybody(
@@ -55,7 +58,7 @@ def ask_everybody(
     *,
     source: Source,
     at_once: int = BLOCK,
-    answers: Callable[[IntArray], Any] | None = None,
+    answers: Callable[[IntArray], ArrayLike] | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> Server:
     """Run a study whose people were charged.

@@ -107,7 +107,11 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
     return chosen
 
 
-def read_ranges(text: str, *, option: str = "--feature-ranges") -> Any:
+Ranges = dict[str, Any] | list[Any]
+"""Ranges or categories of columns, by name or in the order of the columns."""
+
+
+def read_ranges(text: str, *, option: str = "--feature-ranges") -> Ranges:
     """The value of the option: a list of ranges, or a mapping from names to ranges.
 
     Examples:
@@ -130,7 +134,7 @@ def read_ranges(text: str, *, option: str = "--feature-ranges") -> Any:
 _RANGE_FILES = {".json": json.loads, ".toml": tomllib.loads}
 
 
-def _parsed(content: str, given: str, parse: Callable[[str], Any], option: str) -> Any:
+def _parsed(content: str, given: str, parse: Callable[[str], object], option: str) -> Ranges:
     """Ranges by name, or in the order of the columns."""
     try:
         found = parse(content)
@@ -144,7 +148,7 @@ def _parsed(content: str, given: str, parse: Callable[[str], Any], option: str) 
     return found
 
 
-def _inline(text: str, option: str) -> Any:
+def _inline(text: str, option: str) -> Ranges:
     parts = [part.rpartition("=") for part in text.split(",")]
     try:
         ends = [pair.split(":") for _, _, pair in parts]

@@ -37,6 +37,7 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.central_base import CentralEstimator
 from dpfda.estimators.file_block import check_labels, frame
+from dpfda.report.documents import Documented
 
 _MODELS = {
     "mean": "PrivateMean",
@@ -160,7 +161,7 @@ def command(
         draw(shown, plot)
 
 
-def _write_csv(release: Any, drawn: Any, path: Path) -> None:
+def _write_csv(release: Documented, drawn: Any, path: Path) -> None:
     """Values with bands, or the synthetic curves that were drawn."""
     if drawn is None:
         write_columns(release, path)

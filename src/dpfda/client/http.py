@@ -51,7 +51,7 @@ class Answer(NamedTuple):
         """The same in one word that programs know."""
         return str(self._error("code"))[:40]
 
-    def _error(self, part: str) -> Any:
+    def _error(self, part: str) -> object:
         found = self.json()
         error = found.get("error") if isinstance(found, dict) else None
         return error.get(part) if isinstance(error, dict) else None

@@ -118,11 +118,11 @@ class CollectorProcess:
         found: list[str] = self.request("POST", path, {"count": people})["tokens"]
         return found
 
-    def wait_until(self, study: str, *, phase: int | None = None) -> Any:
+    def wait_until(self, study: str, *, phase: int | None = None) -> dict[str, Any]:
         """The status of a study once it has reached a phase, or is finished."""
         deadline = time.monotonic() + _PATIENCE
         while True:
-            status = self.request("GET", f"/api/studies/{study}")
+            status: dict[str, Any] = self.request("GET", f"/api/studies/{study}")
             reached = phase is not None and status["phase"] >= phase and status["status"] == "open"
             if status["status"] == "finished" or reached:
                 return status

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Joined(Mechanism, name="joined"):
         label = RandomizedResponse(epsilon=0.2)
         return [cls(parts=(Laplace(epsilon=0.8, dimension=2), label))]
 
-    def _blocks(self, rows: Any) -> list[tuple[Mechanism, Any]]:
+    def _blocks(self, rows: ArrayLike) -> list[tuple[Mechanism, FloatArray]]:
         """Each part with its columns, in the shape that it accepts."""
         table, found, start = np.asarray(rows), [], 0
         for part, width in zip(self.parts, self.widths, strict=True):
@@ -119,7 +119,7 @@ class Joined(Mechanism, name="joined"):
         return found
 
     @staticmethod
-    def _joined(blocks: Any) -> FloatArray:
+    def _joined(blocks: Iterable[FloatArray]) -> FloatArray:
         return np.concatenate([np.reshape(block, (len(block), -1)) for block in blocks], axis=1)
 
 
@@ -202,7 +202,7 @@ class Repeated(Mechanism, name="repeated"):
             cls(part=Laplace(epsilon=1.0, dimension=1), times=3),
         ]
 
-    def _single(self, rows: Any) -> FloatArray:
+    def _single(self, rows: ArrayLike) -> FloatArray:
         table = np.asarray(rows, dtype=np.float64)
         return table.reshape(len(table) * self.times, -1)
 

@@ -253,7 +253,11 @@ def _simulated(
     price = epsilon * more
     pure = not facts.delta
     if summary == "density":  # whose noise is the smaller one, whatever the number of people
-        own: Any = {"box": (facts.value_range,), "mechanism": HistogramDensity(), "either": True}
+        own: dict[str, Any] = {
+            "box": (facts.value_range,),
+            "mechanism": HistogramDensity(),
+            "either": True,
+        }
         pure = DensityRelease(n=n, epsilon=epsilon, delta=facts.delta, **own).pure
     if more > 1 and not pure:
         mu = gaussian_mu(epsilon=epsilon, delta=facts.delta)

@@ -142,7 +142,7 @@ def _hashed(*modules: str) -> str:
     return digest.hexdigest()
 
 
-def to_plain(value: object) -> Any:
+def to_plain(value: object) -> object:
     """A result as JSON values; `from_plain` restores it exactly.
 
     Examples:

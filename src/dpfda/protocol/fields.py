@@ -27,13 +27,13 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._registry import Portable
-from dpfda._validate import AnyArray, FloatArray  # noqa: F401 (for the example
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.errors import InvalidParameter
 
 LARGEST = 1e100
@@ -220,19 +220,19 @@ class WholeLimits(TypedDict, total=False):
     optional: bool
 
 
-def number(*, default: object = MISSING, **limits: Unpack[Limits]) -> Any:
+def number(*, default: object = MISSING, **limits: Unpack[Limits]) -> float:
     """One finite number: from `least` to `most`, or above `above`; with `optional`, also None."""
-    return _field(Number(**limits), default)
+    return cast("float", _field(Number(**limits), default))
 
 
-def whole(*, default: object = MISSING, **limits: Unpack[WholeLimits]) -> Any:
+def whole(*, default: object = MISSING, **limits: Unpack[WholeLimits]) -> int:
     """One integer from `least` to `most`; with `optional`, also None."""
-    return _field(Whole(**limits), default)
+    return cast("int", _field(Whole(**limits), default))
 
 
-def flag(*, default: object = MISSING) -> Any:
+def flag(*, default: object = MISSING) -> bool:
     """True or False."""
-    return _field(Flag(), default)
+    return cast("bool", _field(Flag(), default))
 
 
 def choice(*options: str | Callable[[], tuple[str, ...]], default: object = MISSING) -> Any:
@@ -248,14 +248,14 @@ def array(
     least: float = -LARGEST,
     most: float = LARGEST,
     default: object = MISSING,
-) -> Any:
+) -> AnyArray:
     """Numbers in a shape; a length is a number, the name of a field, or a free name."""
     low = max(least, -(2.0**62)) if kind == "whole" else least
     high = min(most, 2.0**62) if kind == "whole" else most
-    return _field(Array(kind, shape, low, high), default)
+    return cast("AnyArray", _field(Array(kind, shape, low, high), default))
 
 
-def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST) -> Any:
+def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST) -> FloatArray:
     """A vector of real numbers, as long as every other one of the same name."""
     return array("real", like, least=least, most=most)
 

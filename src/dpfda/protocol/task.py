@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ def box_mechanisms() -> tuple[str, ...]:
     return tuple(BoxMechanism.members())
 
 
-def fold_centers() -> Any:
+def fold_centers() -> FloatArray:
     """The field `folds`: centers of the first f features; if any, a task is about `folded` ones.
 
     Privacy:

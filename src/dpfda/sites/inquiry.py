@@ -20,6 +20,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._registry import Portable, plain
 from dpfda._validate import AnyArray, FloatArray
+from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.file_block import Frame
 from dpfda.estimators.sum_estimator import SumEstimator
@@ -109,7 +110,7 @@ class Inquiry(Portable):
         X = self._columns(Frame({name: np.zeros(2) for name in self.columns}))
         return self.model._form(X, self._target(), grid_points=self._points)
 
-    def _columns(self, X: Any) -> Any:
+    def _columns(self, X: Any) -> Table:
         """The agreed columns of a table with names, in their order."""
         if not hasattr(X, "columns"):
             return X

@@ -52,7 +52,7 @@ class Part(ABC):
     rows: int
 
     @abstractmethod
-    def answer(self, step: str, message: object, allow: Allow) -> Any:
+    def answer(self, step: str, message: object, allow: Allow) -> object:
         """The reply to a step, or a refusal that holds no private value."""
 
     @abstractmethod

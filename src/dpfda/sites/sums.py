@@ -230,7 +230,7 @@ class SumsPart(Part):
         self.plan, self.conversation, self.site = plan, conversation, site
         self.name, self.rows = site.member.name, site.n
 
-    def answer(self, step: str, message: object, allow: Allow) -> Any:
+    def answer(self, step: str, message: object, allow: Allow) -> object:
         """Keys for a question that is the plan's, or one of the later steps of its round."""
         if step == "advertise":
             assert isinstance(message, Ask)

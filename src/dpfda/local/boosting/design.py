@@ -52,7 +52,7 @@ class BoostingDesign(Design):
     def columns(self) -> int:
         """d."""
 
-    def terms(self, plan: StudyPlan, **more: Any) -> Terms:
+    def terms(self, plan: StudyPlan, **more: object) -> Terms:
         """The fixed values of every request of a study."""
         if plan.encoder.n_features != self.columns:
             raise InvalidParameter("design", "about rows with the plan's columns", self.name)
