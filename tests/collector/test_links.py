@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from forked_collector import QuickCollector
 from organizer import Organizer
 
 from dpfda.client.http import Connection
@@ -24,7 +25,7 @@ def study_page(collector: CollectorProcess, plan: Any, host: str) -> str:
 
 def test_links_begin_with_the_public_address(tmp_path: Path, make_plan: Any) -> None:
     options = ["--public-url", "https://studies.example/"]
-    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=options) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path}/x.db", options=options) as collector:
         page = study_page(collector, make_plan(20), "evil.example")
     assert "evil.example" not in page
     assert re.search(r'"https://studies\.example/take-part/[0-9a-f]{64}"', page)
@@ -34,7 +35,7 @@ def test_links_begin_with_the_public_address(tmp_path: Path, make_plan: Any) -> 
 def test_links_lead_to_a_page_elsewhere(tmp_path: Path, make_plan: Any) -> None:
     """`dpfda page` writes it; its host may then ask what participants ask."""
     host = "https://association.example"
-    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=["--page-url", host]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path}/x.db", options=["--page-url", host]) as collector:
         page = study_page(collector, make_plan(20), "127.0.0.1:8000")
         link = rf'href="{host}/take-part/#study=[0-9a-f]{{64}}"'
         assert re.search(link, page)
@@ -51,7 +52,7 @@ def test_links_lead_to_a_page_elsewhere(tmp_path: Path, make_plan: Any) -> None:
 
 
 def test_a_local_address_is_warned_of(tmp_path: Path, make_plan: Any) -> None:
-    with CollectorProcess(f"sqlite:///{tmp_path}/x.db") as collector:
+    with QuickCollector(f"sqlite:///{tmp_path}/x.db") as collector:
         local = study_page(collector, make_plan(20), "127.0.0.1:8000")
         known = study_page(collector, make_plan(20, seed=1), "studies.example")
     assert WARNING in local

@@ -35,7 +35,7 @@ from dpfda.noise import source_for
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import people_from, simulate
 
-PEOPLE, SEED = 240, 7
+PEOPLE, SEED = 120, 7
 FACTS: dict[str, Any] = {
     "n_people": PEOPLE, "epsilon": 2, "value_range": [-6, 6], "classes": ["no", "yes"],
     "evaluation_share": 0.2, "seed": SEED,
@@ -82,26 +82,36 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> LocalCurveClassifier:
     )
 
 
-@pytest.mark.parametrize("create", [by_form, by_facts])
+def model_of_crowd(
+    collector: CollectorProcess, fitted: Any, facts: dict[str, Any], answers: Any, run: int
+) -> Any:
+    """Form and facts make the estimator's plan; the model of the study that one of them made."""
+    studies = [create(collector, facts) for create in (by_form, by_facts)]
+    plans = [
+        StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
+        for study in studies
+    ]
+    for made in plans:
+        assert made.hash == replace(fitted.plan_, title=made.title).hash
+    plan = plans[run]
+    people = people_from(plan, DATA.X, answers, grid_points=DATA.grid_points)
+    crowd = RemoteCrowd(
+        collector.url,
+        plan,
+        *people(0, PEOPLE),
+        tokens=collector.invite(plan.hash, plan.n_people),
+        source=source_for(SEED, stream=fitted._stream),
+    )
+    asyncio.run(crowd.take_part(connections=1))
+    collector.wait_until(studies[run])
+    return collector.request("GET", f"/api/studies/{studies[run]}/model")
+
+
 def test_the_same_facts_give_the_same_plan_and_the_same_model(
-    create: Any, estimator: LocalCurveClassifier, tmp_path: Path
+    estimator: LocalCurveClassifier, tmp_path: Path
 ) -> None:
     with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}") as collector:
-        study = create(collector)
-        plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
-        assert plan.hash == replace(estimator.plan_, title=plan.title).hash
-        people = people_from(plan, DATA.X, LABELS, grid_points=DATA.grid_points)
-        source = source_for(SEED, stream=estimator._stream)
-        crowd = RemoteCrowd(
-            collector.url,
-            plan,
-            *people(0, PEOPLE),
-            tokens=collector.invite(plan.hash, plan.n_people),
-            source=source,
-        )
-        asyncio.run(crowd.take_part(connections=1))
-        collector.wait_until(study)
-        model = collector.request("GET", f"/api/studies/{study}/model")
+        model = model_of_crowd(collector, estimator, FACTS, LABELS, 0)
     assert model == json.loads(estimator.server_.run.result.model.to_json())
 
 
@@ -110,10 +120,7 @@ NUMBERS: dict[str, Any] = {name: FACTS[name] for name in FACTS if name != "class
 }
 
 
-@pytest.mark.parametrize("create", [by_form, by_facts])
-def test_the_same_holds_for_a_regression(
-    create: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_same_holds_for_a_regression(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(local_curve_regressor, "simulate", partial(simulate, at_once=1))
     own = {name: fact for name, fact in NUMBERS.items() if name not in ("n_people", "seed")}
     targets = 4 * np.asarray(DATA.X).mean(axis=1) + 1
@@ -121,21 +128,7 @@ def test_the_same_holds_for_a_regression(
         DATA.X, targets, grid_points=DATA.grid_points
     )
     with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}") as collector:
-        study = create(collector, NUMBERS)
-        plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
-        assert plan.hash == replace(regressor.plan_, title=plan.title).hash
-        people = people_from(plan, DATA.X, targets, grid_points=DATA.grid_points)
-        source = source_for(SEED, stream=regressor._stream)
-        crowd = RemoteCrowd(
-            collector.url,
-            plan,
-            *people(0, PEOPLE),
-            tokens=collector.invite(plan.hash, plan.n_people),
-            source=source,
-        )
-        asyncio.run(crowd.take_part(connections=1))
-        collector.wait_until(study)
-        model = collector.request("GET", f"/api/studies/{study}/model")
+        model = model_of_crowd(collector, regressor, NUMBERS, targets, 1)
     assert model == json.loads(regressor.server_.run.result.model.to_json())
 
 

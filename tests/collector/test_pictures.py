@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from held_study import curves, hold
+from organizer import QuickForecasts
 
 from dpfda import plan_study
 from dpfda.collector.collector_process import CollectorProcess
@@ -61,7 +62,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def collector(studies: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     log = tmp_path_factory.mktemp("log") / "log"
-    with CollectorProcess(studies["database"], log=log, options=["--rate", "100"]) as found:
+    with QuickForecasts(studies["database"], log=log, options=["--rate", "100"]) as found:
         yield found
 
 

@@ -18,7 +18,7 @@ from dpfda.planning import people_file
 ENOUGH = 120  # seconds, on a machine that does other things, too
 
 
-STUDIES, SECONDS = 4, 5
+STUDIES, SECONDS = 2, 5
 
 
 def _fewer() -> None:
