@@ -96,7 +96,7 @@ def posterior_effects(moments: NoisySystem, *, reach: float) -> Effects:
         shape = np.append(1.0, np.arange(1, size) ** -decay)
         prior = np.tile((effect * shape[:, None]) ** 2, len(matrix))  # (J, p)
         parts = [(slice(0, 1), LEVELS, LEVEL_ODDS), (slice(1, None), _SCALES, _EVEN)]
-        means, error, log = [], 0.0, 0.0
+        means, error, log = [], np.zeros(()), np.zeros(())
         for place, scales, odds in parts[: 1 + (size > 1)]:
             tried = np.tile(prior[place], (len(scales), 1, 1))
             if moments.constant:
@@ -122,8 +122,8 @@ class _Hypotheses(NamedTuple):
     """
 
     mean: FloatArray
-    error: Any
-    log: Any
+    error: FloatArray
+    log: FloatArray
 
 
 def _shrunk_matrix(moments: NoisySystem) -> tuple[FloatArray, FloatArray]:
@@ -155,7 +155,8 @@ def _solved(
             _solved(noisy[place], noise[place], matrix, unsure, prior[:, place]) for place in places
         ]
         means = np.concatenate([one.mean for one in parts], axis=1)
-        return _Hypotheses(means, sum(one.error for one in parts), sum(one.log for one in parts))
+        error = np.asarray(sum(one.error for one in parts))
+        return _Hypotheses(means, error, np.asarray(sum(one.log for one in parts)))
     weighted = prior[..., None] * matrix
     errors = noise + prior @ unsure.T
     inner = matrix @ weighted + errors[..., None] * np.eye(len(matrix))

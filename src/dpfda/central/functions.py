@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator, make_interp_spline
@@ -28,6 +28,7 @@ from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.curves.bases import demmler_reinsch
 from dpfda.curves.matrices import row_product
+from dpfda.curves.observations import GridPoints
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.fields import check_fields, number, whole
 
@@ -147,13 +148,13 @@ class Cosines(Kernel, name="cosines"):
 Grid = tuple[FloatArray, ...]
 
 
-def as_grid(grid_points: Any) -> Grid:
+def as_grid(grid_points: GridPoints) -> Grid:
     """Public grid points as a tuple of increasing axes: an array, or one array a variable."""
     axes = grid_points if isinstance(grid_points, tuple) else (grid_points,)
     return tuple(_axis(axis) for axis in axes)
 
 
-def as_places(places: Any) -> Grid:
+def as_places(places: GridPoints) -> Grid:
     """Points at which to evaluate a function: like a grid, but in any order, and one is enough."""
     axes = places if isinstance(places, tuple) else (places,)
     found = tuple(np.atleast_1d(_numbers(axis)) for axis in axes)
@@ -197,14 +198,14 @@ def norms(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt((values**2 * weights).sum(axis=-1)))
 
 
-def _numbers(axis: Any) -> FloatArray:
+def _numbers(axis: object) -> FloatArray:
     try:
         return np.asarray(axis, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidParameter("grid_points", "numbers", type(axis).__name__) from None
 
 
-def _axis(axis: Any) -> FloatArray:
+def _axis(axis: object) -> FloatArray:
     points, rule = _numbers(axis), "finite and strictly increasing"
     if points.ndim != 1 or points.size < 2:
         raise InvalidParameter("grid_points", "at least two points for each variable", points.shape)
@@ -277,7 +278,7 @@ class FunctionBasis:
         """The first `size` functions."""
         return FunctionBasis(self.grid, self.functions[:size], self.eigenvalues[:size])
 
-    def at(self, grid_points: Any) -> FloatArray:
+    def at(self, grid_points: GridPoints) -> FloatArray:
         """Values (J, points) on another grid, or in any places, inside the domain."""
         grid = as_places(grid_points)
         if len(grid) != len(self.grid):

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
 
 QUARTILES = (0.25, 0.5, 0.75)
 
 
-def below(curves: Any, levels: Any) -> FloatArray:
+def below(curves: ArrayLike, levels: ArrayLike) -> FloatArray:
     """For each curve, level and point, 1 where the curve is not above the level, else 0.
 
     Args:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.central.functions import Grid, as_grid
-from dpfda.curves.observations import public_domain, read_curves
+from dpfda.curves.observations import Curves, GridPoints, public_domain, read_curves
 from dpfda.errors import InvalidData, InvalidParameter
 
 _DEFAULT_POINTS = 101
@@ -17,8 +15,8 @@ _LARGEST = 1e100  # values beyond are moved here, so that no square overflows in
 
 
 def read_records(
-    curves: Any,
-    grid_points: Any,
+    curves: Curves,
+    grid_points: GridPoints,
     *,
     domain_range: tuple[float, float] | None = None,
     least: int = 2,
@@ -38,7 +36,7 @@ def read_records(
 
 
 def _read(
-    curves: Any, grid_points: Any, domain_range: tuple[float, float] | None
+    curves: Curves, grid_points: GridPoints, domain_range: tuple[float, float] | None
 ) -> tuple[FloatArray, Grid]:
     if of_surfaces(grid_points):
         return _read_surfaces(curves, grid_points)
@@ -49,7 +47,7 @@ def _read(
 
 
 def read_points(
-    curves: Any, grid_points: Any, *, domain_range: tuple[float, float] | None
+    curves: Curves, grid_points: GridPoints, *, domain_range: tuple[float, float] | None
 ) -> tuple[FloatArray, FloatArray, Grid]:
     """Points (T,) or (n, T) of curves, values (n, T) with NaN where nothing is seen, and a grid.
 
@@ -84,7 +82,7 @@ def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0
     return np.asarray(rows * (radius / np.maximum(length, radius)))
 
 
-def as_function(center: Any, points: int) -> FloatArray:
+def as_function(center: ArrayLike, points: int) -> FloatArray:
     """A public function to subtract first: a number, or one number for each grid point."""
     try:
         values = np.asarray(center, dtype=np.float64)
@@ -98,12 +96,12 @@ def as_function(center: Any, points: int) -> FloatArray:
     return np.broadcast_to(values, (points,)).copy()
 
 
-def of_surfaces(grid_points: Any) -> bool:
+def of_surfaces(grid_points: GridPoints) -> bool:
     """Whether these are two axes, as a tuple: then and only then arrays are surfaces."""
     return isinstance(grid_points, tuple) and len(grid_points) == 2 and np.ndim(grid_points[0]) == 1
 
 
-def _read_surfaces(curves: Any, grid_points: Any) -> tuple[FloatArray, Grid]:
+def _read_surfaces(curves: Curves, grid_points: GridPoints) -> tuple[FloatArray, Grid]:
     values = np.asarray(curves)
     if values.ndim != 3 or values.dtype.kind not in "fiub":
         raise InvalidData("curves", "an array (n, T1, T2) of numbers", f"shape {values.shape}")
@@ -116,7 +114,7 @@ def _read_surfaces(curves: Any, grid_points: Any) -> tuple[FloatArray, Grid]:
     return _validate.batch("curves", values.reshape(values.shape[0], -1)), grid
 
 
-def _refuse_odd_matrices(curves: Any) -> None:
+def _refuse_odd_matrices(curves: Curves) -> None:
     """Matrices that numpy would read as something else, each with a sentence of its own."""
     if hasattr(curves, "toarray"):
         raise InvalidData("curves", "a dense array", "a sparse one")
@@ -129,7 +127,7 @@ def _refuse_odd_matrices(curves: Any) -> None:
         raise InvalidData("curves", "observed at two points or more", found)
 
 
-def _axis_of(grid_points: Any) -> Any:
+def _axis_of(grid_points: GridPoints) -> GridPoints:
     return (
         grid_points[0] if isinstance(grid_points, tuple) and len(grid_points) == 1 else grid_points
     )

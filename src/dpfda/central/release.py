@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,12 +15,17 @@ from dpfda._validate import FloatArray
 from dpfda.central.coefficient_functions import NoiseBody, Numbers, Solved, SolvedBody
 from dpfda.central.functions import FunctionBasis, as_grid, as_places, derivatives
 from dpfda.curves.band import Of, whose
+from dpfda.curves.observations import GridPoints
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from skfda import FDataGrid
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
@@ -117,7 +122,7 @@ class Release(Documented):
         """The grid of the input: an array, or one array a variable."""
         return self.basis.grid[0] if len(self.basis.grid) == 1 else self.basis.grid
 
-    def values(self, grid_points: Any = None) -> FloatArray:
+    def values(self, grid_points: GridPoints = None) -> FloatArray:
         """The released function on a grid (its own by default)."""
         curve = self._curve(self.coefficients, grid_points)
         if self.density:
@@ -125,7 +130,7 @@ class Release(Documented):
             curve = np.maximum(curve, 0.0) / max(float(own @ self.basis.weights), 1e-12)
         return self._shaped(curve, grid_points)
 
-    def __call__(self, grid_points: Any) -> FloatArray:
+    def __call__(self, grid_points: GridPoints) -> FloatArray:
         """The released function on a grid."""
         return self.values(grid_points)
 
@@ -135,7 +140,7 @@ class Release(Documented):
         *,
         of: Of | None = None,
         simultaneous: bool = False,
-        grid_points: Any = None,
+        grid_points: GridPoints = None,
     ) -> tuple[FloatArray, FloatArray]:
         """A band that holds the true function with probability `level`.
 
@@ -181,7 +186,7 @@ class Release(Documented):
         *,
         level: float = 0.95,
         simultaneous: bool = False,
-        grid_points: Any = None,
+        grid_points: GridPoints = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The derivative of a released curve, and the two ends of its band.
 
@@ -309,7 +314,7 @@ class Release(Documented):
         del body["functions"]
         return cls(**(body | own))
 
-    def to_skfda(self) -> Any:
+    def to_skfda(self) -> FDataGrid:
         """The released function as a scikit-fda ``FDataGrid``."""
         try:
             from skfda import FDataGrid
@@ -320,7 +325,7 @@ class Release(Documented):
             return FDataGrid(values.T[None], grid_points=grid)
         return FDataGrid(values if self.coefficients.ndim > 1 else values[None], grid_points=grid)
 
-    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the curve with its simultaneous band, or the surface; returns the axes."""
         import matplotlib.pyplot as plt
 
@@ -384,7 +389,7 @@ class Release(Documented):
             f"{self.guarantee})"
         )
 
-    def _curve(self, coefficients: FloatArray, grid_points: Any) -> FloatArray:
+    def _curve(self, coefficients: FloatArray, grid_points: GridPoints) -> FloatArray:
         if grid_points is None:
             return np.asarray(coefficients @ self.basis.functions + self.center)
         known = np.vstack([self.basis.functions, self.center])
@@ -394,7 +399,7 @@ class Release(Documented):
             coefficients @ functions + (center if self.center.ndim > 1 else center[0])
         )
 
-    def _shaped(self, flat: FloatArray, grid_points: Any) -> FloatArray:
+    def _shaped(self, flat: FloatArray, grid_points: GridPoints) -> FloatArray:
         if len(self.basis.grid) == 1:
             return flat
         axes = self.basis.grid if grid_points is None else as_places(grid_points)

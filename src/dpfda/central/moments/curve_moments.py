@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+    from skfda import FDataGrid
 
 _BELIEVED = 4.0  # noise deviations: with fewer, curves are drawn that a classifier mistakes
 _DRAWN = 40  # curves of a picture
@@ -52,7 +57,7 @@ class SyntheticCurves:
     def __repr__(self) -> str:
         return f"SyntheticCurves({len(self)} curves at {len(self.grid_points)} points)"
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame: a row a curve, a column a point; ``group`` first, if there are."""
         try:
             import pandas as pd
@@ -63,7 +68,7 @@ class SyntheticCurves:
             frame.insert(0, "group", self.groups)
         return frame
 
-    def to_skfda(self) -> Any:
+    def to_skfda(self) -> FDataGrid:
         """A scikit-fda ``FDataGrid``, without groups."""
         try:
             from skfda import FDataGrid
@@ -71,7 +76,7 @@ class SyntheticCurves:
             raise MissingExtra("scikit-fda", "fda") from None
         return FDataGrid(self.curves, grid_points=[self.grid_points])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the first few, a color a group; returns the axes."""
         import matplotlib.pyplot as plt
 
@@ -211,7 +216,7 @@ class CurveMoments(JointAnswer, Documented):
             grid_points=self.grid_points,
         )
 
-    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the mean of every group with its band; returns the axes."""
         from dpfda.central.moments.moments_report import plot_means  # which stands on this file
 

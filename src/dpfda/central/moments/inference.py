@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from dpfda.central.moments.joint_answer import BELIEVED
 from dpfda.curves.band import PATHS, Band, Of, around, whose
 from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw
+from dpfda.protocol.plan import Label
 
 _SKEWED = 0.3  # deviations that clipping moves a mean by, at most, where nearly all is clipped
 
@@ -138,7 +138,7 @@ def interval(
     moments: CurveMoments,
     level: float = 0.95,
     *,
-    group: Any = None,
+    group: Label | None = None,
     of: Of = "population",
     simultaneous: bool = True,
 ) -> Band:
@@ -149,7 +149,12 @@ def interval(
 
 
 def difference(
-    moments: CurveMoments, one: Any, other: Any, level: float = 0.95, *, simultaneous: bool = True
+    moments: CurveMoments,
+    one: Label,
+    other: Label,
+    level: float = 0.95,
+    *,
+    simultaneous: bool = True,
 ) -> Band:
     """The mean curve of group `one` minus that of group `other`, with its band."""
     places = np.eye(len(moments.sizes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from dpfda.central.release_report import NARROW, public_span, remedy
 from dpfda.curves.band import Band
 from dpfda.protocol.plan import Label
 from dpfda.report import Contents, Picture, Table, Verdict, worst_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _SURE = 0.05  # p-value below which groups are said to differ
 
@@ -79,7 +82,7 @@ def _where(t: FloatArray, found: Band) -> list[str]:
     return text
 
 
-def plot_means(moments: CurveMoments, ax: Any = None, *, level: float = 0.95) -> Any:
+def plot_means(moments: CurveMoments, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
     """Draw the mean of every group with its band; returns the axes."""
     bands = {name: interval(moments, level, group=name) for name in moments.groups or (None,)}
     ax = _plot(moments, {name or "mean": band for name, band in bands.items()}, ax, level)
@@ -88,7 +91,7 @@ def plot_means(moments: CurveMoments, ax: Any = None, *, level: float = 0.95) ->
     return ax
 
 
-def plot_differences(moments: CurveMoments, ax: Any = None, *, level: float = 0.95) -> Any:
+def plot_differences(moments: CurveMoments, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
     """Draw the difference of every two groups with its band; returns the axes."""
     bands = {
         f"{one} minus {other}": difference(moments, one, other, level)
@@ -101,7 +104,7 @@ def plot_differences(moments: CurveMoments, ax: Any = None, *, level: float = 0.
     return ax
 
 
-def _plot(moments: CurveMoments, bands: dict[Any, Band], ax: Any, level: float) -> Any:
+def _plot(moments: CurveMoments, bands: dict[Any, Band], ax: Axes | None, level: float) -> Axes:
     import matplotlib.pyplot as plt
 
     ax = plt.subplots()[1] if ax is None else ax

@@ -6,14 +6,14 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 import numpy as np
 
 from dpfda import _validate
 from dpfda._registry import plain
-from dpfda._validate import AnyArray, FloatArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray
 from dpfda.central.regression.base import Fitted, RegressionMechanism
 from dpfda.central.regression.recipe import Recipe
 from dpfda.central.regression.released import (
@@ -27,6 +27,7 @@ from dpfda.central.regression.released import (
 from dpfda.curves import CurveEncoder
 from dpfda.curves.band import Band, Of, between, whose
 from dpfda.curves.bases import ChannelBasis
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
@@ -34,6 +35,9 @@ from dpfda.protocol.linear_scores import chances, decided
 from dpfda.protocol.model import slope_names
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLUMN_POINTS = 101  # of a slope function that is written as columns
 
@@ -78,18 +82,18 @@ class RegressionModel(Documented):
     recipe: Recipe
     fit: Fitted
 
-    def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+    def decision_function(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """The target's value, or the log-odds of the second class; of several, a score each."""
         return self.fit.predict(self.recipe.features(X, grid_points))
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
+    def predict(self, X: Curves, *, grid_points: GridPoints = None) -> AnyArray:
         """Targets inside their public range, or labels."""
         score = self.decision_function(X, grid_points=grid_points)
         if self.classes is not None:
             return np.asarray(np.asarray(self.classes)[decided(score.reshape(len(score), -1))])
         return score if self.target_range is None else np.clip(score, *self.target_range)
 
-    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+    def predict_proba(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """Probabilities of the classes, shape (n, K)."""
         score = self.decision_function(X, grid_points=grid_points)
         return chances(score.reshape(len(score), -1))
@@ -184,7 +188,7 @@ class RegressionModel(Documented):
             for name, value, low, high in zip(names, values, *ends, strict=True)
         ]
 
-    def slope(self, points: Any = None) -> FloatArray:
+    def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """The slope function β(t) of a model of curves, by default at 101 points.
 
         Of several classes, or channels: one row each.
@@ -201,7 +205,7 @@ class RegressionModel(Documented):
         self,
         level: float = 0.95,
         *,
-        points: Any = None,
+        points: ArrayLike | None = None,
         of: Of = "population",
         simultaneous: bool = True,
     ) -> Band:
@@ -275,7 +279,7 @@ class RegressionModel(Documented):
 
         return model_report.pulled(self)
 
-    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the slope function with its band, or the coefficients; returns the axes."""
         import matplotlib.pyplot as plt
 
@@ -411,7 +415,7 @@ class RegressionModel(Documented):
         return cls(**(body | {"fit": Fitted(**fit), "recipe": Recipe(**recipe)}))
 
 
-def _array(part: list[Any]) -> Any:
+def _array(part: list[FloatArray]) -> FloatArray:
     """Numbers of a document; rows of unequal lengths give an empty array, refused by its shape."""
     try:
         return np.array(part, dtype=np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 
@@ -50,7 +51,7 @@ class Recipe(Portable):
     grid_points: FloatArray | None = None
 
     @classmethod
-    def plain(cls, names: Any, **more: Any) -> Recipe:
+    def plain(cls, names: Collection[object], **more: Any) -> Recipe:
         """Features that have no units of their own."""
         size = len(names)
         return cls(names=tuple(map(str, names)), shift=np.zeros(size), scale=np.ones(size), **more)
@@ -90,7 +91,9 @@ class Recipe(Portable):
         found = value_range_of(self.encoder)
         return {"value_range": "found privately" if found == ANY_VALUE else found}
 
-    def features(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+    def features(
+        self, X: Curves, grid_points: GridPoints = None, *, strict: bool = True
+    ) -> FloatArray:
         """Features (n, D) of private rows, tables or curves; `strict` as in `CurveEncoder`."""
         if self.encoder is not None:
             points = self.grid_points if grid_points is None else grid_points
@@ -102,7 +105,7 @@ class Recipe(Portable):
             raise InvalidData("X", f"rows of {len(self.names)} features", f"shape {rows.shape}")
         return rows
 
-    def features_and_outside(self, X: Any) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def features_and_outside(self, X: Curves) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         """Features of a table's rows, and which rows lay outside a range."""
         assert self.table is not None
         numbers, outside = self.table.read_and_mark(X)
