@@ -37,7 +37,11 @@ _FALL = 4.0  # the squares of the others fall like j^-4
 _FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range curves may fill
 _FILLED, _STRONG = np.array(list(product(_FILLINGS, _TURNS))).T[..., None]  # each with each
 _SCATTER = 0.35  # how far a curve that fills its range lies from the mean, along tilted axes
-_FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15)  # shares that are tried
+_FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15, 0.2, 0.3)  # shares that are tried
+_LOST = 0.05
+"""Probability of a misled search from which a plan is not taken, however small its expected error:
+a radius that is far too small makes a flat curve in a thin band, and nothing in the release shows
+it."""
 _NEARLY = 1.2  # of the least error: as good for all purposes
 TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 _TOLD = 0.5  # of the bound: noise that hides how much is left out
@@ -139,11 +143,12 @@ def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[MeanPlan]:
 def _two_queries(cost: Cost, n: int, most: int) -> list[MeanPlan]:
     prior, index = _prior(most), np.arange(1, most + 1)
     plans = []
-    for first, search, coarse in product(_FIRST, _SEARCH, _sizes(most)):
+    searches = [(search, lost_search(cost.part(search), n)) for search in _SEARCH]
+    safe = [(search, lost) for search, lost in searches if lost <= _LOST]
+    for first, (search, lost), coarse in product(_FIRST, safe or searches[-1:], _sizes(most)):
         before = noise_in_ball(cost.part(first), n, coarse)
         after = prior.copy()
         after[:, :coarse] = 1 / (1 / prior[:, :coarse] + 1 / before)
-        lost = lost_search(cost.part(search), n)
         last = cost.part(1 - first - search)
         for size in (size for size in _sizes(most) if size >= coarse):
             radius2 = (_SCATTER * _FILLED) ** 2 + (after * index)[:, :size].sum(1, keepdims=True)

@@ -142,6 +142,7 @@ def joint(
     *,
     most: int,
     groups: int = 1,
+    plan: MeanPlan | None = None,
     **asked: Any,
 ) -> Questions[JointFound]:
     """Queries at vectors: a center, a radius about it, and then everything else in one.
@@ -152,14 +153,18 @@ def joint(
         axes: shape of the clipping region, one for each number of a vector that is looked at.
         most: numbers in a vector.
         groups: how many.
+        plan: of a mean, whose shares of the budget are the least for center and radius.
         asked: more fields of `JointMoments`.
     """
     schedule = Schedule.of(about.whole, n=about.n, most=most)
     pure = about.whole.pure
+    first, search = schedule.first, schedule.radius
+    if not pure:
+        first, search = clipping.first, clipping.search
     scouting = BallSearch(
         axes=axes,
-        first=schedule.first if pure else clipping.first,
-        search=schedule.radius if pure else clipping.search,
+        first=max(first, plan.first if plan else 0.0),
+        search=max(search, plan.search if plan else 0.0),
         coarse=min(len(axes), schedule.coarse),
         doubt=_DOUBT,
         certain=_CERTAIN,
@@ -319,12 +324,10 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             "groups": many,
         }
         if self.searches:
-            plan, clipping = self.plan, self.clipping
-            clipping = clipping._replace(
-                first=max(clipping.first, plan.first), search=max(clipping.search, plan.search)
+            axes = layout.axes(self.clipping.tilt)
+            found = yield from joint(
+                self, self.clipping, axes, most=self.basis.size, plan=self.plan, **asked
             )
-            axes = layout.axes(clipping.tilt)
-            found = yield from joint(self, clipping, axes, most=self.basis.size, **asked)
         else:
             found = yield from whole_ball(self, size=layout.width, **asked)
         radius = found.answer.query.radius
@@ -390,9 +393,12 @@ class MeanWithInference(Adaptive, name="moments"):
             "separate": False,
             "emphasis": "means",
         }
-        if self.plan(mean).first:
+        plan = self.plan(mean)
+        if plan.first:
             axes = layout.axes(FOR_BANDS.tilt)
-            found = yield from joint(mean, FOR_BANDS, axes, most=layout.basis.size, **asked)
+            found = yield from joint(
+                mean, FOR_BANDS, axes, most=layout.basis.size, plan=plan, **asked
+            )
         else:
             found = yield from whole_ball(mean, size=layout.width, **asked)
         answer, query = found.answer, found.answer.query
