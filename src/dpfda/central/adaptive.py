@@ -41,7 +41,7 @@ _FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15, 0.2, 0.3)  # shares that ar
 _LOST = 0.05
 """Probability of a misled search from which a plan is not taken, however small its expected error:
 a radius that is far too small makes a flat curve in a thin band, and nothing in the release shows
-it."""
+it. Where no share that is tried makes the search so sure, the largest one is compared."""
 _NEARLY = 1.2  # of the least error: as good for all purposes
 TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 _TOLD = 0.5  # of the bound: noise that hides how much is left out

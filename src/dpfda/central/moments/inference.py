@@ -208,7 +208,8 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
             nobody = empty[place] or size < _NOBODY
             hint = "; perhaps nobody is in it: check how its name is spelt" if nobody else ""
             few = "too few to tell from none" if means else "too few to tell anything of it"
-            people = f"about {size if size > 1 else 0:.0f} people (noise: ±{noise[place]:.0f})"
+            about = min(size if size > 1 else 0.0, moments.n)
+            people = f"about {about:.0f} people (noise: ±{noise[place]:.0f})"
             found.append(f"group {name!r} has {people}, {few}{hint}")
     return tuple(found)
 
