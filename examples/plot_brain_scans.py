@@ -29,7 +29,7 @@ def releases(delta):
 
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
-for ax, delta in zip(axes, (0.0, 1e-5), strict=True):
+for ax, delta in zip(axes, (0.0, 1e-6), strict=True):
     curves = np.array(releases(delta))
     size = np.sqrt(np.mean((curves - truth) ** 2))
     ax.plot(s, curves.T, color="tab:blue", lw=0.6, alpha=0.5)

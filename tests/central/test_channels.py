@@ -46,8 +46,8 @@ def test_every_mechanism_releases_every_channel(name: str) -> None:
 
 def test_a_channel_costs_its_share() -> None:
     """The first of two is what half of the budget gives for it alone, with the same noise."""
-    both = mean(2.0).fit(X, grid_points=T)
-    alone = mean(1.0, value_range=RANGES[0]).fit(X[:, :, 0], grid_points=T)
+    both = mean(2.0, delta=0).fit(X, grid_points=T)
+    alone = mean(1.0, delta=0, value_range=RANGES[0]).fit(X[:, :, 0], grid_points=T)
     np.testing.assert_allclose(both.mean_[0], alone.mean_, atol=1e-12)
     noise = [law.variance[0].sum() for law in both.release_.noise if law.variance[0].any()]
     assert noise == pytest.approx([law.variance.sum() for law in alone.release_.noise])

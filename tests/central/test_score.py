@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dpfda import Ledger, private_score
+from dpfda.central.queries import BallMean
+from dpfda.central.score import ScoreRelease
 from dpfda.errors import BudgetExceeded, InvalidData
 
 N = 400
@@ -29,13 +31,20 @@ def scored(**more: Any) -> Any:
     return private_score(Says(np.full(N, "b")), ROWS, LABELS, **{"epsilon": 1.0} | more)
 
 
-@pytest.mark.parametrize(
-    ("delta", "noise"),
-    # √2/(nε); and σ = 1/(nμ), μ = 0.26805 being exactly (1, 1e-5) (Balle & Wang 2018).
-    [(0.0, np.sqrt(2) / N), (1e-5, 1 / (N * 0.268052))],
-)
-def test_right_on_average_and_as_noisy_as_it_says(delta: float, noise: float) -> None:
-    scores = [scored(delta=delta, random_state=seed) for seed in range(800)]
+def test_gaussian_noise_is_not_used_where_it_is_larger() -> None:
+    """√2/(nε) is less than σ = 1/(nμ), μ = 0.26805 being exactly (1, 1e-5) (Balle & Wang 2018)."""
+    gaussian = next(ScoreRelease(epsilon=1.0, delta=1e-5, n=N).questions())
+    assert isinstance(gaussian, BallMean)
+    assert gaussian.noise.law.variance[0] ** 0.5 == pytest.approx(1 / (N * 0.268052), rel=1e-3)
+    found = scored(delta=1e-5, random_state=0)
+    assert found.guarantee.delta == 0
+    assert found.noise == scored(delta=0, random_state=0).noise
+    assert scored(delta=0.2, random_state=0).guarantee.delta == 0.2
+
+
+def test_right_on_average_and_as_noisy_as_it_says() -> None:
+    noise = np.sqrt(2) / N  # √2/(nε)
+    scores = [scored(random_state=seed) for seed in range(800)]
     values = np.array([float(score) for score in scores])
     assert scores[0].noise == pytest.approx(noise, rel=1e-3)
     assert values.mean() == pytest.approx(0.75, abs=4 * noise / np.sqrt(800))

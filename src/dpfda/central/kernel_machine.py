@@ -194,9 +194,9 @@ class Space:
         inexact = 2 * _ACCURACY * math.sqrt(loss.at_zero(target_bound) / psi)
         return (apart + inexact) * (1 + 1e-9)
 
-    def noise(self, cost: Cost) -> float:
-        """Variance of the noise on all coefficients, for a sensitivity of 1."""
-        return float(l2_noise(cost, sensitivity=1.0, axes=self.weights).law.variance.sum())
+    def noise(self, cost: Cost) -> FloatArray:
+        """Variance of the noise on each coefficient, for a sensitivity of 1."""
+        return l2_noise(cost, sensitivity=1.0, axes=self.weights).law.variance
 
     def safe_psi(self, loss: Loss, cost: Cost, *, n: int, target_bound: float) -> float:
         """ψ of least noise plus smoothing bias, both known without data (PSS).
@@ -205,7 +205,7 @@ class Space:
         wiggles a little: six times that of a constant.
         """
         bias = 6 * (target_bound / self.kappa) ** 2
-        noise = self.noise(cost)
+        noise = float(self.noise(cost).sum())
         candidates = np.geomspace(1e-4, 10.0, 41)
         risks = [
             noise * self.reach(loss, n=n, psi=psi, target_bound=target_bound) ** 2 + bias * psi
@@ -263,8 +263,9 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         return Space.of(self.kernel, self.box, along=self._points)
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The one of less noise."""
-        return min(pure, gaussian, key=self._space.noise)
+        """Gaussian where its noise is smaller for every function: smooth ones count most."""
+        smaller = self._space.noise(gaussian) <= self._space.noise(pure)
+        return gaussian if smaller.all() else pure
 
     @cached_property
     def query(self) -> KernelMachine:

@@ -14,6 +14,7 @@ from dpfda.central.queries import MOST_RECORDS, BallMean
 from dpfda.curate import curate
 from dpfda.errors import InvalidData
 from dpfda.noise import RandomState, source_for
+from dpfda.privacy.cost import DELTA, Cost
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, Questions
@@ -72,12 +73,18 @@ class ScoreRelease(Conversation[Score], name="score"):
         super().__post_init__()
         _validate.whole("n", self.n, least=2, most=MOST_RECORDS)
 
-    def questions(self) -> Questions[Score]:
+    def better(self, pure: Cost, gaussian: Cost) -> Cost:
+        """The one of less noise."""
+        return min(pure, gaussian, key=lambda cost: float(self._query(cost).noise.law.variance[0]))
+
+    def _query(self, cost: Cost) -> BallMean:
         """[0, 1] is a ball of radius 1/2."""
         middle, axes = np.array([0.5]), np.ones(1)
-        answer = yield BallMean(
-            unit=self.unit, cost=self.whole, n=self.n, center=middle, axes=axes, radius=0.5
-        )
+        return BallMean(unit=self.unit, cost=cost, n=self.n, center=middle, axes=axes, radius=0.5)
+
+    def questions(self) -> Questions[Score]:
+        """The mean, with noise."""
+        answer = yield self._query(self.whole)
         return Score(
             accuracy=float(np.clip(0.5 + answer.values[0], 0, 1)),
             noise=float(answer.sigma),
@@ -103,7 +110,7 @@ def private_score(
     y: Any,
     *,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float = DELTA,
     grid_points: Any = None,
     groups: Any = None,
     unit: str = "person",
@@ -138,7 +145,7 @@ def private_score(
     """
     where = {} if grid_points is None else {"grid_points": grid_points}
     right = _shares(np.asarray(model.predict(X, **where)), one_by_one(y), groups)
-    asked = ScoreRelease(epsilon=epsilon, delta=delta, unit=unit, n=len(right))
+    asked = ScoreRelease(epsilon=epsilon, delta=delta, unit=unit, n=len(right), either=True)
     source = source_for(random_state, stream=_STREAM)
     score, _ = curate(asked, (right,), source=source, ledger=ledger)
     return replace(score, guarantee=score.guarantee.drawn_from(source))

@@ -44,7 +44,7 @@ class PrivateMoments(CuratedCurveEstimator):
 
     Args:
         epsilon: ε.
-        delta: δ; 0 for pure ε, which makes bands wider.
+        delta: δ; 0 for pure ε.
         value_range: public range (low, high) of X(t), or None to find it privately: as for
             `PrivateMean`.
         groups: public names of the groups, where `y` says who is in which.

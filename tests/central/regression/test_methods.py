@@ -44,7 +44,8 @@ def test_learns_a_line(mechanism):
     assert np.mean((model.predict(X) - y) ** 2) < 0.05
     assert model.coef_.shape == (3,)
     assert model.guarantee_.epsilon == 2.0
-    assert model.guarantee_.delta == 1e-5
+    # Of four numbers the noise of pure ε is smaller.
+    assert model.guarantee_.delta == (0 if mechanism == "output_perturbation" else 1e-6)
 
 
 @pytest.mark.parametrize("mechanism", EVERY)

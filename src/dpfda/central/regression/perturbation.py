@@ -19,6 +19,7 @@ F starts at n log 2 or less and is at least -|tilt|²/2Λ: no more than
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -352,7 +353,8 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     """Minimize with a ridge, then add noise to the coefficients.
 
     Privacy:
-        (ε, δ) with Gaussian noise, pure ε with Laplace noise for δ = 0. The ridge is public.
+        (ε, δ) with Gaussian noise, pure ε with Laplace noise for δ = 0 and where that is smaller.
+        The ridge is public.
 
     Examples:
         >>> OutputPerturbation().name
@@ -364,9 +366,19 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     pure_too: ClassVar[bool] = True
     additive: ClassVar[bool] = False
 
+    def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
+        """The one of less noise."""
+
+        def noise(cost: Cost) -> float:
+            return float(self._query(regression, cost).mechanism.law.variance.sum())
+
+        return min(costs, key=noise)
+
+    def _query(self, regression: Regression, cost: Cost) -> MinimizerQuery:
+        return MinimizerQuery(cost=cost, unit=regression.unit, problem=regression.problem)
+
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""
-        problem = regression.problem
-        query = MinimizerQuery(cost=regression.whole, unit=regression.unit, problem=problem)
+        problem, query = regression.problem, self._query(regression, regression.whole)
         answer = yield query
         return in_units(problem, answer.values / query.ridge(answer.n))

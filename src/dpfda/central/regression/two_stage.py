@@ -53,12 +53,12 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
 
     Privacy:
         Stage 1 spends a share of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
-        and μ is exactly (ε, δ). With δ = 0, and for a linear link of few rows where that has less
-        noise, both stages add Laplace noise with shares of ε (pure ε). A logistic link with many
-        rows keeps `newton_share` of μ² for a step of Newton's method, one more pass; with very few,
-        if their number is known beforehand, it is one release of `gaussian_fm` with the whole
-        budget. All this depends on public numbers only. What follows the last answer is
-        post-processing.
+        and μ is exactly (ε, δ). With δ = 0, and where it lowers the expected error of a line to a
+        known number of rows, both stages add Laplace noise with shares of ε (pure ε). A logistic
+        link with many rows keeps `newton_share` of μ² for a step of Newton's method, one more pass;
+        with very few, if their number is known beforehand and noise is Gaussian, it is one release
+        of `gaussian_fm` with the whole budget. All this depends on public numbers only. What
+        follows the last answer is post-processing.
 
     Where the number of rows is known beforehand, a linear link divides the budget by the plan of
     least expected error (`BudgetPlan`). From few rows little more than the mean target can be
@@ -96,7 +96,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
     def plan(self, regression: Regression, costs: Sequence[Cost]) -> BudgetPlan | None:
         """The division of the budget, as far as it follows from the number of rows."""
         rows, features = regression.problem.rows, regression.problem.dimension
-        if rows is None or self.share is not None or regression.problem.link != "linear":
+        if rows is None or self.share is not None:
             return None
         plans = [BudgetPlan.of(one, usual=_SHARE[one.pure], rows=rows, features=features)
                  for one in costs]  # fmt: skip
@@ -104,8 +104,8 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         return plans[-1] if plans[-1].error <= NEARLY * best.error else best
 
     def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
-        """The one of least expected error."""
-        plan = self.plan(regression, costs)
+        """The one of least expected error: of a line, for either link."""
+        plan = None if self.newton_steps else self.plan(regression, costs)
         return costs[-1] if plan is None else plan.cost
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
@@ -117,7 +117,8 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
             # Too little to learn for two questions: ask one, about the public ball.
             fitted = yield from GaussianFM().questions(regression)
             return replace(fitted, warnings=(_WARNING,))
-        unit, plan = regression.unit, self.plan(regression, [budget])
+        unit = regression.unit
+        plan = self.plan(regression, [budget]) if problem.link == "linear" else None
         usual = exact(self.share) if self.share is not None else _SHARE[budget.pure]
         share = budget.part(usual if plan is None else plan.share)
         weight = TARGET_WEIGHT if plan is None else plan.target_weight
@@ -150,7 +151,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         return fitted
 
     def _steps(self, regression: Regression, n: int) -> int:
-        if regression.problem.link != "logistic" or not regression.delta:
+        if regression.problem.link != "logistic" or regression.whole.pure:
             return 0
         if self.newton_steps is not None:
             return self.newton_steps
