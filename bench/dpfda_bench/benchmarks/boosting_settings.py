@@ -153,6 +153,7 @@ def _curves(people: int, epsilon: float, seed: int) -> Errors:
     sizes = (people, 3000, 1000)
     study, test, own = (simulate_001(n, 3 * seed + i) for i, n in enumerate(sizes))
     case = f"curves of 001, {people} people"
+    assert study.y is not None
     asked = LocalCurveClassifier(epsilon, value_range=(-6, 6), random_state=seed)
     yield (case, "questions"), _wrong(asked.fit(study.X, study.y), test.X, test.y)
     encoder = CurveEncoder("cosine", n_basis=8, rescale="clip", scale=6.0)

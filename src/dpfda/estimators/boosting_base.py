@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -13,6 +13,7 @@ from sklearn.base import clone
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import RowEncoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.local_base import LocalClassifier, account, require_ranges, warn_if_few
@@ -22,10 +23,14 @@ from dpfda.local.boosting.design import BoostingDesign, BoostingFindings
 from dpfda.local.boosting.model import RowModel, draw_rounds, no_grid
 from dpfda.local.boosting.request import MOST_ROWS, OwnerRows, Owners, public_order
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
-from dpfda.protocol.person import label_numbers
+from dpfda.protocol.person import Entries, Groups, label_numbers
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.report import Contents, Picture
 from dpfda.simulate import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from sklearn.utils import Tags
 
 REFERENCE_ROWS = 1000
 """Rows drawn from the public ranges where the data user has none, and rows that a plan shows."""
@@ -68,11 +73,11 @@ class BoostingClassifier(LocalClassifier):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Curves,
+        y: Entries,
         *,
-        grid_points: Any = None,
-        groups: Any = None,
+        grid_points: GridPoints = None,
+        groups: Groups = None,
         reference: Any = None,
         reference_labels: Any = None,
     ) -> Self:
@@ -194,7 +199,7 @@ class BoostingClassifier(LocalClassifier):
         pictures = (Picture(caption=caption, draw=self.plot),) * self._is_simulation
         return replace(self.model_._contents(), pictures=pictures, settings=settings(self.plan_))
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Error and weight, or step and directions, round by round."""
         self._require_fitted()
         return draw_rounds(self.history_)
@@ -208,7 +213,7 @@ class BoostingClassifier(LocalClassifier):
         if self.rows_per_owner is not None:
             _validate.whole("rows_per_owner", self.rows_per_owner)
 
-    def _epsilons(self, groups: Any, owners: int) -> FloatArray:
+    def _epsilons(self, groups: Groups, owners: int) -> FloatArray:
         """The ε of each owner, in the order of the sorted owners."""
         given: Any = self.epsilon
         if isinstance(given, Mapping):
@@ -261,7 +266,7 @@ class BoostingClassifier(LocalClassifier):
         """Whether columns have names, and perhaps categories."""
         return isinstance(self.feature_ranges, Mapping)
 
-    def _read_rows(self, X: Any, *, reset: bool) -> FloatArray:
+    def _read_rows(self, X: Curves, *, reset: bool) -> FloatArray:
         """Owners' rows. With real noise none of them is refused: what is missing becomes 0."""
         private = reset and not self._is_simulation
         rows = self._checked_table(
@@ -273,12 +278,12 @@ class BoostingClassifier(LocalClassifier):
             rows = table.read(rows, strict=not private)
         return RowEncoder(rows.shape[1]).encode(rows, strict=False) if private else rows
 
-    def _scores(self, X: Any, grid_points: Any) -> FloatArray:
+    def _scores(self, X: Curves, grid_points: GridPoints) -> FloatArray:
         no_grid(grid_points)
         self._require_fitted()
         return self.model_.scores(self._read_rows(X, reset=False))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         tags.input_tags.allow_nan = not self._is_simulation

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.boosting_base import BoostingClassifier, PublicFacts
 from dpfda.local.boosting.ensemble import Ensemble
@@ -132,7 +133,7 @@ class LocalAdaBoostClassifier(BoostingClassifier):
             return round(float(owners.sizes.mean()))
         return super()._usual_rows(owners)
 
-    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+    def predict_proba(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
 
         A vote of SAMME is log-odds up to a constant, without a factor (Zhu et al. 2009: g/(K - 1)

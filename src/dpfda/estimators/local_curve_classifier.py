@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
@@ -20,10 +21,15 @@ from dpfda.estimators.reading import set_classes
 from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.local.recipe import plan_study
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.person import Entries, Groups
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -89,7 +95,9 @@ class LocalCurveClassifier(CurveClassifier):
     plan_: StudyPlan = field(init=False)
     server_: Server = field(init=False)
 
-    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Curves, y: Entries, *, grid_points: GridPoints = None, groups: Groups = None
+    ) -> Self:
         """Simulate the study: every person answers once, privately.
 
         Args:
@@ -132,7 +140,7 @@ class LocalCurveClassifier(CurveClassifier):
         self._fit_comparison(rows, labels, grid_points)
         return self
 
-    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
+    def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> StudyResult:
         """Errors on held-out people, beside the majority class and the non-private error.
 
         The non-private classifier is fitted to raw curves, so it exists in simulations only.
@@ -147,21 +155,21 @@ class LocalCurveClassifier(CurveClassifier):
         """
         return self.server_.findings.error
 
-    def slope(self, points: Any = None) -> FloatArray:
+    def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
 
         It describes the score where no feature is clipped.
         """
         return self.model_.slope(points)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Slope function, what was learnt with intervals, and who was asked what."""
         return draw_study(self.model_, self.server_.findings)
 
     def _contents(self) -> Contents:
         return study_contents(self)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils import RegressorTags
 
-from dpfda._validate import AnyArray, FloatArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
@@ -29,11 +30,15 @@ from dpfda.estimators.study_report import StudyResult, draw_study, study_content
 from dpfda.local.recipe import plan_study
 from dpfda.protocol.estimate import Estimate, non_private_regression
 from dpfda.protocol.model import CurveRegression
-from dpfda.protocol.person import one_by_one
+from dpfda.protocol.person import Entries, Groups, one_by_one
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from sklearn.utils import Tags
 
 _NON_PRIVATE = (
     "Non-private: ridge regression on standardized features that saw every curve, its penalty "
@@ -103,7 +108,9 @@ class LocalCurveRegressor(PrivateEstimator):
     model_: CurveRegression = field(init=False)
     grid_points_: Any = field(init=False)
 
-    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Curves, y: Entries, *, grid_points: GridPoints = None, groups: Groups = None
+    ) -> Self:
         """Simulate the study: every person answers once, privately.
 
         Args:
@@ -147,7 +154,7 @@ class LocalCurveRegressor(PrivateEstimator):
             self._non_private = non_private_regression(features, targets)
         return self
 
-    def _numbers_of(self, y: Any, count: int) -> AnyArray:
+    def _numbers_of(self, y: Entries, count: int) -> AnyArray:
         """The targets. With real noise no value is refused: an invalid one counts as the center."""
         if self._is_simulation or y is None:
             return read_targets(y, count)
@@ -156,18 +163,25 @@ class LocalCurveRegressor(PrivateEstimator):
             raise InvalidData("y", f"{count} numbers, one for each row", f"shape {values.shape}")
         return values
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+    def predict(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """The number that is expected with each row, inside the public range."""
         features = new_features(self, X, grid_points)
         return np.asarray(self.model_.values(features))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+    def score(
+        self,
+        X: Curves,
+        y: Entries,
+        sample_weight: ArrayLike | None = None,
+        *,
+        grid_points: GridPoints = None,
+    ) -> float:
         """R² of the predictions; not private."""
         predicted = self.predict(X, grid_points=grid_points)
         truth = read_targets(y, len(predicted))
         return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
-    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
+    def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> StudyResult:
         """Root mean squared errors on held-out people, beside their mean and no privacy.
 
         The non-private regression looks at raw curves, so it exists for simulations only.
@@ -199,21 +213,21 @@ class LocalCurveRegressor(PrivateEstimator):
         """
         return self.server_.findings.error
 
-    def slope(self, points: Any = None) -> FloatArray:
+    def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """The slope function β(t) at `points`; for vectors, feature weights.
 
         It describes the prediction where no feature is clipped.
         """
         return self.model_.slope(points)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Slope function, what was learnt with intervals, and who was asked what."""
         return draw_study(self.model_, self.server_.findings)
 
     def _contents(self) -> Contents:
         return study_contents(self)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_gaps(self)
         tags.estimator_type = "regressor"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.estimators.boosting_base import REFERENCE_ROWS, BoostingClassifier, PublicFacts
 from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
@@ -74,7 +75,7 @@ class LocalGradientBoostingClassifier(BoostingClassifier):
             **self._shared_terms(facts),
         )
 
-    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+    def predict_proba(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
 
         They are those of the logistic model. Not calibrated: a model that does not fit is too sure

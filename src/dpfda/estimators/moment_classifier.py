@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from dpfda._validate import AnyArray, FloatArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.curves.ranges import middle as public_center
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.local_base import (
@@ -23,10 +24,15 @@ from dpfda.estimators.reading import check_classes, set_classes
 from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.noise import Source
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.person import Entries, Groups
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +77,9 @@ class MomentClassifier(CurveClassifier):
     plan_: StudyPlan = field(init=False)
     server_: Server = field(init=False)
 
-    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Curves, y: Entries, *, grid_points: GridPoints = None, groups: Groups = None
+    ) -> Self:
         """Simulate the study: every person answers once, privately.
 
         Args:
@@ -95,7 +103,13 @@ class MomentClassifier(CurveClassifier):
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None, groups: Any = None
+        self,
+        X: Curves,
+        y: Entries,
+        classes: Any = None,
+        *,
+        grid_points: GridPoints = None,
+        groups: Groups = None,
     ) -> Self:
         """Ask more people, who never took part before: moments add up.
 
@@ -131,7 +145,7 @@ class MomentClassifier(CurveClassifier):
         return self
 
     def _ask(
-        self, rows: Any, labels: AnyArray, grid_points: Any, *, seed: int, source: Source
+        self, rows: Any, labels: AnyArray, grid_points: GridPoints, *, seed: int, source: Source
     ) -> None:
         """Everybody behind these rows reports one product of label and curve."""
         self.grid_points_ = grid_points
@@ -172,7 +186,7 @@ class MomentClassifier(CurveClassifier):
             scale=half_width * stretch / 4,
         )
 
-    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
+    def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> StudyResult:
         """Errors on held-out people, beside the majority class and the non-private error.
 
         The non-private classifier is fitted to raw curves, so it exists in simulations only.
@@ -184,21 +198,21 @@ class MomentClassifier(CurveClassifier):
         """The server's own estimate of the error; None, because nobody is set aside for it."""
         return self.server_.findings.error
 
-    def slope(self, points: Any = None) -> FloatArray:
+    def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
 
         It describes the score where no feature is clipped.
         """
         return self.model_.slope(points)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Slope function, what was learnt with intervals, and who was asked what."""
         return draw_study(self.model_, self.server_.findings)
 
     def _contents(self) -> Contents:
         return study_contents(self)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags

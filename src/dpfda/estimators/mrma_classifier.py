@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import ArrayLike, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
@@ -27,10 +28,14 @@ from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
 from dpfda.protocol.estimate import NON_PRIVATE
 from dpfda.protocol.findings import Findings, beside_guessing, found_of
-from dpfda.protocol.person import label_numbers
+from dpfda.protocol.person import Entries, Groups, label_numbers
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from sklearn.utils import Tags
 
 D = TypeVar("D", bound=ReportedDesign)
 
@@ -114,7 +119,9 @@ class MRMAClassifier(CurveClassifier):
     evaluation_share: float = 0.0
     plan_: StudyPlan = field(init=False)
 
-    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Curves, y: Entries, *, grid_points: GridPoints = None, groups: Groups = None
+    ) -> Self:
         """Run the study.
 
         Args:
@@ -154,12 +161,12 @@ class MRMAClassifier(CurveClassifier):
         self._fit_comparison(rows, labels, grid_points)
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags
 
-    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
+    def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> MRMAResult:
         """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
         features = new_features(self, X, grid_points)
         labels = read_labels(y, len(features), strict=self._is_simulation)
@@ -170,7 +177,7 @@ class MRMAClassifier(CurveClassifier):
             self.result_.notes.append(NON_PRIVATE)
         return self.result_
 
-    def plot(self, *, level: float = 0.95) -> Any:
+    def plot(self, *, level: float = 0.95) -> Figure:
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
         self._require_fitted()
         return draw(self.result_, self.model_, level=level)
@@ -186,7 +193,7 @@ class MRMAClassifier(CurveClassifier):
             draw=self.plot,
         )
 
-    def slope(self, points: Any = None) -> FloatArray:
+    def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """The slope function β(t) of the classifier at `points`; for vectors, feature weights.
 
         Of several classes, a row each.

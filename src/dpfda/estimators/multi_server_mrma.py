@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import AnyArray, FloatArray, IntArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray, IntArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.local_base import (
     CurveClassifier,
@@ -30,11 +31,14 @@ from dpfda.local.mrma.result import exchange_plan
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.person import People, encode_people
+from dpfda.protocol.person import Entries, Groups, People, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.server import Server
 from dpfda.simulate import ask_everybody
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -107,12 +111,12 @@ class MultiServerMRMA(CurveClassifier):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Curves,
+        y: Entries,
         *,
-        grid_points: Any = None,
-        groups: Any = None,
-        servers: Any = None,
+        grid_points: GridPoints = None,
+        groups: Groups = None,
+        servers: Groups = None,
     ) -> Self:
         """Run all servers' studies, then the exchange.
 
@@ -165,46 +169,50 @@ class MultiServerMRMA(CurveClassifier):
         self.model_ = self.models_[0]
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags
 
-    def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> AnyArray:
+    def predict(
+        self, X: Curves, *, grid_points: GridPoints = None, server: object = None
+    ) -> AnyArray:
         """Labels of new curves, as `server` decides (by default the first one)."""
         return CurveClassifier.predict(self._at(server), X, grid_points=grid_points)
 
     def decision_function(
-        self, X: Any, *, grid_points: Any = None, server: Any = None
+        self, X: Curves, *, grid_points: GridPoints = None, server: object = None
     ) -> FloatArray:
         """Scores of new curves, by the classifier of `server`."""
         return CurveClassifier.decision_function(self._at(server), X, grid_points=grid_points)
 
-    def predict_proba(self, X: Any, *, grid_points: Any = None, server: Any = None) -> FloatArray:
+    def predict_proba(
+        self, X: Curves, *, grid_points: GridPoints = None, server: object = None
+    ) -> FloatArray:
         """Probabilities (n, K) as the classifier of `server` states them."""
         return CurveClassifier.predict_proba(self._at(server), X, grid_points=grid_points)
 
     def score(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: Curves,
+        y: Entries,
+        sample_weight: ArrayLike | None = None,
         *,
-        grid_points: Any = None,
-        server: Any = None,
+        grid_points: GridPoints = None,
+        server: object = None,
     ) -> float:
         """Part of the labels that `server` predicts; not private."""
         more = {"sample_weight": sample_weight, "grid_points": grid_points}
         return CurveClassifier.score(self._at(server), X, y, **more)
 
-    def _at(self, server: Any) -> CurveClassifier:
+    def _at(self, server: object) -> CurveClassifier:
         """This classifier as a server uses it."""
         classifier = copy(self)
         classifier.model_ = self.model_of(server)
         classifier.models_ = [classifier.model_]
         return classifier
 
-    def model_of(self, server: Any = None) -> CurveModel:
+    def model_of(self, server: object = None) -> CurveModel:
         """The classifier that a server uses."""
         self._require_fitted()
         if server is None:

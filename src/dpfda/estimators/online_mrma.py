@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dpfda._validate import AnyArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.local_base import (
     CurveClassifier,
@@ -22,9 +23,14 @@ from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.local.mrma.designs import StreamDesign
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
+from dpfda.protocol.person import Entries, Groups
 from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import people_from, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -94,14 +100,22 @@ class OnlineMRMA(CurveClassifier):
     alarm: float = 2.0
     plan_: StudyPlan = field(init=False)
 
-    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Curves, y: Entries, *, grid_points: GridPoints = None, groups: Groups = None
+    ) -> Self:
         """Begin anew, with one round; arguments as in `MRMAClassifier.fit`."""
         for name in ("_round", "rounds_", "drifts_", "classes_", "model_"):
             self.__dict__.pop(name, None)
         return self.partial_fit(X, y, grid_points=grid_points, groups=groups)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None, groups: Any = None
+        self,
+        X: Curves,
+        y: Entries,
+        classes: Any = None,
+        *,
+        grid_points: GridPoints = None,
+        groups: Groups = None,
     ) -> Self:
         """One more round of people who never took part before.
 
@@ -138,12 +152,12 @@ class OnlineMRMA(CurveClassifier):
         self._finish_round(plan, server)
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags
 
-    def plot(self, *, level: float = 0.95) -> Any:
+    def plot(self, *, level: float = 0.95) -> Figure:
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
         self._require_fitted()
         return draw(self.result_, self.model_, level=level)

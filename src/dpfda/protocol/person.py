@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import AnyArray, FloatArray, IntArray
+from dpfda._validate import AnyArray, ArrayLike, FloatArray, IntArray
 from dpfda.curves.observations import Curves, GridPoints
 from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.noise import SecureSource, Source
@@ -23,8 +23,10 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Answer, Query, Records
 from dpfda.protocol.task import Task, check_reply
 
-Entries = AnyArray | Sequence[object]
+Entries = ArrayLike | Sequence[object]
 """Labels, or targets, of any type."""
+Groups = ArrayLike | None
+"""Whose each row is; None: each row is somebody else's."""
 People = Callable[[int, int], Records]
 """Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
 
@@ -234,8 +236,9 @@ def one_by_one(labels: Entries) -> npt.NDArray[Any]:
     if isinstance(labels, np.ndarray) or hasattr(labels, "to_numpy"):
         values = np.asarray(labels)
         return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    values = np.empty(len(labels), dtype=object)
-    for place, label in enumerate(labels):  # assigning the list would unpack sequences
+    listed = cast("Sequence[object]", labels)
+    values = np.empty(len(listed), dtype=object)
+    for place, label in enumerate(listed):  # assigning the list would unpack sequences
         values[place] = label
     return values
 
