@@ -66,7 +66,6 @@ for _name in ("mean", "covariance", "moments"):
     )
 for _name, _owner in (
     ("mean", "central.adaptive.Adaptive"),
-    ("density", "central.density.HistogramDensity"),
     ("regression", "central.regression.two_stage.TwoStageMoments"),
 ):
     plant(
@@ -75,6 +74,17 @@ for _name, _owner in (
         partial(_doubled, _owner),
         _held(conversations.check_price, _name),
     )
+plant(
+    "pure_noise_doubled: density",
+    "the noise chosen for a density spends twice the ε that was announced",
+    lambda: [
+        patch(
+            "dpfda.central.density.DensityRelease.better",
+            lambda asked, *costs: Cost(epsilon=2 * asked.epsilon),
+        )
+    ],
+    _held(conversations.check_price, "density"),
+)
 plant(
     "pure_noise_doubled: function_on_scalar",
     "the noise chosen for coefficient functions spends twice the ε that was announced",
