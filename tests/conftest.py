@@ -26,8 +26,13 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 
+FIRST = {"test_site.py", "test_network.py"}
+"""Files whose single tests take minutes: at the end, one process would wait for the other."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What depends on a clock has three tries, and what needed more than one is listed."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
     for item in items:
         if item.get_closest_marker("timed"):
             item.add_marker(pytest.mark.flaky(reruns=2))

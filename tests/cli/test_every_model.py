@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import subprocess
@@ -13,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from byte_console import Console
 
 import dpfda
-from dpfda import cli
 from dpfda.privacy.ledger_file import FileLedger
 
 N, T = 240, np.linspace(0.0, 1.0, 20).round(4)
@@ -92,27 +91,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = [f"{WORDS[k]},{TARGET[k]},{','.join(map(str, X[k]))}" for k in range(N)]
         (found / f"{kind}.csv").write_text("\n".join([head, *lines]))
     return found
-
-
-class Console:
-    """Runs the command line in this process, as it is run: `main`, and a console of bytes."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.patch = monkeypatch
-        monkeypatch.chdir(folder)
-
-    def __call__(self, *call: Any, encoding: str = "utf-8") -> tuple[int, str, list[str]]:
-        streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
-        with self.patch.context() as patch:
-            patch.setattr(sys, "argv", ["dpfda", *map(str, call)])
-            patch.setattr(sys, "stdout", streams[0])
-            patch.setattr(sys, "stderr", streams[1])
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-            for stream in streams:
-                stream.flush()
-        out, err = (stream.buffer.getvalue().decode(encoding) for stream in streams)  # type: ignore[attr-defined]
-        return int(ended.value.code or 0), out, err.splitlines()
 
 
 @pytest.fixture
