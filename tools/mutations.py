@@ -61,6 +61,8 @@ PLACES = [
     Place("central/*quer*.py central/ball_search.py central/linear.py central/losses.py"),
     Place("central/records.py central/kernel_density.py", WORDS),
     Place("central/*.py", COSTS, "questions *query* of _budget layout ask whole_ball allows"),
+    Place("central/function_on_scalar.py", EVERY, "mechanism apart reach longest covariates_of"),
+    Place("central/kernel_machine.py central/moments/sparse_mean.py", EVERY, "mechanism"),
     Place("central/moments/moment_query.py"),
     Place("central/moments/*.py", COSTS, "questions joint _outside"),
     Place("central/regression/*quer*.py central/regression/problem.py"),
@@ -68,7 +70,7 @@ PLACES = [
         "central/regression/alternatives.py central/regression/perturbation.py "
         "central/regression/two_stage.py",
         EVERY,
-        "l1 l2 mechanism noise sensitivity weights block statistic exact event _segment *_l1 *_l2 "
+        "l1 l2 mechanism *noise weights summed *block* *statistic exact event _segment *_l1 *_l2 "
         "tilt* radius* kept *sigma* clip* unit_rows fitting size",
     ),
     Place("central/regression/*.py", COSTS, "questions *query* most* ask _ask"),

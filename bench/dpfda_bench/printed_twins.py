@@ -142,7 +142,7 @@ class _DataSets(Twin):
 
     def noise(self, look: ShrunkMean) -> Additive:
         """What is added."""
-        return look.noise
+        return look.mechanism
 
     def worst_cases(self) -> Pairs:
         """One number turned round, among small ones."""
@@ -157,7 +157,7 @@ class UnitVarianceMean(_DataSets, name="unit_variance_mean"):
 
     def noise(self, look: ShrunkMean) -> Additive:
         """For a sensitivity divided by √2."""
-        return replace(look.noise, sensitivity=look.sensitivity / math.sqrt(2))
+        return replace(look.mechanism, sensitivity=look.mechanism.sensitivity / math.sqrt(2))
 
     def worst_cases(self) -> Pairs:
         """One number from end to end."""
@@ -190,7 +190,7 @@ class AbsoluteSumAssumed(Twin, name="absolute_sum_assumed"):
         query = ShrunkMean(
             cost=Cost(epsilon=1.0), n=2, bound=1.0, factors=ones, thresholds=0 * ones, axes=ones
         )
-        noise = replace(query.noise, sensitivity=2 * query.bound / query.n)  # max s_j/a_j = 1
+        noise = replace(query.mechanism, sensitivity=2 * query.bound / query.n)  # max s_j/a_j = 1
         sets, places = np.unique(rows, axis=0, return_inverse=True)
         exact = [query.exact((row.reshape(2, -1),), source) for row in sets]
         noisy = noise.randomize(np.stack(exact)[places.reshape(-1)], source)
@@ -215,7 +215,7 @@ class SupportFromData(_DataSets, name="support_from_data"):
 
     def noise(self, look: ShrunkMean) -> Any:
         """On what is not 0."""
-        return _OnSupport(look.noise)
+        return _OnSupport(look.mechanism)
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
 from dpfda.central.regression.alternatives import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.central.regression.base import Regression
 from dpfda.central.regression.problem import Bounds, Link
-from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
+from dpfda.central.regression.queries import MomentQuery, MomentSums, moment_sums, row_noise
+from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import choice
 
@@ -44,7 +45,7 @@ class ObjectiveQuery(MomentQuery):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FunctionalQuery(ObjectiveQuery, AbsoluteMomentQuery, name="regression_functional"):
+class FunctionalQuery(ObjectiveQuery, name="regression_functional"):
     """Coefficients of the objective, with the bound of the functional mechanism's authors.
 
     Privacy:
@@ -58,7 +59,17 @@ class FunctionalQuery(ObjectiveQuery, AbsoluteMomentQuery, name="regression_func
     @property
     def l1(self) -> float:
         """As published."""
-        return published_l1(self.link, self.coefficients)
+        return published_l1(self.link, self.moments.size)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Laplace noise."""
+        return row_noise(self.name, self.cost, self.size, l1=self.l1)
+
+    @cached_property
+    def moments(self) -> MomentSums:
+        """An entry off the diagonal stands for two of the matrix."""
+        return moment_sums(self, power=2)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -99,10 +110,10 @@ class EqualQuery(ObjectiveQuery, name="regression_equal"):
     # Published and kept for comparison: two people are never as far apart. Searches find .82, .97.
     attained: ClassVar[float | None] = 0.8
 
-    @property
-    def triangle(self) -> FloatArray:
-        """All alike."""
-        return np.ones(self.coefficients * (self.coefficients + 1) // 2)
+    @cached_property
+    def moments(self) -> MomentSums:
+        """All entries of the triangle alike."""
+        return moment_sums(self, power=0)
 
     @property
     def l2(self) -> float:

@@ -181,7 +181,7 @@ def test_noise_that_makes_the_radius_is_seen() -> None:
     scout = BallSearch(axes=axes, first=first, search=search, coarse=coarse)
     reply = 5.0  # much longer than noise: nothing is shrunk
     (_, look, *_), _ = course(scout.questions(pure), [1e9, reply, 0], n=4000)
-    noise = look.noise.law.variance / axes[:coarse] ** 2
+    noise = look.mechanism.law.variance / axes[:coarse] ** 2
     radii = candidates(1.0, axes)
     edge = math.sqrt(float(noise.sum())) / 0.45
     above = int(np.flatnonzero(radii > edge)[-1])
@@ -201,7 +201,7 @@ def test_curves_beyond_their_bound_are_counted(delta: float) -> None:
     (check, *_), _ = course(known.questions(), [1e9], n=4000)
     assert isinstance(check, RadiusCount)
     assert check.radius == pytest.approx(1.0)
-    scale = float(check.noise.law.scales[0])
+    scale = float(check.mechanism.law.scales[0])
     edge = 0.05 * 4000 + scale * (norm.isf(0.002) if delta else math.log(250))
     for outside, word in (
         (edge - 1, ""),

@@ -36,9 +36,9 @@ def nearest(**other: object) -> NearestMean:
 
 def test_equal_cells_and_nearest_points() -> None:
     points = np.array([[0.0, -2.0], [0.99, 1.99], [1.0, 2.0], [0.26, 0.1], [7.0, -9.0]])
-    assert counts().places(points).tolist() == [0, 15, 15, 6, 12]
+    assert counts().cells.places(points).tolist() == [0, 15, 15, 6, 12]
     line = np.array([[-1.0], [-0.51], [-0.49], [1.4], [2.51], [9.0]])
-    assert nearest().places(line).tolist() == [0, 0, 1, 2, 4, 4]
+    assert nearest().cells.places(line).tolist() == [0, 0, 1, 2, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_equal_cells_and_nearest_points() -> None:
 def test_boxes_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter):
         counts(**wrong)
-    assert counts(along=128).cells == 1 << 14
+    assert counts(along=128).cells.size == 1 << 14
 
 
 @pytest.mark.parametrize("features", [np.zeros((5, 2)), np.eye(4, 2), np.eye(6, 2)])
@@ -73,7 +73,7 @@ def test_the_widest_pair_is_found_in_parts_too(
 
 def test_sums_are_rounded_inside_the_sensitivity() -> None:
     look = nearest()
-    assert look.widest / 6 < look.sensitivity < look.widest / 6 * (1 + 2e-12)
+    assert look.widest / 6 < look.mechanism.sensitivity < look.widest / 6 * (1 + 2e-12)
 
 
 @pytest.mark.parametrize("query", KernelMachine.examples(), ids=lambda query: query.loss)

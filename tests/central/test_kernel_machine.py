@@ -96,7 +96,7 @@ def test_the_safe_penalty_balances_noise_and_bias(loss: str, delta: float) -> No
         cost = Cost(epsilon=1.0, delta=delta)
         space, rule = Space.of(KERNEL, ((0.0, 4.0),), along=8), Loss.named(loss)()
         look = machine(loss, cost=cost, n=1000, psi=1.0)
-        noise = float(look.noise.law.variance.sum()) / look.sensitivity**2
+        noise = float(look.mechanism.law.variance.sum()) / look.mechanism.sensitivity**2
         penalties = 10 ** (-4 + np.arange(41) / 8)
         risks = [
             noise * space.reach(rule, n=n, psi=psi, target_bound=3.0) ** 2 + 6 * 9 * 4 * psi

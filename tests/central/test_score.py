@@ -35,7 +35,7 @@ def test_gaussian_noise_is_not_used_where_it_is_larger() -> None:
     """√2/(nε) is less than σ = 1/(nμ), μ = 0.26805 being exactly (1, 1e-5) (Balle & Wang 2018)."""
     gaussian = next(ScoreRelease(epsilon=1.0, delta=1e-5, n=N).questions())
     assert isinstance(gaussian, BallMean)
-    assert gaussian.noise.law.variance[0] ** 0.5 == pytest.approx(1 / (N * 0.268052), rel=1e-3)
+    assert gaussian.mechanism.law.variance[0] ** 0.5 == pytest.approx(1 / (N * 0.268052), rel=1e-3)
     found = scored(delta=1e-5, random_state=0)
     assert found.guarantee.delta == 0
     assert found.noise == scored(delta=0, random_state=0).noise

@@ -13,6 +13,7 @@ from dpfda.mechanisms import Mechanism
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.tally import spent
+from dpfda.protocol import query
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import Answer, DatasetQuery, Query
 
@@ -64,7 +65,7 @@ def test_a_conversation_with_a_little_less_noise_is_caught(
     case = next(case for case in CASES if case.kind == "conversation" and case.name == start)
     subject = case.make()
     assert isinstance(subject, TranscriptAttack)
-    honest = DatasetQuery.randomize
+    honest = query.randomized
 
     def nearer(look: DatasetQuery, exact: FloatArray, n: int, source: Source) -> Answer:
         answer = honest(look, exact, n, source)
@@ -72,7 +73,7 @@ def test_a_conversation_with_a_little_less_noise_is_caught(
             return answer
         return replace(answer, values=exact + (answer.values - exact) / 1.2)
 
-    monkeypatch.setattr(DatasetQuery, "randomize", nearer)
+    monkeypatch.setattr(query, "randomized", nearer)
     result = attacked(subject, start, draws=DRAWS, source=SimulationSource(1), goal=0.15)
     assert result.misfit is not None
     assert result.misfit < -4.42

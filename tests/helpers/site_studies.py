@@ -13,7 +13,7 @@ from dpfda.protocol.account import Account, StoredAccount
 from dpfda.protocol.consortium import Consortium
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.fields import part, whole
-from dpfda.protocol.query import AdditiveQuery
+from dpfda.protocol.query import AdditiveQuery, Sums
 from dpfda.protocol.secure_sum import Identity, Member, Terms
 from dpfda.protocol.site import Site
 
@@ -26,29 +26,21 @@ MOST = limit(epsilon=EPSILON, delta=DELTA)
 class BoxSum(AdditiveQuery):
     """Sums of numbers in [-1, 1]: a small look of its own, no regression."""
 
-    largest = 2**20
-
     cost: Cost = part(lambda: Cost)
     dimension: int = whole()
-
-    @property
-    def columns(self):
-        return (self.dimension,)
-
-    @property
-    def size(self):
-        return self.dimension
 
     @property
     def mechanism(self):
         ones = np.ones(self.dimension)
         return l2_noise(self.cost, sensitivity=2 * self.dimension**0.5, axes=ones)
 
-    def block(self, records):
-        return np.rint(np.clip(records[0], -1, 1) * 2**20).sum(axis=0)
+    @property
+    def summed(self):
+        def block(records):
+            return np.rint(np.clip(records[0], -1, 1) * 2**20).sum(axis=0)
 
-    def statistic(self, totals):
-        return np.asarray(totals * 2.0**-20)
+        columns, size = (self.dimension,), self.dimension
+        return Sums(columns, size, 2**20, block, lambda totals: np.asarray(totals * 2.0**-20))
 
     @classmethod
     def examples(cls):

@@ -68,7 +68,7 @@ def without_noise(release: MeanRelease, records: FloatArray) -> tuple[FloatArray
     query = mechanism.query(release)
     basis = mechanism.basis(release.grid).first(query.size)
     exact = query.exact(query.fitting(release.records(records)), SimulationSource(0))
-    variance = query.noise.law.variance
+    variance = query.mechanism.law.variance
     return basis.expand(exact), float(variance @ (basis.functions**2 @ basis.weights))
 
 

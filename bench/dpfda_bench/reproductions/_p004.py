@@ -18,7 +18,7 @@ from dpfda.local.boosting.gradient_requests import FeatureMap
 from dpfda.local.boosting.gradient_study import GradientDesign
 from dpfda.local.boosting.request import OwnerRows
 from dpfda.local.boosting.samme_study import SammeDesign, samme
-from dpfda.local.boosting.shares import SampleRequest
+from dpfda.local.boosting.shares import SampleRequest, box_mechanism
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Answer, Records
@@ -144,7 +144,8 @@ class PublishedSample(SampleRequest):
         rows = self.fitting(records)
         inside, weights = self.weighted(rows)
         h, n, d = inside.shape
-        noisy = self._box(self.epsilon / n, d).randomize(inside.reshape(-1, d), source)
+        row = box_mechanism(self.mechanism_name, epsilon=self.epsilon / n, dimension=d)
+        noisy = row.randomize(inside.reshape(-1, d), source)
         told = np.concatenate([noisy.reshape(h, n, d), np.ones((h, n, 1))], axis=2)
         own = rows.labels[..., None] == np.arange(self.n_classes)
         sums = np.einsum("hnd,hnk->hkd", told * weights[..., None], own) / n

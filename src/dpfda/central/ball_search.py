@@ -8,6 +8,7 @@ wide would cost hundreds of times the squared error, the search costs little.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.query import Answer
+from dpfda.protocol.query import Answer, Query
 
 _FINEST = 2.0**-6.25  # of a bound: the smallest radius that is tried
 _LARGEST_WEIGHT = 61.0  # of a prior, as a power of two
@@ -256,8 +257,8 @@ def find_radius(
     bound: float,
     certain: float,
     some: bool = True,
-    choice: type[RadiusChoice] = RadiusChoice,
-    count: type[RadiusCount] = RadiusCount,
+    choice: Callable[..., Query] = RadiusChoice,
+    count: Callable[..., Query] = RadiusCount,
 ) -> Questions[float]:
     """A radius that holds most curves: one choice, or with a δ a few noisy halvings.
 
@@ -324,7 +325,7 @@ def search_radius(
     rising: FloatArray,
     *,
     wanted: float,
-    count: type[RadiusCount] = RadiusCount,
+    count: Callable[..., Query] = RadiusCount,
 ) -> Questions[float]:
     """The smallest of some rising radii that holds as many records as wanted, by noisy halvings.
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.queries import CountedQuery, units
+from dpfda.central.queries import MOST_RECORDS, as_floats, independent_noise, units
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.fields import array, vector, whole
-from dpfda.protocol.query import Records
+from dpfda.protocol.fields import array, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 Box = tuple[tuple[float, float], ...]
 _MOST_WORK = 1 << 24  # numbers held at once while pairs of cells are compared
@@ -23,50 +24,40 @@ _LEAST_SIDE = 1e-50  # of a box: functions on it and their squares are normal fl
 _LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step is a normal float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CellQuery(CountedQuery):
-    """Points in a public box, each described only by its cell, one of `along`^d.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A public box in `along`^d cells; a point is described by its cell alone.
 
     Attributes:
-        low, high: ends of the box along each variable; points outside are moved to its border.
+        low: end of the box along each variable; points outside are moved to its border.
+        high: the other end.
         along: cells along each variable.
+        nearest: whether cells are around grid points, ends of the box included; equal parts
+            otherwise.
+        most: how many cells there may be.
     """
 
-    independent: ClassVar[bool] = True
-    nearest: ClassVar[bool] = True
-    """Whether cells are around grid points, ends of the box included; equal parts otherwise."""
-    most_cells: ClassVar[int] = 1 << 14
-
-    low: FloatArray = vector("variables", least=-1e50, most=1e50)
-    high: FloatArray = vector("variables", least=-1e50, most=1e50)
-    along: int = whole(least=2, most=1 << 14)
+    low: FloatArray
+    high: FloatArray
+    along: int
+    nearest: bool = True
+    most: int = 1 << 14
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not np.all(self.high - self.low >= _LEAST_SIDE):
             raise InvalidParameter("low", f"below high by {_LEAST_SIDE:g}", self.low.tolist())
-        if self.cells > self.most_cells:
-            raise InvalidParameter("along", f"{self.most_cells} cells at most", self.along)
+        if self.size > self.most:
+            raise InvalidParameter("along", f"{self.most} cells at most", self.along)
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Points."""
+        """A point has a number for each variable."""
         return (len(self.low),)
 
     @property
-    def cells(self) -> int:
+    def size(self) -> int:
         """How many cells."""
         return int(self.along ** len(self.low))
-
-    @property
-    def size(self) -> int:
-        """A count for each cell."""
-        return self.cells
-
-    @property
-    def largest(self) -> int:
-        """A point counts once."""
-        return 1
 
     def places(self, points: FloatArray) -> IntArray:
         """The row-major number of each point's cell."""
@@ -76,29 +67,50 @@ class CellQuery(CountedQuery):
         along = np.clip(index.astype(np.int64), 0, self.along - 1)
         return np.asarray(np.ravel_multi_index(tuple(along.T), (self.along,) * len(self.low)))
 
-    def block(self, records: Records) -> IntArray:
-        """Counts."""
-        return np.bincount(self.places(records[0]), minlength=self.cells)
+    def counts(self, records: Records) -> IntArray:
+        """How many points are in each."""
+        return np.bincount(self.places(records[0]), minlength=self.size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CellCounts(CellQuery, name="cell_counts"):
+class CellCounts(AdditiveQuery, name="cell_counts"):
     """How many points lie in each of the equal cells of a box.
 
     Privacy:
         Replacing a point moves one count down and one up: exactly 2 in ℓ1, √2 in ℓ2.
+
+    Attributes:
+        low: end of the box along each variable.
+        high: the other end.
+        along: cells along each variable.
     """
 
-    nearest: ClassVar[bool] = False
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    low: FloatArray = vector("variables", least=-1e50, most=1e50)
+    high: FloatArray = vector("variables", least=-1e50, most=1e50)
+    along: int = whole(least=2, most=1 << 14)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.cells  # refuses too many
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Equal parts of the box."""
+        return Cells(self.low, self.high, self.along, nearest=False)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The same noise on each count."""
+        sensitivity = 2.0 if self.cost.pure else math.sqrt(2)
+        axes = np.ones(self.cells.size)
+        return independent_noise(self.cost, sensitivity=sensitivity, axes=axes)
 
     @property
-    def sensitivity(self) -> float:
-        """The sensitivity in the norm of the noise."""
-        return 2.0 if self.cost.pure else math.sqrt(2)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The counts."""
-        return totals.astype(np.float64)
+    def summed(self) -> Sums:
+        """Counts."""
+        return Sums(self.cells.columns, self.cells.size, 1, self.cells.counts, as_floats)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -112,7 +124,7 @@ class CellCounts(CellQuery, name="cell_counts"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NearestMean(CellQuery, name="nearest_mean"):
+class NearestMean(AdditiveQuery, name="nearest_mean"):
     """Mean of public features of the grid point that is nearest to each point.
 
     Privacy:
@@ -122,18 +134,31 @@ class NearestMean(CellQuery, name="nearest_mean"):
         records is exact.
 
     Attributes:
+        low: end of the box along each variable.
+        high: the other end.
+        along: grid points along each variable.
         features: k_j at every grid point, ends of the box included, (cells, J).
         axes: shape of the noise.
     """
 
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    low: FloatArray = vector("variables", least=-1e50, most=1e50)
+    high: FloatArray = vector("variables", least=-1e50, most=1e50)
+    along: int = whole(least=2, most=1 << 14)
     features: FloatArray = array("real", "cells", "features", least=-1e50, most=1e50)
     axes: FloatArray = vector("features", least=1e-30, most=1e50)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.features) != self.cells or self.widest < _LEAST_WIDTH:
-            rule = f"{self.cells} rows of which two differ by {_LEAST_WIDTH:g} axes at least"
+        if len(self.features) != self.cells.size or self.widest < _LEAST_WIDTH:
+            rule = f"{self.cells.size} rows of which two differ by {_LEAST_WIDTH:g} axes at least"
             raise InvalidParameter("features", rule, self.features.shape)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """One around each grid point."""
+        return Cells(self.low, self.high, self.along)
 
     @cached_property
     def feature_units(self) -> FloatArray:
@@ -152,19 +177,20 @@ class NearestMean(CellQuery, name="nearest_mean"):
         features = self.whole_features * self.feature_units
         return cell_sensitivity(features, self.axes, gaussian=not self.cost.pure)
 
-    @property
-    def sensitivity(self) -> float:
-        """Sensitivity of the mean, with a margin for the rounding of `widest`."""
-        return self.widest / self.n * (1 + 1e-12)
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise along the axes, with a margin for the rounding of `widest`."""
+        sensitivity = self.widest / self.n * (1 + 1e-12)
+        return independent_noise(self.cost, sensitivity=sensitivity, axes=self.axes)
 
     @property
-    def noise_axes(self) -> FloatArray:
-        """The axes as given."""
-        return self.axes
+    def summed(self) -> Sums:
+        """Counts, times features."""
 
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """Counts times features."""
-        return np.asarray((totals @ self.whole_features) * (self.feature_units / self.n))
+        def features(totals: IntArray) -> FloatArray:
+            return np.asarray((totals @ self.whole_features) * (self.feature_units / self.n))
+
+        return Sums(self.cells.columns, self.cells.size, 1, self.cells.counts, features)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.central.conversation import CentralConversation
 from dpfda.central.mean import MeanRelease
 from dpfda.central.queries import BallMean
@@ -19,7 +19,7 @@ from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import part, whole
-from dpfda.protocol.query import AdditiveQuery, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Query, Records, Sums
 
 _MOST_CHANNELS = 1 << 10
 
@@ -70,21 +70,6 @@ class ChannelQuery(AdditiveQuery, name="channel"):
         return self.query.announced
 
     @property
-    def columns(self) -> tuple[int, ...]:
-        """The columns of the query for every channel, then the numbers."""
-        return self.query.columns * self.channels + (0,) * self.numbers
-
-    @property
-    def size(self) -> int:
-        """The query's."""
-        return self.query.size
-
-    @property
-    def largest(self) -> int:
-        """The query's."""
-        return self.query.largest
-
-    @property
     def linear(self) -> bool:  # type: ignore[override]
         """The query's."""
         return self.query.linear
@@ -94,13 +79,14 @@ class ChannelQuery(AdditiveQuery, name="channel"):
         """The query's."""
         return self.query.block_rows
 
-    def block(self, records: Records) -> FloatArray | IntArray:
-        """Sums of the channel."""
-        return self.query.block((records[self.channel],))
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The query's."""
-        return self.query.statistic(totals)
+    @property
+    def summed(self) -> Sums:
+        """The query's, of the channel: every channel has its columns, and numbers follow."""
+        sums = self.query.summed
+        return sums._replace(
+            columns=sums.columns * self.channels + (0,) * self.numbers,
+            block=lambda records: sums.block((records[self.channel],)),
+        )
 
     @classmethod
     def examples(cls) -> list[Self]:

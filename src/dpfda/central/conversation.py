@@ -17,16 +17,17 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import Box
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.queries import MOST_RECORDS, BallMean, CountedQuery, Place
+from dpfda.central.queries import MOST_RECORDS, BallMean, Place
 from dpfda.central.release import Release
 from dpfda.curate import curate
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, Questions
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import AdditiveQuery, Records
 
 _TOLD = 0.1  # of the records: what the noise of the count may be
 _SHARES = 0.01, 0.05  # of a budget, for the count
@@ -146,11 +147,12 @@ class CentralConversation(Conversation[Result]):
         return ()
 
     def one_query(
-        self, query: CountedQuery, basis: FunctionBasis, **further: Any
+        self, query: AdditiveQuery, basis: FunctionBasis, **further: Any
     ) -> Questions[Release]:
         """Ask one question and release its answer as it is."""
-        answer = yield query
-        sensitivity = query.sensitivity
+        answer, noise = (yield query), query.mechanism
+        assert isinstance(noise, Additive)
+        sensitivity = noise.sensitivity
         return self.conclude(basis, answer.values, answer.noise, sensitivity=sensitivity, **further)
 
     def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Result:

@@ -121,7 +121,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             noisy,
             law,
             shrunk=cleaned,
-            sensitivity=query.sensitivity,
+            sensitivity=query.mechanism.sensitivity,
             warnings=warnings,
             components=triangle.size,
             radius=query.radius / unit,

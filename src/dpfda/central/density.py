@@ -15,7 +15,7 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.cell_queries import Box, CellCounts, CellQuery
+from dpfda.central.cell_queries import Box, CellCounts, NearestMean
 from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
@@ -44,7 +44,7 @@ class DensityMechanism(Registered, family="density mechanism"):
         check_fields(self)
 
     @abstractmethod
-    def query(self, density: DensityRelease, cost: Cost) -> CellQuery:
+    def query(self, density: DensityRelease, cost: Cost) -> CellCounts | NearestMean:
         """The one question about n points in a box, for this cost."""
 
     @abstractmethod
@@ -74,7 +74,7 @@ class DensityRelease(BoxConversation, name="density"):
         return min(pure, gaussian, key=self._noise)
 
     def _noise(self, cost: Cost) -> float:
-        return float(self.mechanism.query(self, cost).noise.law.variance.sum())
+        return float(self.mechanism.query(self, cost).mechanism.law.variance.sum())
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """Mass that piles up where points outside the range are moved to."""
@@ -193,7 +193,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             coefficients,
             noise,
             shrunk=shrunk,
-            sensitivity=query.sensitivity,
+            sensitivity=query.mechanism.sensitivity,
             mechanism=self.name,
             cells=size,
         )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.central.ball_search import bound_of_a_count, bound_warnings
 from dpfda.central.coefficient_functions import NoisySystem, Solved, posterior_effects
 from dpfda.central.conversation import (
@@ -21,20 +21,25 @@ from dpfda.central.conversation import (
     too_small,
 )
 from dpfda.central.functions import FunctionBasis, as_grid, spline_basis
-from dpfda.central.queries import Body, MeanQuery, RadiusCount
+from dpfda.central.queries import MOST_RECORDS, Residuals, coefficients, radius_count, vector_mean
 from dpfda.central.records import clip_rows
 from dpfda.central.release import Release
 from dpfda.curves.matrices import Triangle, floored
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.ellipsoid_laplace import l2_noise
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import flag, number, whole
-from dpfda.protocol.query import Records
+from dpfda.protocol.fields import flag, number, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairQuery(MeanQuery):
-    """Vectors x and coefficients of a curve, each clipped to a public ball.
+class CovariateProducts(AdditiveQuery, name="covariate_products"):
+    """T1: mean of x xᵀ, the triangle j ≤ k as a vector; x is clipped to a public ball.
+
+    Privacy:
+        ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; with a constant, r² = 2, attained by x' = -x.
 
     Attributes:
         covariates: numbers in a vector x.
@@ -46,6 +51,8 @@ class PairQuery(MeanQuery):
 
     block_rows: ClassVar[int] = 1 << 12  # products of a record are held at once
 
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
     covariates: int = whole(most=1 << 12)
     coefficients: int = whole(most=1 << 12)
     covariate_bound: float = number(least=1e-40, most=1e40)
@@ -53,51 +60,9 @@ class PairQuery(MeanQuery):
     intercept: bool = flag(default=True)
 
     @property
-    def columns(self) -> tuple[int, ...]:
-        """Vectors and coefficients."""
-        return self.covariates, self.coefficients
-
-    @property
     def width(self) -> int:
         """Numbers in x, the constant counted."""
         return self.covariates + self.intercept
-
-    @property
-    def radius(self) -> float:
-        """Bound on the norm of x/B, the constant counted."""
-        return math.sqrt(2) if self.intercept else 1.0
-
-    def scaled(self, x: FloatArray) -> FloatArray:
-        """x/B inside the unit ball, and the constant."""
-        reach = self.covariate_bound
-        inside = clip_rows(x[:, : self.covariates], reach) / reach
-        return np.hstack([inside, np.ones((len(x), int(self.intercept)))])
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Queries with and without a constant, with pure and Gaussian noise."""
-        return [
-            cls(
-                cost=cost,
-                n=5,
-                covariates=2,
-                coefficients=2,
-                covariate_bound=1.5,
-                bound=2.0,
-                intercept=intercept,
-            )
-            for cost in (Cost(epsilon=1.0).part(0.3), Cost(epsilon=1.0, delta=0.05).part(0.7))
-            for intercept in (True, False)
-        ]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CovariateProducts(PairQuery, name="covariate_products"):
-    """T1: mean of x xᵀ, the triangle j ≤ k as a vector.
-
-    Privacy:
-        ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; with a constant, r² = 2, attained by x' = -x.
-    """
 
     @cached_property
     def triangle(self) -> Triangle:
@@ -105,58 +70,143 @@ class CovariateProducts(PairQuery, name="covariate_products"):
         return Triangle(np.ones(self.width))
 
     @property
-    def body(self) -> Body:
-        """√2 r² wide."""
-        width = math.sqrt(2) * self.radius**2
-        return Body(width, width, self.triangle.axes)
+    def apart(self) -> float:
+        """√2 r², the largest distance of two products."""
+        return math.sqrt(2) * longest(self.intercept) ** 2
 
-    def vectors(self, records: Records) -> FloatArray:
-        """Products."""
-        return self.triangle.squares(self.scaled(records[0]))
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The same noise on each entry, for that distance over n."""
+        return l2_noise(self.cost, sensitivity=self.apart / self.n, axes=self.triangle.axes)
+
+    @property
+    def summed(self) -> Sums:
+        """Products of x with itself."""
+
+        def products(records: Records) -> FloatArray:
+            return self.triangle.squares(covariates_of(self, records[0]))
+
+        columns = self.covariates, self.coefficients
+        return vector_mean(columns, products, n=self.n, reach=self.apart, axes=self.triangle.axes)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Queries with and without a constant, with pure and Gaussian noise."""
+        return [cls(**fields) for fields in _pair_examples()]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossProducts(PairQuery, name="cross_products"):
-    """T2: mean of x Yᵀ, row by row.
+class CrossProducts(AdditiveQuery, name="cross_products"):
+    """T2: mean of x Yᵀ, row by row; x and the coefficients Y are clipped to public balls.
 
     Privacy:
         ‖x Yᵀ‖_F ≤ rτ: two differ by at most 2rτ, attained by Y' = -Y.
+
+    Attributes:
+        covariates: numbers in a vector x.
+        coefficients: of a curve.
+        covariate_bound: B; x/B is used, clipped to the unit ball.
+        bound: τ of the coefficients.
+        intercept: whether a constant 1 is appended to x/B.
     """
 
-    @property
-    def body(self) -> Body:
-        """A ball of radius rτ."""
-        reach = self.radius * self.bound
-        return Body(reach, 2 * reach, np.ones(self.width * self.coefficients))
+    block_rows: ClassVar[int] = 1 << 12  # products of a record are held at once
 
-    def vectors(self, records: Records) -> FloatArray:
-        """Products."""
-        x = self.scaled(records[0])
-        y = clip_rows(records[1][:, : self.coefficients], self.bound)
-        return np.asarray((x[:, :, None] * y[:, None, :]).reshape(len(x), -1))
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    covariates: int = whole(most=1 << 12)
+    coefficients: int = whole(most=1 << 12)
+    covariate_bound: float = number(least=1e-40, most=1e40)
+    bound: float = number(least=1e-40, most=1e40)
+    intercept: bool = flag(default=True)
+
+    @property
+    def width(self) -> int:
+        """Numbers in x, the constant counted."""
+        return self.covariates + self.intercept
+
+    @property
+    def reach(self) -> float:
+        """rτ, the largest length of a product."""
+        return longest(self.intercept) * self.bound
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The same noise on each entry, for twice that length over n."""
+        axes = np.ones(self.width * self.coefficients)
+        return l2_noise(self.cost, sensitivity=2 * self.reach / self.n, axes=axes)
+
+    @property
+    def summed(self) -> Sums:
+        """Products of x and Y."""
+
+        def products(records: Records) -> FloatArray:
+            x = covariates_of(self, records[0])
+            y = clip_rows(records[1][:, : self.coefficients], self.bound)
+            return np.asarray((x[:, :, None] * y[:, None, :]).reshape(len(x), -1))
+
+        axes = np.ones(self.width * self.coefficients)
+        columns = self.covariates, self.coefficients
+        return vector_mean(columns, products, n=self.n, reach=self.reach, axes=axes)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Queries with and without a constant, with pure and Gaussian noise."""
+        return [cls(**fields) for fields in _pair_examples()]
+
+
+def longest(intercept: bool) -> float:
+    """r, the largest norm of x, the constant counted."""
+    return math.sqrt(2) if intercept else 1.0
+
+
+def covariates_of(query: CovariateProducts | CrossProducts, x: FloatArray) -> FloatArray:
+    """x/B inside the unit ball, and the constant."""
+    reach = query.covariate_bound
+    inside = clip_rows(x[:, : query.covariates], reach) / reach
+    return np.hstack([inside, np.ones((len(x), int(query.intercept)))])
+
+
+def _pair_examples() -> list[dict[str, Any]]:
+    public = {"n": 5, "covariates": 2, "coefficients": 2, "covariate_bound": 1.5, "bound": 2.0}
+    costs = Cost(epsilon=1.0).part(0.3), Cost(epsilon=1.0, delta=0.05).part(0.7)
+    return [
+        {**public, "cost": cost, "intercept": constant}
+        for cost in costs
+        for constant in (True, False)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairRadiusCount(RadiusCount, name="pair_radius_count"):
+class PairRadiusCount(AdditiveQuery, name="pair_radius_count"):
     """How many curves lie within a public radius, whatever their covariates.
 
     Privacy:
-        That of `RadiusCount`.
+        A neighbor moves the count by 1.
 
     Attributes:
         covariates: numbers in a vector x, which are not looked at.
     """
 
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+    radius: float = number(least=1e-100)
     covariates: int = whole(most=1 << 12)
 
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Vectors and coefficients."""
-        return self.covariates, len(self.center)
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise on a count."""
+        return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
 
-    def block(self, records: Records) -> IntArray:
-        """The count."""
-        return super().block(records[1:])
+    @property
+    def summed(self) -> Sums:
+        """Curves within the radius."""
+        own = coefficients(self.center)
+        columns = (self.covariates, *own.columns)
+        residuals = Residuals(columns, lambda records: own.of(records[1:]))
+        return radius_count(residuals, radius=self.radius, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -279,7 +329,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
             # To first order, with T1 taken as known; bands come from `solved`, which takes neither.
             NoiseLaw(law="gaussian", scales=np.sqrt((unit_change @ solve) ** 2 @ noise)),
             shrunk=unit_change @ (scale[:, None] * effects.mean),
-            sensitivity=pairs.sensitivity,
+            sensitivity=pairs.mechanism.sensitivity,
             warnings=(
                 *(bound_warnings(within, self.n) or self._crowded(two.values, two.noise.variance)),
                 *(self._at_ends(solved.matrix, spread) or self._unbounded(solved)),

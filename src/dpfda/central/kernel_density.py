@@ -9,7 +9,7 @@ The Bernstein mechanism: noisy values on a lattice, joined by Bernstein polynomi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import ClassVar, Self
 
 import numpy as np
@@ -29,40 +29,43 @@ from dpfda.central.functions import (
     eigenpairs,
 )
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.queries import Body, MeanQuery
+from dpfda.central.queries import MOST_RECORDS, independent_noise, vector_mean
 from dpfda.central.release import Release
+from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import choice, flag, number, whole
-from dpfda.protocol.query import Records
+from dpfda.protocol.fields import choice, flag, number, part, whole
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoxMean(MeanQuery, name="box_mean"):
+class BoxMean(AdditiveQuery, name="box_mean"):
     """Mean of J numbers, each clipped to [-τ, τ].
 
     Privacy:
         Each moves by at most 2τ/n, all together by 2τJ/n in ℓ1.
     """
 
-    independent: ClassVar[bool] = True
-
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
     bound: float = number(least=1e-40, most=1e40)
     values: int = whole(most=1 << 24)
 
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """The numbers."""
-        return (self.values,)
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The same noise on each number, for the ℓ1 norm of all."""
+        axes, sensitivity = np.ones(self.values), 2 * self.bound * self.values / self.n
+        return independent_noise(self.cost, sensitivity=sensitivity, axes=axes)
 
     @property
-    def body(self) -> Body:
-        """2τJ wide in ℓ1."""
-        return Body(self.bound, 2 * self.bound * self.values, np.ones(self.values))
+    def summed(self) -> Sums:
+        """The numbers, which are clipped as they are summed."""
 
-    def vectors(self, records: Records) -> FloatArray:
-        """The numbers, clipped as they are summed."""
-        return np.asarray(records[0][:, : self.values])
+        def numbers(records: Records) -> FloatArray:
+            return np.asarray(records[0][:, : self.values])
+
+        axes = np.ones(self.values)
+        return vector_mean((self.values,), numbers, n=self.n, reach=self.bound, axes=axes)
 
     @classmethod
     def examples(cls) -> list[Self]:

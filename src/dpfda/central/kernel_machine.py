@@ -10,22 +10,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.cell_queries import Box, CellQuery
+from dpfda.central.cell_queries import Box, Cells
 from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis, Kernel, Matern, eigenpairs
 from dpfda.central.losses import Loss
-from dpfda.central.queries import units
+from dpfda.central.queries import MOST_RECORDS, units
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import Posterior, posterior
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.ellipsoid_laplace import l2_noise
 from dpfda.noise.law import TARGET_LEVEL_ODDS
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import choice, number, part
-from dpfda.protocol.query import Answer, Records
+from dpfda.protocol.fields import choice, number, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
 
 CELLS = {1: 200, 2: 24}
+_MOST_CELLS = 1 << 10
 _SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
 _ACCURACY = 1e-9  # of a minimizer, in units of √(L₀/ψ), which no minimizer exceeds
 _LEAST_PSI = 1e-5  # of κ²: below, the steps take too long
@@ -34,7 +36,7 @@ _BLUR = 0.1  # noise, in units of that, above which no warning is given
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelMachine(CellQuery, name="kernel_machine"):
+class KernelMachine(AdditiveQuery, name="kernel_machine"):
     """f minimizing mean L(y, f(x)) + ψ‖f‖² in a kernel's space, as coefficients.
 
     Inputs are rounded to a public grid, so that the mean loss is known from whole numbers at each
@@ -58,6 +60,9 @@ class KernelMachine(CellQuery, name="kernel_machine"):
         0.01 κ², .91, .62 and .30 for squared loss.
 
     Attributes:
+        low: end of the box along each variable.
+        high: the other end.
+        along: grid points along each variable.
         kernel: of the space.
         psi: ψ.
         loss: a registered loss.
@@ -65,10 +70,13 @@ class KernelMachine(CellQuery, name="kernel_machine"):
     """
 
     attained: ClassVar[float | None] = 0.85
-    independent: ClassVar[bool] = False
     linear: ClassVar[bool] = False
-    most_cells: ClassVar[int] = 1 << 10
 
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    low: FloatArray = vector("variables", least=-1e50, most=1e50)
+    high: FloatArray = vector("variables", least=-1e50, most=1e50)
+    along: int = whole(least=2, most=1 << 14)
     kernel: Kernel = part(lambda: Kernel)
     psi: float = number(above=0.0, most=1e10)
     loss: str = choice("squared", "logistic", "smoothed_hinge")
@@ -76,9 +84,15 @@ class KernelMachine(CellQuery, name="kernel_machine"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _ = self.cells  # refuses too many
         least = _LEAST_PSI * self.space.kappa**2
         if self.psi < least:
             raise InvalidParameter("psi", f"at least {least:g} with this kernel", self.psi)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """One around each grid point."""
+        return Cells(self.low, self.high, self.along, most=_MOST_CELLS)
 
     @cached_property
     def space(self) -> Space:
@@ -86,42 +100,27 @@ class KernelMachine(CellQuery, name="kernel_machine"):
         box = tuple(zip(self.low.tolist(), self.high.tolist(), strict=True))
         return Space.of(self.kernel, box, along=self.along)
 
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Inputs and targets."""
-        return len(self.low), 0
-
-    @property
-    def size(self) -> int:
-        """Two whole numbers a grid point."""
-        return 2 * self.cells
-
-    @property
-    def largest(self) -> int:
-        """A target at its bound; labels count once."""
-        return units(self.n)
-
     @cached_property
-    def sensitivity(self) -> float:
-        """The largest distance of two computed minimizers in the norm of the kernel."""
-        return self.space.reach(
+    def mechanism(self) -> Additive:
+        """Noise for the largest distance of two computed minimizers, in the norm of the kernel."""
+        sensitivity = self.space.reach(
             Loss.named(self.loss)(), n=self.n, psi=self.psi, target_bound=self.target_bound
         )
+        return l2_noise(self.cost, sensitivity=sensitivity, axes=self.space.weights)
 
     @property
-    def noise_axes(self) -> FloatArray:
-        """√λ_j."""
-        return self.space.weights
+    def summed(self) -> Sums:
+        """Two whole numbers a grid point: a target adds its bound at most, a label counts once."""
+        columns, size = (*self.cells.columns, 0), 2 * self.cells.size
+        return Sums(columns, size, units(self.n), self._tally, self._minimizer)
 
-    def block(self, records: Records) -> IntArray:
-        """Whole numbers at each grid point."""
+    def _tally(self, records: Records) -> IntArray:
         loss, bound = Loss.named(self.loss)(), self.target_bound
         targets = np.clip(records[1], -bound, bound)
-        scale = units(self.n) / bound
-        return loss.tally(self.places(records[0]), targets, count=self.cells, units=scale)
+        places, scale = self.cells.places(records[0]), units(self.n) / bound
+        return loss.tally(places, targets, count=self.cells.size, units=scale)
 
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """Coefficients of the minimizer."""
+    def _minimizer(self, totals: IntArray) -> FloatArray:
         loss = Loss.named(self.loss)()
         shares = totals.reshape(2, -1) / self.n
         if not loss.classification:
@@ -286,7 +285,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
             answer.values,
             answer.noise,
             shrunk=believed.mean,
-            sensitivity=query.sensitivity,
+            sensitivity=query.mechanism.sensitivity,
             psi=query.psi,
             kappa=space.kappa,
             doubt=space.doubt(believed),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,18 +22,19 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.central.conversation import EDGE, far_apart, too_small
 from dpfda.central.functions import FunctionBasis, Grid, Kernel, Matern, eigenpairs
 from dpfda.central.mean import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
-from dpfda.central.queries import Body, MeanQuery, mean_of
+from dpfda.central.queries import MOST_RECORDS, independent_noise, mean_of, vector_mean
 from dpfda.central.records import clip_rows
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import flag, number, part, vector, whole
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShrunkMean(MeanQuery, name="shrunk_mean"):
+class ShrunkMean(AdditiveQuery, name="shrunk_mean"):
     """Mean of coefficients with ‖c‖₂ ≤ τ, softly thresholded and multiplied by public factors.
 
     Privacy:
@@ -47,39 +49,27 @@ class ShrunkMean(MeanQuery, name="shrunk_mean"):
         axes: a_j, shape of the noise.
     """
 
-    independent: ClassVar[bool] = True
     linear: ClassVar[bool] = False  # thresholds of sites are not those of the whole
 
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
     bound: float = number(least=1e-40, most=1e40)
     factors: FloatArray = vector("coefficients", least=1e-40, most=1e10)
     thresholds: FloatArray = vector("coefficients", least=0.0)
     axes: FloatArray = vector("coefficients", least=1e-25, most=1e10)
 
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Coefficients."""
-        return (len(self.factors),)
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Independent noise for the shrunken image of the ball, measured along the axes."""
+        ratios = self.factors / self.axes
+        spread = float(np.linalg.norm(ratios) if self.cost.pure else ratios.max())
+        sensitivity = 2 * self.bound * spread / self.n
+        return independent_noise(self.cost, sensitivity=sensitivity, axes=self.axes)
 
     @property
-    def body(self) -> Body:
-        """A ball, whose shrunken image is measured in the norm of the noise."""
-        return Body(self.bound, 2 * self.bound * self._spread(self.factors / self.axes), self.axes)
-
-    def _spread(self, ratios: FloatArray) -> float:
-        return float(np.linalg.norm(ratios) if self.cost.pure else ratios.max())
-
-    def vectors(self, records: Records) -> FloatArray:
-        """Clipped coefficients."""
-        return clip_rows(records[0][:, : self.size], self.bound)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """Threshold, then factors."""
-        return self.shrink(mean_of(totals, self.bound, self.n))
-
-    def shrink(self, mean: FloatArray) -> FloatArray:
-        """Shrink the mean coefficients."""
-        soft = np.sign(mean) * np.maximum(np.abs(mean) - self.thresholds, 0.0)
-        return np.asarray(self.factors * soft)
+    def summed(self) -> Sums:
+        """The mean of clipped coefficients, shrunk."""
+        return shrunk_mean(self)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -95,18 +85,42 @@ class ShrunkMean(MeanQuery, name="shrunk_mean"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PublishedShrunkMean(ShrunkMean, name="published_shrunk_mean"):
+class PublishedShrunkMean(AdditiveQuery, name="published_shrunk_mean"):
     """The same with the larger bounds of 003 (Theorem 6): Σ s_j/a_j instead of ‖s/a‖₂.
 
     Privacy:
         That of `ShrunkMean`, and needlessly more: no pair of curves attains the published bound,
         which is larger by up to √J (0.71 of it is attained with two equal ratios).
+
+    Attributes:
+        bound: τ.
+        factors: s_j.
+        thresholds: taken off |mean coefficient|; 0 for none.
+        axes: a_j, shape of the noise.
     """
 
     attained: ClassVar[float | None] = 0.7
+    linear: ClassVar[bool] = False
 
-    def _spread(self, ratios: FloatArray) -> float:
-        return float(ratios.sum() if self.cost.pure else ratios.max())
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    bound: float = number(least=1e-40, most=1e40)
+    factors: FloatArray = vector("coefficients", least=1e-40, most=1e10)
+    thresholds: FloatArray = vector("coefficients", least=0.0)
+    axes: FloatArray = vector("coefficients", least=1e-25, most=1e10)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Independent noise for the published bound."""
+        ratios = self.factors / self.axes
+        spread = float(ratios.sum() if self.cost.pure else ratios.max())
+        sensitivity = 2 * self.bound * spread / self.n
+        return independent_noise(self.cost, sensitivity=sensitivity, axes=self.axes)
+
+    @property
+    def summed(self) -> Sums:
+        """The mean of clipped coefficients, shrunk."""
+        return shrunk_mean(self)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -114,6 +128,30 @@ class PublishedShrunkMean(ShrunkMean, name="published_shrunk_mean"):
         ones = np.ones(2)
         cost = Cost(epsilon=1.0)
         return [cls(cost=cost, n=4, bound=1.0, factors=ones, thresholds=0 * ones, axes=ones)]
+
+
+Shrunk = ShrunkMean | PublishedShrunkMean
+
+
+def shrunk_mean(query: Shrunk) -> Sums:
+    """The mean of clipped coefficients, shrunk."""
+
+    def clipped(records: Records) -> FloatArray:
+        return clip_rows(records[0][:, : len(query.factors)], query.bound)
+
+    columns = (len(query.factors),)
+    sums = vector_mean(columns, clipped, n=query.n, reach=query.bound, axes=query.axes)
+
+    def statistic(totals: IntArray) -> FloatArray:
+        return shrunk(query, mean_of(totals, query.bound, query.n))
+
+    return sums._replace(statistic=statistic)
+
+
+def shrunk(query: Shrunk, mean: FloatArray) -> FloatArray:
+    """Mean coefficients: thresholded, then multiplied by the factors."""
+    soft = np.sign(mean) * np.maximum(np.abs(mean) - query.thresholds, 0.0)
+    return np.asarray(query.factors * soft)
 
 
 _FALSE_ALARMS = 0.001  # at most, of a warning
@@ -139,7 +177,7 @@ class LinearMechanism(FunctionMechanism):
         """Parameters, given or by privacy-safe selection: for the record."""
 
     @abstractmethod
-    def query(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> Shrunk:
         """The one question: factors, axes and thresholds of the coefficients that are kept."""
 
     def _shrunk(
@@ -149,7 +187,7 @@ class LinearMechanism(FunctionMechanism):
         *,
         axes: FloatArray,
         thresholds: FloatArray | None = None,
-    ) -> ShrunkMean:
+    ) -> Shrunk:
         return (PublishedShrunkMean if self.published else ShrunkMean)(
             unit=mean.unit,
             cost=mean.whole,
@@ -219,7 +257,7 @@ class FiniteLaplace(LinearMechanism, name="frl"):
             size = max(1, math.floor(mean.n ** (1 / 3) + 1e-9))
         return {"components": min(size, self.basis(mean.grid).size)}
 
-    def query(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> Shrunk:
         """M coefficients with equal axes."""
         ones = np.ones(self.choices(mean)["components"])
         return self._shrunk(mean, ones, axes=ones)
@@ -256,7 +294,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
             raise InvalidParameter("psi", "small enough that at least one coefficient is kept", psi)
         return {"eta": self.eta, "psi": psi, "components": size}
 
-    def query(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> Shrunk:
         """Thresholds ψ/(2 λ_j^{η/2}), axes √λ_j."""
         chosen = self.choices(mean)
         kept = self.basis(mean.grid).eigenvalues[: chosen["components"]]
@@ -323,7 +361,7 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         factors = self.factors(mean)
         return np.asarray(factors[factors > _SMALLEST_FACTOR * factors[0]])
 
-    def query(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> Shrunk:
         """Factors s_j, axes √λ_j."""
         axes = np.sqrt(self.basis(mean.grid).eigenvalues)
         return self._shrunk(mean, self.factors(mean), axes=axes)
@@ -341,7 +379,7 @@ class OptimalAllocation(QuadraticRegularization, name="allocation"):
         'allocation'
     """
 
-    def query(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> Shrunk:
         """Factors s_j, axes √s_j."""
         factors = self.large(mean)
         return self._shrunk(mean, factors, axes=np.sqrt(factors))
@@ -367,7 +405,7 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
 
     needs_delta: ClassVar[bool] = True
 
-    def query(self, mean: MeanRelease) -> ShrunkMean:
+    def query(self, mean: MeanRelease) -> Shrunk:
         """Factors s_j, axes s_j (or √λ_j)."""
         factors = self.large(mean)
         published = np.sqrt(self.basis(mean.grid).eigenvalues[: factors.size])

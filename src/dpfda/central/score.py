@@ -75,7 +75,10 @@ class ScoreRelease(Conversation[Score], name="score"):
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
         """The one of less noise."""
-        return min(pure, gaussian, key=lambda cost: float(self._query(cost).noise.law.variance[0]))
+        return min(pure, gaussian, key=self._noise)
+
+    def _noise(self, cost: Cost) -> float:
+        return float(self._query(cost).mechanism.law.variance[0])
 
     def _query(self, cost: Cost) -> BallMean:
         """[0, 1] is a ball of radius 1/2."""

@@ -14,17 +14,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.central.functions import as_grid, spline_basis
-from dpfda.central.queries import BallMean, BallQuery, Place, RadiusChoice, RadiusCount
+from dpfda.central.queries import (
+    MOST_RECORDS,
+    Place,
+    Residuals,
+    ball_mean,
+    radius_count,
+    radius_scores,
+)
 from dpfda.curves.matrices import row_product
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.ellipsoid_laplace import l2_noise
+from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.fields import vector
+from dpfda.protocol.fields import array, number, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 MOST_POINTS = 2048
 """Largest grid: the data holder computes its functions anew."""
@@ -38,31 +49,27 @@ class SparsePlace(Place):
     density: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SparseRows(BallQuery):
-    """Residuals z of sparse rows; the center is that of a curve, in coefficients.
+@dataclass(frozen=True, eq=False)
+class SparsePoints:
+    """What is computed of a person's points; the center is that of a curve, in coefficients.
 
     Attributes:
+        center: c.
         grid: T points from 0 to 1, the domain.
         density: f at them; 1 is uniform.
     """
 
-    grid: FloatArray = vector("points", least=0.0, most=1.0)
-    density: FloatArray = vector("points", least=1e-30, most=1e30)
+    center: FloatArray
+    grid: FloatArray
+    density: FloatArray
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not max(2, len(self.center)) <= len(self.grid) <= MOST_POINTS:
             rule = f"as many points as coefficients, at least, and {MOST_POINTS} at most"
             raise InvalidParameter("grid", rule, len(self.grid))
         if self.grid[0] != 0 or self.grid[-1] != 1 or np.diff(self.grid).min() < _LEAST_GAP:
             rule = f"points from 0 to 1, each {_LEAST_GAP:g} at least above the last"
             raise InvalidParameter("grid", rule, "others")
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Shares and values at the grid points."""
-        return (2 * len(self.grid),)
 
     @cached_property
     def functions(self) -> FloatArray:
@@ -74,12 +81,25 @@ class SparseRows(BallQuery):
         """φ/f, (T, J)."""
         return np.ascontiguousarray((self.functions / self.density).T)
 
-    def residuals(self, rows: FloatArray) -> FloatArray:
-        """z of each person."""
-        points = len(self.grid)
-        about = self.center @ self.functions
-        rest = rows[:, points : 2 * points] - rows[:, :points] * about
+    @property
+    def residuals(self) -> Residuals:
+        """z of each person, from shares and values at the grid points."""
+        return Residuals((2 * len(self.grid),), self._residuals)
+
+    @property
+    def times(self) -> Residuals:
+        """mean_j φ(t_j)/f(t_j) of each person, minus the center."""
+        return Residuals((2 * len(self.grid),), self._times)
+
+    def _residuals(self, records: Records) -> FloatArray:
+        (rows,), points = records, len(self.grid)
+        curve = self.center @ self.functions
+        rest = rows[:, points : 2 * points] - rows[:, :points] * curve
         return row_product(np.ascontiguousarray(rest), self.weighted)
+
+    def _times(self, records: Records) -> FloatArray:
+        shares = np.ascontiguousarray(records[0][:, : len(self.grid)])
+        return np.asarray(row_product(shares, self.weighted) - self.center)
 
 
 def _example(cost: Cost, *, size: int = 2) -> dict[str, Any]:
@@ -97,12 +117,44 @@ _COSTS = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.5)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseMean(SparseRows, BallMean, name="sparse_mean"):
+class SparseMean(AdditiveQuery, name="sparse_mean"):
     """Mean of z, each clipped to ‖z/a‖₂ ≤ R.
 
     Privacy:
         That of `BallMean`: whatever a person's points, z is clipped.
+
+    Attributes:
+        grid: T points from 0 to 1, the domain.
+        density: f at them; 1 is uniform.
     """
+
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
+    radius: float = number(least=1e-100)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.points  # refuses a grid that has no functions
+
+    @cached_property
+    def points(self) -> SparsePoints:
+        """What is computed of a person's points."""
+        return SparsePoints(self.center, self.grid, self.density)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for the width of the ball over n, along its axes."""
+        return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
+
+    @property
+    def summed(self) -> Sums:
+        """z, clipped."""
+        residuals = self.points.residuals
+        return ball_mean(residuals, n=self.n, radius=self.radius, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -111,17 +163,43 @@ class SparseMean(SparseRows, BallMean, name="sparse_mean"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseTimes(SparseRows, BallMean, name="sparse_times"):
+class SparseTimes(AdditiveQuery, name="sparse_times"):
     """Mean of mean_j φ(t_j)/f(t_j) minus a public vector, its expectation if f is right.
 
     Privacy:
         That of `BallMean`.
+
+    Attributes:
+        grid: T points from 0 to 1, the domain.
+        density: f at them; 1 is uniform.
     """
 
-    def residuals(self, rows: FloatArray) -> FloatArray:
-        """Residuals of the times alone."""
-        shares = np.ascontiguousarray(rows[:, : len(self.grid)])
-        return np.asarray(row_product(shares, self.weighted) - self.center)
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
+    radius: float = number(least=1e-100)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.points  # refuses a grid that has no functions
+
+    @cached_property
+    def points(self) -> SparsePoints:
+        """What is computed of a person's points."""
+        return SparsePoints(self.center, self.grid, self.density)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for the width of the ball over n, along its axes."""
+        return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
+
+    @property
+    def summed(self) -> Sums:
+        """Residuals of the times alone, clipped."""
+        return ball_mean(self.points.times, n=self.n, radius=self.radius, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -130,12 +208,48 @@ class SparseTimes(SparseRows, BallMean, name="sparse_times"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseRadiusChoice(SparseRows, RadiusChoice, name="sparse_radius_choice"):
+class SparseRadiusChoice(AdditiveQuery, name="sparse_radius_choice"):
     """Which of some public radii leaves about `target` of the z inside.
 
     Privacy:
         That of `RadiusChoice`.
+
+    Attributes:
+        grid: T points from 0 to 1, the domain.
+        density: f at them; 1 is uniform.
     """
+
+    linear: ClassVar[bool] = False
+
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
+    radii: FloatArray = vector("radii", least=1e-100)
+    target: int = whole(least=0)
+    prior: IntArray = array("whole", "radii", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.points  # refuses a grid that has no functions
+
+    @cached_property
+    def points(self) -> SparsePoints:
+        """What is computed of a person's points."""
+        return SparsePoints(self.center, self.grid, self.density)
+
+    @cached_property
+    def mechanism(self) -> Exponential:
+        """A choice with prior odds."""
+        return Exponential(epsilon=self.cost.epsilon_spent, prior=tuple(map(int, self.prior)))
+
+    @property
+    def summed(self) -> Sums:
+        """People with z within each radius."""
+        residuals = self.points.residuals
+        return radius_scores(residuals, radii=self.radii, target=self.target, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -145,12 +259,43 @@ class SparseRadiusChoice(SparseRows, RadiusChoice, name="sparse_radius_choice"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseRadiusCount(SparseRows, RadiusCount, name="sparse_radius_count"):
+class SparseRadiusCount(AdditiveQuery, name="sparse_radius_count"):
     """How many of the z lie within a public radius.
 
     Privacy:
         That of `RadiusCount`.
+
+    Attributes:
+        grid: T points from 0 to 1, the domain.
+        density: f at them; 1 is uniform.
     """
+
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
+    radius: float = number(least=1e-100)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.points  # refuses a grid that has no functions
+
+    @cached_property
+    def points(self) -> SparsePoints:
+        """What is computed of a person's points."""
+        return SparsePoints(self.center, self.grid, self.density)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise on a count."""
+        return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
+
+    @property
+    def summed(self) -> Sums:
+        """People with z within the radius."""
+        return radius_count(self.points.residuals, radius=self.radius, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:

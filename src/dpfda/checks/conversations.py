@@ -23,7 +23,7 @@ from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.price import Price, compose
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Curator, Holder
-from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Query, Records, randomized
 
 FAMILY = Conversation
 _ENDLESS = Fraction(10**30)
@@ -77,7 +77,7 @@ class Rehearsal(Holder):
             return query.release(zeros, n=self._n, source=self.source)
         if isinstance(query, DatasetQuery):
             zeros = np.zeros_like(query.mechanism.worst_cases()[0][0])
-            return query.randomize(np.ravel(zeros), self._n, self.source)
+            return randomized(query, np.ravel(zeros), self._n, self.source)
         return query.answer(query.trial(np.random.default_rng(0)), self.source)
 
 

@@ -128,7 +128,7 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
     def _at(self, X: Any, grid_points: Any) -> FloatArray:
         no_grid(grid_points)
         values = self.release_.values().ravel()  # first: it refuses the unfitted
-        places = self._look.places(self._points(X, reset=False))
+        places = self._look.cells.places(self._points(X, reset=False))
         return np.asarray(values[places] + self._segment()[0])
 
     # -- what is public ---------------------------------------------------------------------------

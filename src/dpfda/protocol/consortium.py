@@ -23,7 +23,7 @@ from dpfda.privacy.guarantee import (
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Exchange
-from dpfda.protocol.query import Answer, DatasetQuery, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, Query, Records
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.protocol.secure_sum.aggregator import Silence
 from dpfda.protocol.site import Site, opened
@@ -60,7 +60,7 @@ class Consortium:
 
         Where a look is about n records, those of the survivors stand for all.
         """
-        if isinstance(query, DatasetQuery) and len(self.sites) == self.terms.sites:
+        if isinstance(query, AdditiveQuery) and len(self.sites) == self.terms.sites:
             query.count(sum(site.n for site in self.sites.values()))
         receipts, refusals = self._receipts(query, number)
         if len(refusals) > self.terms.dropouts:
@@ -79,7 +79,7 @@ class Consortium:
         one = receipts[result.survivors[0]].noise.scales[0] / mechanism.scales[0]
         self.survivors += (result.survivors,)
         self.noise_ratio += (float(one**2 * len(result.survivors)),)
-        assert isinstance(query, DatasetQuery)
+        assert isinstance(query, AdditiveQuery)
         answer = opened(
             query,
             result.total,

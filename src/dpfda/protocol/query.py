@@ -4,9 +4,9 @@ A query is frozen and says everything: what is computed, through which mechanism
 price is the mechanism's own event, so what is charged cannot differ from what is drawn. Kinds:
 
 * a *task* asks one person (or owner) once: `protocol.task`;
-* an *additive look* asks a data set: integer sums over records that merge in any order, and noise
+* an *additive query* asks a data set: integer sums over records that merge in any order, and noise
   once, at the end;
-* a *whole look* needs all records at once.
+* a *whole query* needs all records at once.
 
 Each class registers, and the shipped checks search its sensitivity, attack its answers and fuzz its
 fields without a list being edited.
@@ -19,10 +19,10 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -167,14 +167,86 @@ class Query(
         return hashlib.sha256(msgspec.json.encode(self.to_dict(), order="sorted")).hexdigest()
 
 
+class Sums(NamedTuple):
+    """Integer sums over records, and the vector that is computed from them.
+
+    Sums merge in any order, chunks, blocks and sites alike; noise is added once, at the end.
+
+    Attributes:
+        columns: least width of each column of records; 0 for single numbers.
+        size: how many sums.
+        largest: largest absolute contribution of one record to a sum.
+        block: exact sums over some records: whole numbers.
+        statistic: the vector that noise is added to, of the sums over all records.
+        most_rows: of a table, where it may have no more.
+    """
+
+    columns: tuple[int, ...]
+    size: int
+    largest: int
+    block: Callable[[Records], FloatArray | IntArray]
+    statistic: Callable[[IntArray], FloatArray]
+    most_rows: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DatasetQuery(Query):
-    """A question to a data set, answered with one vector."""
+class AdditiveQuery(Query):
+    """A question to a data set whose exact answer is a function of integer sums over records.
+
+    Attributes:
+        cost: what it may spend.
+        n: how many records are asked, where its noise depends on that.
+    """
+
+    block_rows: ClassVar[int] = 1 << 16
+    linear: ClassVar[bool] = True
+    """Whether sites may add up their own statistics: no more than a weighted sum."""
 
     @property
     @abstractmethod
+    def summed(self) -> Sums:
+        """What is computed."""
+
+    @property
     def columns(self) -> tuple[int, ...]:
         """Least width of each column of records it asks for; 0 for single numbers."""
+        return self.summed.columns
+
+    @property
+    def size(self) -> int:
+        """Number of sums."""
+        return self.summed.size
+
+    @property
+    def largest(self) -> int:
+        """Largest absolute contribution of one record to a sum."""
+        return self.summed.largest
+
+    @property
+    def announced(self) -> int | None:
+        """Number of records for which the noise was computed; None if it does not matter."""
+        return self.sizes.get("n")
+
+    def count(self, n: int, *, part: bool = False) -> None:
+        """Refuse another number of records than announced; holders ask before they spend.
+
+        Also refuse more than 64-bit sums, or the lattice of the noise, have room for.
+
+        Args:
+            n: how many a holder has: public.
+            part: whether others have more, so that fewer than announced are right.
+        """
+        known, most = self.announced, self.summed.most_rows
+        if most is not None and n > most:
+            raise InvalidData("X", f"a table of at most {most} rows")
+        if known is not None and (n > known or (n < known and not part)):
+            raise ProtocolError(f"{self.name} announces {known} records, got {n}")
+        _refuse_too_fine(self, n)
+        if n * self.largest > LARGEST_SUM:
+            raise ProtocolError(
+                f"{self.name} takes at most {LARGEST_SUM // self.largest} records, so that sums "
+                "fit 64 bits"
+            )
 
     def fitting(self, records: Records) -> Records:
         """Columns of one length and wide enough, of finite numbers.
@@ -191,95 +263,9 @@ class DatasetQuery(Query):
             raise ProtocolError(f"{self.name} asks for columns of widths {self.columns}")
         return tuple(map(finite, records))
 
-    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """Normal columns with as many records as the query announces, or four."""
-        n = 4 if self.announced is None else self.announced
-        return tuple(
-            size * generator.normal(size=(n, width) if width else n) for width in self.columns
-        )
-
-    @property
-    def announced(self) -> int | None:
-        """Number of records for which the noise was computed; None if it does not matter."""
-        return None
-
-    def count(self, n: int, *, part: bool = False) -> None:
-        """Refuse another number of records than announced; holders ask before they spend.
-
-        Also refuse so many that the answer would be cut off at the end of the lattice of its noise:
-        replacing n records, one by one, moves it by n sensitivities at most.
-
-        Args:
-            n: how many a holder has: public.
-            part: whether others have more, so that fewer than announced are right.
-        """
-        known = self.announced
-        if known is not None and (n > known or (n < known and not part)):
-            raise ProtocolError(f"{self.name} announces {known} records, got {n}")
-        mechanism = self.mechanism
-        if isinstance(mechanism, Additive):
-            farthest = n * mechanism.sensitivity * np.asarray(mechanism.axes) / 2
-            if np.any(farthest > LARGEST_STEPS * mechanism.lattice_step):
-                raise ProtocolError(
-                    f"the noise of {self.name} is too fine for 64-bit sums over {n} "
-                    "records: choose a smaller epsilon"
-                )
-
-    def answer(self, records: Records, source: Source) -> Answer:
-        """Compute, then randomize."""
-        exact = self.exact(self.fitting(records), source)
-        return self.randomize(exact, len(records[0]), source)
-
-    def randomize(self, exact: FloatArray, n: int, source: Source) -> Answer:
-        """The exact vector through the mechanism: the only place where noise is drawn."""
-        mechanism = self.mechanism
-        values = np.atleast_1d(mechanism.randomize(exact[None, :], source, clip=True)[0])
-        law = mechanism.law if isinstance(mechanism, Additive) else None
-        return Answer(values=values, law=law, n=n)
-
-    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """Log-likelihood by the mechanism."""
-        exact = self.exact(self.fitting(records), source)
-        return float(self.mechanism.log_likelihood(answer.values[None, :], exact[None, :])[0])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AdditiveQuery(DatasetQuery):
-    """A look whose exact answer is a function of integer sums over records.
-
-    Sums merge in any order, chunks, blocks and sites alike; noise is added once, at the end.
-    """
-
-    block_rows: ClassVar[int] = 1 << 16
-    linear: ClassVar[bool] = True
-    """Whether sites may add up their own statistics: no more than a weighted sum."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Number of sums."""
-
-    @property
-    @abstractmethod
-    def largest(self) -> int:
-        """Largest absolute contribution of one record to a sum."""
-
-    def count(self, n: int, *, part: bool = False) -> None:
-        """Refuse more records, too, than 64-bit sums have room for."""
-        super().count(n, part=part)
-        if n * self.largest > LARGEST_SUM:
-            raise ProtocolError(
-                f"{self.name} takes at most {LARGEST_SUM // self.largest} records, so that sums "
-                "fit 64 bits"
-            )
-
-    @abstractmethod
     def block(self, records: Records) -> FloatArray | IntArray:
         """Exact sums over at most `block_rows` records: whole numbers."""
-
-    @abstractmethod
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The vector that noise is added to."""
+        return self.summed.block(records)
 
     def sums(self, records: Records) -> IntArray:
         """Exact sums over records, as 64-bit integers; those of parts add up to those of all."""
@@ -289,10 +275,9 @@ class AdditiveQuery(DatasetQuery):
             total += self.block(in_rows(records, block)).astype(np.int64)
         return total
 
-    def release(self, totals: IntArray, *, n: int, source: Source) -> Answer:
-        """The answer of all whose sums were added."""
-        self.count(n)
-        return self.randomize(self.statistic(totals), n, source)
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The vector that noise is added to."""
+        return self.summed.statistic(totals)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """The statistic of all records."""
@@ -303,9 +288,94 @@ class AdditiveQuery(DatasetQuery):
         totals = self.sums(self.fitting(records))
         return self.release(totals, n=len(records[0]), source=source)
 
+    def release(self, totals: IntArray, *, n: int, source: Source) -> Answer:
+        """The answer of all whose sums were added."""
+        self.count(n)
+        return randomized(self, self.statistic(totals), n, source)
 
-class WholeQuery(DatasetQuery):
-    """A look that is no sum: the holder needs all records at once, and may draw inside."""
+    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
+        """Log-likelihood by the mechanism."""
+        return _log_likelihood(self, answer, self.exact(self.fitting(records), source))
+
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """Normal columns with as many records as the query announces, or four."""
+        n = 4 if self.announced is None else self.announced
+        return _normal_columns(self.columns, n, generator, size)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WholeQuery(Query):
+    """A question to a data set that is no sum: the holder needs all records, and may draw inside.
+
+    Attributes:
+        cost: what it may spend.
+    """
+
+    announced: ClassVar[None] = None
+    """It is asked of any number of records."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[int, ...]:
+        """Width of each column of records; 0 for single numbers."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Length of the answer."""
+
+    def count(self, n: int, *, part: bool = False) -> None:
+        """Refuse more records than the lattice of the noise has room for."""
+        _refuse_too_fine(self, n)
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Compute, then randomize."""
+        return randomized(self, self.exact(self.fitting(records), source), len(records[0]), source)
+
+    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
+        """Log-likelihood by the mechanism."""
+        return _log_likelihood(self, answer, self.exact(self.fitting(records), source))
+
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """Four normal records."""
+        return _normal_columns(self.columns, 4, generator, size)
+
+
+DatasetQuery = AdditiveQuery | WholeQuery
+"""A question to a data set, answered with one vector."""
+
+
+def randomized(query: DatasetQuery, exact: FloatArray, n: int, source: Source) -> Answer:
+    """The exact vector through the mechanism: the only place where noise on it is drawn."""
+    mechanism = query.mechanism
+    values = np.atleast_1d(mechanism.randomize(exact[None, :], source, clip=True)[0])
+    law = mechanism.law if isinstance(mechanism, Additive) else None
+    return Answer(values=values, law=law, n=n)
+
+
+def _refuse_too_fine(query: DatasetQuery, n: int) -> None:
+    """Refuse so many records that the answer is cut off at the end of the lattice of its noise.
+
+    Replacing n records, one by one, moves it by n sensitivities at most.
+    """
+    mechanism = query.mechanism
+    if isinstance(mechanism, Additive):
+        farthest = n * mechanism.sensitivity * np.asarray(mechanism.axes) / 2
+        if np.any(farthest > LARGEST_STEPS * mechanism.lattice_step):
+            raise ProtocolError(
+                f"the noise of {query.name} is too fine for 64-bit sums over {n} "
+                "records: choose a smaller epsilon"
+            )
+
+
+def _log_likelihood(query: DatasetQuery, answer: Answer, exact: FloatArray) -> float:
+    return float(query.mechanism.log_likelihood(answer.values[None, :], exact[None, :])[0])
+
+
+def _normal_columns(
+    widths: tuple[int, ...], n: int, generator: np.random.Generator, size: float
+) -> Records:
+    return tuple(size * generator.normal(size=(n, width) if width else n) for width in widths)
 
 
 def in_rows(records: Records, block: slice) -> Records:

@@ -14,7 +14,7 @@ from dpfda.noise import discrete_gaussian
 from dpfda.privacy.ledger import part_label
 from dpfda.privacy.price import compose
 from dpfda.protocol.holder import Agreed, Holder
-from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, Query, Records
 from dpfda.protocol.secure_sum.member import Member
 
 
@@ -88,7 +88,7 @@ class Site(Holder):
                 f"sites answer only sums with Gaussian noise, and {query.name} is not one"
             )
         query.fitting(self.__records)
-        assert isinstance(query, DatasetQuery)  # as all that can be added up
+        assert isinstance(query, AdditiveQuery)  # as all that can be added up
         query.count(self.n, part=True)
 
     def _spend(self, query: Query) -> None:
@@ -139,7 +139,9 @@ def addable(query: Query) -> bool:
     return linear and isinstance(query.mechanism, Gaussian)
 
 
-def opened(query: DatasetQuery, total: IntArray, *, survivors: int, sharing: int, n: int) -> Answer:
+def opened(
+    query: AdditiveQuery, total: IntArray, *, survivors: int, sharing: int, n: int
+) -> Answer:
     """The answer that an opened sum is, with the law of its noise.
 
     Args:

@@ -30,7 +30,7 @@ from dpfda.protocol.account import Stage, StoredAccount
 from dpfda.protocol.consortium import decentralized
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Exchange
-from dpfda.protocol.query import Answer, DatasetQuery, Query, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, Query, Records
 from dpfda.protocol.secure_sum import Aggregator, Member, RoundFailed, Terms
 from dpfda.protocol.secure_sum.aggregator import ATTEMPTS, Carry, one_round
 from dpfda.protocol.secure_sum.crypto import signed
@@ -70,7 +70,7 @@ def length(query: Query) -> int:
 
 def answer_of(plan: Plan, query: Query, opened_sum: SiteAnswer) -> Answer:
     """The answer that an opened sum is."""
-    assert isinstance(query, DatasetQuery)
+    assert isinstance(query, AdditiveQuery)
     survivors = tuple(dict.fromkeys(opened_sum.survivors))
     if survivors != opened_sum.survivors or len(survivors) < plan.terms.needed:
         raise ProtocolError(f"a sum has vectors of {plan.terms.needed} different sites at least")

@@ -65,13 +65,13 @@ def exact(asked: JointMoments, rows: np.ndarray) -> np.ndarray:
 def test_a_person_moves_it_as_far_as_the_proof_says(
     emphasis: str, squared: float, groups: int
 ) -> None:
-    assert look(emphasis=emphasis, groups=groups).sensitivity == np.sqrt(squared) / N
+    assert look(emphasis=emphasis, groups=groups).mechanism.sensitivity == np.sqrt(squared) / N
 
 
 def test_second_moments_and_sizes_ride_on_a_mean_for_nothing() -> None:
     place = {"unit": "person", "n": N, "center": np.zeros(3), "axes": AXES}
     alone = BallMean(cost=Cost(epsilon=1.0, delta=1e-5), **place, radius=1.0)
-    assert look(groups=3, separate=True).sensitivity == alone.sensitivity
+    assert look(groups=3, separate=True).mechanism.sensitivity == (alone.mechanism.sensitivity)
 
 
 def test_what_is_summed_with_one_group() -> None:
@@ -145,9 +145,9 @@ def test_more_products_than_coefficients_are_refused() -> None:
 def test_pure_noise_is_shared_between_the_parts(emphasis: str, share: float) -> None:
     asked = look(cost=Cost(epsilon=1.0), emphasis=emphasis, groups=2, separate=True)
     first = asked.shapes[0][0] * asked.shapes[0][1]
-    scales = asked.noise.law.scales / asked.noise_axes  # S/(ε e_b), block by block
-    starts = [start for start, _ in asked.noise.law.blocks]
-    squares = (asked.sensitivity / scales[starts]) ** 2
+    scales = asked.mechanism.law.scales / asked.noise_axes  # S/(ε e_b), block by block
+    starts = [start for start, _ in asked.mechanism.law.blocks]
+    squares = (asked.mechanism.sensitivity / scales[starts]) ** 2
     assert squares.sum() == pytest.approx(1.0, rel=1e-3)
     means = sum(e for start, e in zip(starts, squares, strict=True) if start < first)
     assert means == pytest.approx(share, abs=0.06)  # a block may reach over the border
@@ -233,10 +233,12 @@ def test_a_search_leaves_outside_what_its_noise_could_hide(n: int) -> None:
     for share, enough in ((1 - wanted + 1e-6, True), (1 - wanted - 1e-6, False)):
         questions = asked.questions()
         check = next(questions)
-        query: Any = questions.send(Answer(values=np.array([n]), n=n, law=check.noise.law))
+        query: Any = questions.send(Answer(values=np.array([n]), n=n, law=check.mechanism.law))
         zeros = np.zeros(query.size)
-        first: Any = questions.send(Answer(values=zeros, n=n, law=query.noise.law))
-        second: Any = questions.send(Answer(values=np.array([share * n]), n=n, law=first.noise.law))
+        first: Any = questions.send(Answer(values=zeros, n=n, law=query.mechanism.law))
+        second: Any = questions.send(
+            Answer(values=np.array([share * n]), n=n, law=first.mechanism.law)
+        )
         assert (second.radius < first.radius) is enough
 
 
@@ -245,10 +247,10 @@ def test_a_center_holds_what_stands_clearly_out_of_the_noise() -> None:
     for deviations, kept in ((1.3, 0.0), (10.0, 0.98)):
         questions = asked.questions()
         check: Any = next(questions)
-        all_inside = Answer(values=np.array([4000.0]), n=4000, law=check.noise.law)
+        all_inside = Answer(values=np.array([4000.0]), n=4000, law=check.mechanism.law)
         query: Any = questions.send(all_inside)
         values = np.zeros(query.size)
-        values[3] = deviations * np.sqrt(query.noise.law.variance[3])
-        search: Any = questions.send(Answer(values=values, n=4000, law=query.noise.law))
+        values[3] = deviations * np.sqrt(query.mechanism.law.variance[3])
+        search: Any = questions.send(Answer(values=values, n=4000, law=query.mechanism.law))
         assert search.center[3] == pytest.approx(kept * values[3], abs=0.1 * values[3])
         assert np.all(np.delete(search.center, 3) == 0)

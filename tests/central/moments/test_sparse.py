@@ -229,10 +229,10 @@ def test_rows_carry_the_expectation_of_a_function_of_time() -> None:
 def test_a_query_about_a_curve_takes_that_curve_off() -> None:
     """z about the very curve that all points lie on is 0, whatever the density."""
     look = SparseMean.examples()[0]
-    curve = look.center @ look.functions
+    curve = look.center @ look.points.functions
     t = np.random.default_rng(0).choice(look.grid, size=(6, 3))
     rows = sparse_rows(t, np.interp(t, look.grid, curve), np.asarray(look.grid))
-    assert look.residuals(rows) == pytest.approx(0.0, abs=1e-9)
+    assert look.points.residuals.of((rows,)) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_command_line_pools_sparse_points(tmp_path: Path) -> None:

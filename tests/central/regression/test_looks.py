@@ -81,12 +81,12 @@ def test_shapes_are_refused_and_numbers_are_not():
         (ROWS, TARGETS, TARGETS, TARGETS),
     ]:
         with pytest.raises(ProtocolError, match="rows of 2 numbers and a target"):
-            look.shaped(records)
+            look.fitting(records)
     room = (1 << 27) - 1
     most = np.broadcast_to(0.0, (room, 2)), np.broadcast_to(0.0, room)
-    assert look.shaped(most) is most
+    assert look.fitting(most) is most
     with pytest.raises(InvalidData, match="at most"):
-        look.shaped((np.broadcast_to(0.0, (room + 1, 2)), np.broadcast_to(0.0, room + 1)))
+        look.fitting((np.broadcast_to(0.0, (room + 1, 2)), np.broadcast_to(0.0, room + 1)))
     odd = np.array([[np.nan, np.inf], [1.0, 2.0]]), np.array([np.nan, 12.5])
     usual = np.array([[0.0, 1e300], [1.0, 2.0]]), np.array([0.0, 12.5])
     assert look.sums(odd).tolist() == look.sums(usual).tolist()
@@ -110,7 +110,7 @@ def test_exact_moments():
     absolute = AbsoluteMomentQuery(
         cost=PURE, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0
     )
-    np.testing.assert_allclose(absolute.weights * ONE**2, [3.0, 3.0, 5.0, 10.0, 5.0])
+    np.testing.assert_allclose(absolute.moments.weights * ONE**2, [3.0, 3.0, 5.0, 10.0, 5.0])
     constant = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS, constant=True)
     x = with_constant(UNIT.astype(float))
     triangle = (x.T @ x)[np.triu_indices(3)]
@@ -121,7 +121,7 @@ def test_exact_moments():
 def test_moments_are_read_in_units_of_the_balls(kind, cost):
     look = kind(cost=cost, bounds=BOUNDS, linear_weight=4.0, quadratic_weight=8.0)
     sums = np.array([0.25, -0.5, 0.5, 0.125, 0.75]) * 40  # of 40 people
-    read = look.read(answer(sums * look.weights * ONE**2, sigma=20.0, n=40))
+    read = look.moments.read(answer(sums * look.moments.weights * ONE**2, sigma=20.0, n=40))
     assert read.linear.tolist() == [0.25, -0.5]
     np.testing.assert_allclose(read.quadratic, [[0.5, 0.125], [0.125, 0.75]])
     assert (read.linear_sigma, read.quadratic_sigma) == (0.5 / 4, 0.5 / 8)

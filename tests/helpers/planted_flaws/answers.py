@@ -29,16 +29,18 @@ def _noise_halved(module: str, kind: str) -> list[Any]:
 
 for _module, _kind, _names in (
     ("central.queries", "l2_noise", ("ball_mean", "ball_products")),
-    ("central.queries", "l2_noise", ("covariate_products", "cross_products")),
+    ("central.function_on_scalar", "l2_noise", ("covariate_products", "cross_products")),
     ("central.queries", "l1_noise", ("cell_counts", "nearest_mean")),
     ("central.queries", "l2_noise", ("cell_counts", "nearest_mean")),
-    ("central.queries", "l2_noise", ("radius_count", "pair_radius_count")),
-    ("central.queries", "l2_noise", ("joint_moments",)),
-    ("central.queries", "l2_noise", ("sparse_mean", "sparse_times", "sparse_moments")),
+    ("central.queries", "l2_noise", ("radius_count",)),
+    ("central.function_on_scalar", "l2_noise", ("pair_radius_count",)),
+    ("central.moments.moment_query", "l2_noise", ("joint_moments", "sparse_moments")),
+    ("central.sparse_queries", "l2_noise", ("sparse_mean", "sparse_times")),
+    ("central.sparse_queries", "l2_noise", ("sparse_radius_count",)),
     ("central.queries", "l1_noise", ("shrunk_mean",)),
     ("central.queries", "l2_noise", ("shrunk_mean",)),
     ("central.queries", "l1_noise", ("box_mean",)),
-    ("central.queries", "l2_noise", ("kernel_machine",)),
+    ("central.kernel_machine", "l2_noise", ("kernel_machine",)),
     (
         "central.regression.queries",
         "l1_noise",
@@ -75,12 +77,12 @@ def _property(path: str, name: str, value: Callable[[Any], Any]) -> list[Any]:
 def _narrower(name: str) -> list[Any]:
     look = Query.named(name)
 
-    def body(it: Any) -> Any:
+    def mechanism(it: Any) -> Any:
         honest = wide(it)
-        return honest._replace(width=honest.width / math.sqrt(2))
+        return replace(honest, sensitivity=honest.sensitivity / math.sqrt(2))
 
-    wide = look.__dict__["body"].fget
-    return [patch.object(look, "body", property(body))]
+    wide = look.__dict__["mechanism"].func
+    return [patch.object(look, "mechanism", property(mechanism))]
 
 
 for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate_products")):
@@ -230,6 +232,6 @@ plant(
 plant(
     "more_than_the_mechanism",
     "an answer is the exact one with a little of its noise",
-    lambda: [patch("dpfda.protocol.query.DatasetQuery.randomize", _less)],
+    lambda: [patch("dpfda.protocol.query.randomized", _less)],
     on_queries(queries.check_answer, "ball_mean"),
 )

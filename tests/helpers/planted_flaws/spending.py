@@ -12,12 +12,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.central.queries import MeanQuery, units
+from dpfda.central.queries import BallMean, units
 from dpfda.checks import conversations, magnitudes, queries
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange, Holder
-from dpfda.protocol.query import DatasetQuery, Query
+from dpfda.protocol.query import AdditiveQuery, Query
 from planted_flaws.planting import ContractStep, on_queries, plant
 
 _RECORDS = 250
@@ -180,12 +180,12 @@ plant(
 plant(
     "records_count_more",
     "a record adds twice as much to a sum as is said",
-    lambda: [patch.object(MeanQuery, "largest", property(lambda it: units(it.n) // 2))],
+    lambda: [patch.object(BallMean, "largest", property(lambda it: units(it.n) // 2))],
     on_queries(magnitudes.check_room, "ball_mean"),
 )
 plant(
     "any_number_of_records",
     "a holder does not compare how many records it has with how many were announced",
-    lambda: [patch.object(DatasetQuery, "count", lambda it, n, *, part=False: None)],
+    lambda: [patch.object(AdditiveQuery, "count", lambda it, n, *, part=False: None)],
     on_queries(magnitudes.check_room, "ball_mean"),
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpfda.local.boosting.request import OwnerRows
+from dpfda.local.boosting.shares import box_mechanism
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.guarantee import Guarantee
@@ -103,7 +104,7 @@ def test_weights_after_perturbation_would_be_caught(request_of):
             rows = np.asarray(values)
             inside = rows[:, :4].reshape(-1, 2, 2)
             weights = self.request.ensemble.weights(inside, rows[:, 4:].astype(np.int64))
-            mechanism = self.request._box(EPSILON / 2, 2)
+            mechanism = box_mechanism("piecewise", epsilon=EPSILON / 2, dimension=2)
             noisy = mechanism.randomize(inside.reshape(-1, 2), rng).reshape(-1, 2, 2)
             return (noisy * weights[..., None]).sum(axis=2)[:, :1]
 

@@ -9,12 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, whole
+from dpfda.central.conversation import CurveConversation
 from dpfda.central.moments.joint_answer import JointAnswer
-from dpfda.central.moments.moments_release import ClippingSchedule, JointRelease
+from dpfda.central.moments.moments_release import ClippingSchedule, far_apart_in_groups, joint
 from dpfda.central.regression.base import Fitted
 from dpfda.curves.matrices import floored
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.plan import Label
+from dpfda.protocol.query import Records
 
 _BELIEVED = 6.0  # noise deviations below which no eigenvalue of the covariance is believed
 _NARROWED = 0.5  # of the radius that holds most rows: noise falls, directions stay
@@ -22,16 +25,21 @@ MOST_FEATURES = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Discriminant(JointRelease[Fitted], name="discriminant"):
+class Discriminant(CurveConversation[Fitted], name="discriminant"):
     """Classes of rows with ‖x‖ ≤ bound, separated by released means and their common covariance.
 
+    Privacy:
+        The budgets of all queries (center, steps of a search for a radius, the joint one) add up.
+
     Attributes:
+        groups: names of the classes; with fewer than two nobody is asked for theirs.
         features: numbers in a row.
         found_classes: whether labels that were not given were found in the data.
     """
 
     summary: ClassVar[str] = "discriminant"
 
+    groups: tuple[Label, ...] = ()
     features: int
     found_classes: bool = False
 
@@ -45,25 +53,29 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
         return True
 
     @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return self.features
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """The number of rows is public; found labels are taken to be."""
         return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
 
     def questions(self) -> Questions[Fitted]:
         """A center, a radius, the joint query; then algebra."""
-        found = yield from self.joint(
-            ClippingSchedule(widened=_NARROWED, tilt=0.0),
-            size=self.features,
+        clipping = ClippingSchedule(widened=_NARROWED, tilt=0.0)
+        found = yield from joint(
+            self,
+            clipping,
+            clipping.axes(self.features),
+            most=self.features,
+            groups=max(1, len(self.groups)),
             second=self.features,
             separate=False,
             emphasis="covariances",
         )
         return _solved(found.answer, found.warnings)
+
+    def neighbors(self, n: int) -> tuple[Records, Records]:
+        """One row at either end of the ball, in another class."""
+        groups = len(self.groups)
+        return far_apart_in_groups(n, width=self.features, reach=self.reach, groups=groups)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:

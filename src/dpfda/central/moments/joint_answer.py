@@ -73,7 +73,7 @@ class JointAnswer:
     @cached_property
     def law(self) -> NoiseLaw:
         """The law of the noise."""
-        return self.query.noise.law.times(1 / self._scale)
+        return self.query.mechanism.law.times(1 / self._scale)
 
     @cached_property
     def share(self) -> FloatArray:

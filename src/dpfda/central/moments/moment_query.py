@@ -10,13 +10,22 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.queries import BallQuery, integer_sums, mean_of, units
+from dpfda.central.queries import (
+    MOST_RECORDS,
+    Residuals,
+    clipped,
+    coefficients,
+    integer_sums,
+    mean_of,
+    units,
+)
 from dpfda.curves.matrices import Triangle
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.ellipsoid_laplace import total_cost
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.ellipsoid_laplace import l2_noise, total_cost
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.fields import choice, flag, number, whole
-from dpfda.protocol.query import Records
+from dpfda.protocol.fields import choice, flag, number, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 
 class Weights(NamedTuple):
@@ -77,7 +86,7 @@ of twice; that loses where one group has less than a quarter of the other's memb
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JointMoments(BallQuery, name="joint_moments"):
+class JointMoments(AdditiveQuery, name="joint_moments"):
     """Mean of (e_g ⊗ (u, κ), w (uuᵀ of the first J coefficients, |rest of u|²)) over people.
 
     u is a person's residual over R along the axes, clipped to the unit ball, and g their group.
@@ -99,6 +108,10 @@ class JointMoments(BallQuery, name="joint_moments"):
 
     block_rows: ClassVar[int] = 1 << 12  # J² numbers a person are held at once
 
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
     radius: float = number(least=1e-50, most=1e50)
     groups: int = whole(most=1 << 10)
     second: int = whole(most=1 << 7)
@@ -109,11 +122,6 @@ class JointMoments(BallQuery, name="joint_moments"):
         super().__post_init__()
         if self.second > len(self.center):
             raise InvalidParameter("second", f"{len(self.center)} at most", self.second)
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Coefficients and, in a row's last place, the group's number where there are several."""
-        return (len(self.center) + (self.groups > 1),)
 
     @property
     def attained(self) -> float | None:  # type: ignore[override]
@@ -141,20 +149,11 @@ class JointMoments(BallQuery, name="joint_moments"):
         firsts = len(self.center) + (self.groups > 1)
         return (self.groups, firsts), (self.blocks, len(self.triangle.axes) + 1)
 
-    @property
-    def size(self) -> int:
-        """Both tables."""
-        return sum(rows * columns for rows, columns in self.shapes)
-
-    @property
-    def largest(self) -> int:
-        """The radius of the unit ball, in units."""
-        return units(self.n)
-
-    @property
-    def sensitivity(self) -> float:
-        """The width over n."""
-        return self.weights.width / self.n
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for the width over n; with pure ε, in blocks."""
+        sensitivity = self.weights.width / self.n
+        return l2_noise(self.cost, sensitivity=sensitivity, axes=self.noise_axes)
 
     @cached_property
     def noise_axes(self) -> FloatArray:
@@ -176,25 +175,35 @@ class JointMoments(BallQuery, name="joint_moments"):
         two = np.full(self.shapes[1], self.weights.second)
         return np.concatenate([np.tile(one, self.groups), two.ravel()])
 
-    def block(self, records: Records) -> IntArray:
-        """Sums in whole units, group by group."""
-        u = self.clipped(records[0], self.radius) / self.radius
-        group = np.zeros(len(u), dtype=np.int64)
-        if self.groups > 1:
-            group = np.rint(np.clip(records[0][:, -1], 0, self.groups - 1)).astype(np.int64)
-            u = np.hstack([u, np.full((len(u), 1), self.weights.size(self.groups))])
-        coefficients = u[:, : len(self.center)]
-        rest = (coefficients[:, self.second :] ** 2).sum(axis=1, keepdims=True)
-        products = np.hstack([self.triangle.squares(coefficients[:, : self.second]), rest])
-        products *= self.weights.second
-        members = [group == one for one in range(self.groups)]
-        tables = [u[own] for own in members]
-        tables += [products[own] for own in members] if self.separate else [products]
-        return np.concatenate([integer_sums(table, 1.0, units(self.n)) for table in tables])
+    @property
+    def summed(self) -> Sums:
+        """Vectors of people by their coefficients and the number of their group."""
+        # In a row's last place is the group's number, where there are several.
+        columns = (len(self.center) + (self.groups > 1),)
+        return self.summed_of(coefficients(self.center)._replace(columns=columns))
 
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The mean over all people, groups mixed, along the axes of the noise."""
-        return self.mixed(mean_of(totals, 1.0, self.n)) * self.noise_axes
+    def summed_of(self, residuals: Residuals) -> Sums:
+        """Vectors of people with these residuals: sums of each group, then their mixed means."""
+
+        def block(records: Records) -> IntArray:
+            u = clipped(residuals.of(records), self.radius, self.axes) / self.radius
+            group = np.zeros(len(u), dtype=np.int64)
+            if self.groups > 1:
+                group = np.rint(np.clip(records[0][:, -1], 0, self.groups - 1)).astype(np.int64)
+                u = np.hstack([u, np.full((len(u), 1), self.weights.size(self.groups))])
+            coefficients = u[:, : len(self.center)]
+            rest = (coefficients[:, self.second :] ** 2).sum(axis=1, keepdims=True)
+            products = np.hstack([self.triangle.squares(coefficients[:, : self.second]), rest])
+            products *= self.weights.second
+            members = [group == one for one in range(self.groups)]
+            tables = [u[own] for own in members]
+            tables += [products[own] for own in members] if self.separate else [products]
+            return np.concatenate([integer_sums(table, 1.0, units(self.n)) for table in tables])
+
+        def statistic(totals: IntArray) -> FloatArray:
+            return self.mixed(mean_of(totals, 1.0, self.n)) * self.noise_axes
+
+        return Sums(residuals.columns, len(self.noise_axes), units(self.n), block, statistic)
 
     def mixed(self, vectors: FloatArray, *, back: bool = False) -> FloatArray:
         """Joint vectors (..., size) with the groups' sums mixed, or `back` to those of each."""

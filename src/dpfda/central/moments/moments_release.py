@@ -6,7 +6,6 @@ A center is found first, a radius about it, and then one joint query asks for ev
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive, MeanPlan, combined, concluded
 from dpfda.central.ball_search import BallSearch
-from dpfda.central.conversation import CurveConversation, Result, far_apart
+from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.functions import FunctionBasis, as_grid, spline_basis
 from dpfda.central.mean import MeanRelease
 from dpfda.central.moments.curve_moments import CurveMoments
@@ -205,9 +204,21 @@ def too_few(about: CurveConversation[Any]) -> tuple[str, ...]:
 _SMOOTH = 16  # functions of which covariances are worth more than rougher means
 
 
+def far_apart_in_groups(
+    n: int, *, width: int, reach: float, groups: int
+) -> tuple[Records, Records]:
+    """One vector at either end of the ball; with several groups, in another one too."""
+    (here,), (there,) = far_apart(n, np.ones(width), reach)
+    if groups < 2:
+        return (here,), (there,)
+    group = np.arange(n) % 2
+    other = np.append(1, group[1:])
+    return (np.column_stack([here, group]),), (np.column_stack([there, other]),)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JointRelease(CurveConversation[Result]):
-    """Questions that end in one joint query at n vectors with ‖x‖ ≤ bound, and at their groups.
+class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
+    """Means, sizes and covariances of groups of curves, by their coefficients.
 
     Privacy:
         The budgets of all queries (center, steps of a search for a radius, the joint one) add up.
@@ -215,37 +226,6 @@ class JointRelease(CurveConversation[Result]):
 
     Attributes:
         groups: names of the groups; with fewer than two nobody is asked for theirs.
-    """
-
-    groups: tuple[Label, ...] = ()
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Numbers in a vector."""
-
-    def joint(
-        self, clipping: ClippingSchedule, *, size: int, **asked: Any
-    ) -> Questions[JointFound]:
-        """The queries of `joint_looks`, at all groups."""
-        many = max(1, len(self.groups))
-        return joint(self, clipping, clipping.axes(size), most=self.width, groups=many, **asked)
-
-    def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One vector at either end of the ball; with groups, in another one too."""
-        (here,), (there,) = far_apart(n, np.ones(self.width), self.reach)
-        if len(self.groups) < 2:
-            return (here,), (there,)
-        group = np.arange(n) % 2
-        other = np.append(1, group[1:])
-        return (np.column_stack([here, group]),), (np.column_stack([there, other]),)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MomentsRelease(JointRelease[CurveMoments], name="moments"):
-    """Means, sizes and covariances of groups of curves, by their coefficients.
-
-    Attributes:
         basis: functions that the coefficients belong to.
         separate: covariances for each group instead of one for all.
         emphasis: what is to be exact: ``means``, their ``differences`` or ``covariances``.
@@ -254,6 +234,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     summary: ClassVar[str] = "moments"
 
+    groups: tuple[Label, ...] = ()
     basis: FunctionBasis
     separate: bool = False
     emphasis: str = "means"
@@ -278,11 +259,6 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         many = max(1, len(self.groups))
         n = round(self.n / (many**1.5 if cost.pure else many))
         return MeanPlan.of((cost,), n=max(n, 2), most=self.basis.size).error
-
-    @property
-    def width(self) -> int:
-        """Coefficients of a curve, and what says how much is left out."""
-        return self.layout.width
 
     @property
     def layout(self) -> Layout:
@@ -341,6 +317,11 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             parameters={"clipped": clipped_away(radius, AFTER * found.outside, self.n)},
             warnings=found.warnings,
         )
+
+    def neighbors(self, n: int) -> tuple[Records, Records]:
+        """One curve at either end of the ball, in another group."""
+        width, groups = self.layout.width, len(self.groups)
+        return far_apart_in_groups(n, width=width, reach=self.reach, groups=groups)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:

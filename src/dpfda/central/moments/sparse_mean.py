@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,24 +16,26 @@ from dpfda.central.ball_search import find_radius, left_outside
 from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basis, trapezoid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.joint_answer import JointAnswer
-from dpfda.central.moments.moment_query import JointMoments
+from dpfda.central.moments.moment_query import WEIGHTS, JointMoments
 from dpfda.central.moments.moments_release import UNSURE, too_few
+from dpfda.central.queries import MOST_RECORDS
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.central.sparse_queries import (
     SparseMean,
     SparsePlace,
+    SparsePoints,
     SparseRadiusChoice,
     SparseRadiusCount,
-    SparseRows,
     SparseTimes,
 )
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import array, flag
-from dpfda.protocol.query import Records
+from dpfda.protocol.fields import array, choice, declared, flag, number, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 _CHECK, _ESTIMATE, _FIRST = 0.05, 0.15, 0.2  # shares of the queries before the search
 _LEAST_SEARCH, _MOST_SEARCH = 0.05, 0.15  # share of the search for a radius
@@ -58,17 +61,67 @@ _RARE_TIMES = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseMoments(SparseRows, JointMoments, name="sparse_moments"):
+class SparseMoments(AdditiveQuery, name="sparse_moments"):
     """The joint query at z of sparse rows: their mean and second moments.
 
     Privacy:
-        That of `JointMoments`, with one group.
+        That of `JointMoments`, with one group: z is clipped, whatever a person's points.
+
+    Attributes:
+        grid: T points from 0 to 1, the domain.
+        density: f at them; 1 is uniform.
+        radius: R.
+        groups: 1.
+        second: J, coefficients whose products are wanted.
+        separate: products for each group.
+        emphasis: what is to be exact: ``means``, their ``differences``, or ``covariances``.
     """
+
+    block_rows: ClassVar[int] = JointMoments.block_rows
+
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+    center: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+    radius: float = number(least=1e-50, most=1e50)
+    groups: int = whole(most=1 << 10)
+    second: int = whole(most=1 << 7)
+    separate: bool = flag()
+    emphasis: str = choice(*WEIGHTS)
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _ = self.joint, self.points  # which check the fields
         if self.groups != 1:
             raise InvalidParameter("groups", "1 for sparse curves", self.groups)
+
+    @cached_property
+    def joint(self) -> JointMoments:
+        """The same question about coefficients."""
+        own = {name: getattr(self, name) for name in declared(JointMoments)}
+        return JointMoments(**own)
+
+    @cached_property
+    def points(self) -> SparsePoints:
+        """What is computed of a person's points."""
+        return SparsePoints(self.center, self.grid, self.density)
+
+    @property
+    def attained(self) -> float | None:  # type: ignore[override]
+        """That of the joint query."""
+        return self.joint.attained
+
+    @property
+    def mechanism(self) -> Additive:
+        """That of the joint query."""
+        return self.joint.mechanism
+
+    @property
+    def summed(self) -> Sums:
+        """Vectors of people by their z."""
+        return self.joint.summed_of(self.points.residuals)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -175,10 +228,10 @@ class Sparse(FunctionMechanism, name="sparse"):
             emphasis="means",
         )
         answer = yield query
-        found = JointAnswer(query=query, noisy=answer.values)
+        found = JointAnswer(query=query.joint, noisy=answer.values)
         noisy = length * (query.center + found.shift[0] * found.unit)  # of functions on the domain
         law = found.law.first(sizes.fine).times(length * found.unit)
-        wrong = _wrong_times(query, found.shift[0] * found.unit, doubt)
+        wrong = _wrong_times(query.points, found.shift[0] * found.unit, doubt)
         spread = UNSURE * found.covariance_in() / mean.n + wrong
         sampling = NoiseLaw.normal(length**2 * spread)
         variance = law.variance + sampling.variance
@@ -190,7 +243,7 @@ class Sparse(FunctionMechanism, name="sparse"):
             law.widened(wider),
             shrunk=padded(shrunk, wider),
             sampling=(sampling.widened(wider), _left_out(noisy, variance, wider)),
-            sensitivity=length * query.sensitivity * query.radius,
+            sensitivity=length * query.mechanism.sensitivity * query.radius,
             warnings=(*warnings, *too_few(mean)),
             mechanism="sparse",
             components=sizes.fine,
@@ -262,16 +315,16 @@ def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
     return NoiseLaw(law="gaussian", scales=np.concatenate([np.zeros(size), beyond]))
 
 
-def _wrong_times(query: SparseRows, shift: FloatArray, doubt: FloatArray) -> FloatArray:
+def _wrong_times(points: SparsePoints, shift: FloatArray, doubt: FloatArray) -> FloatArray:
     """Covariance of what a wrong density adds to the mean of z: ∫ (μ - c) (f̂/f - 1) φ.
 
     Args:
-        query: at z; its center is c.
+        points: of z; their center is c.
         shift: the released μ - c, in coefficients.
         doubt: functions of t (rows): f̂/f - 1 is the sum of normal deviates times them.
     """
-    weights = trapezoid((query.grid,))
-    moved = (query.functions * (shift @ query.functions) * weights) @ doubt.T
+    weights = trapezoid((points.grid,))
+    moved = (points.functions * (shift @ points.functions) * weights) @ doubt.T
     return np.asarray(moved @ moved.T)
 
 

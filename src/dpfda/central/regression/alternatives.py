@@ -28,14 +28,23 @@ from dpfda.central.regression.problem import (
     best_weight,
     eigenvalue_l2,
 )
-from dpfda.central.regression.queries import MomentQuery, NoisyMoments, ProblemQuery, RowSums
+from dpfda.central.regression.queries import (
+    MomentQuery,
+    MomentSums,
+    NoisyMoments,
+    moment_sums,
+    row_noise,
+    rows_and_targets,
+    weighted_sums,
+)
 from dpfda.central.regression.released import Released
 from dpfda.curves.matrices import floored, unfold
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import choice, number, vector, whole
-from dpfda.protocol.query import Answer, Records
+from dpfda.protocol.fields import choice, flag, number, part, vector, whole
+from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
 
 COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
 """(κ1, κ2) of Λ1 = κ1 mean(signed x), Λ2 = κ2 mean(xxᵀ)."""
@@ -64,7 +73,7 @@ class ObjectiveMethod(RegressionMechanism):
         """One question, one answer."""
         query, problem = self.query(regression), regression.problem
         answer = yield query
-        moments = query.read(answer)
+        moments = query.moments.read(answer)
         floor = self.floor * moments.quadratic_sigma * math.sqrt(problem.size)
         w = floored(moments.quadratic, floor, inverted=True) @ moments.linear
         # v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
@@ -164,41 +173,72 @@ def _shrunk(problem: Problem) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EigenvalueQuery(MomentQuery, name="regression_eigenvalue"):
+class EigenvalueQuery(AdditiveQuery, name="regression_eigenvalue"):
     """(λ_min(Σxxᵀ), w1 Σxy, w2 svec Σxxᵀ).
 
     Privacy:
         `eigenvalue_l2(w1, w2)`: λ_min moves by no more than the largest eigenvalue of xxᵀ - x'x'ᵀ,
         which is short where the moments move far.
+
+    Attributes:
+        bounds: the balls.
+        linear_weight: w1.
+        quadratic_weight: w2.
+        constant: append a constant feature, so that the line has an intercept.
+        weighted: shorten a target as its row is shortened.
     """
 
     linear: ClassVar[bool] = False
 
-    @cached_property
-    def weights(self) -> FloatArray:
-        """One place in front, for the eigenvalue."""
-        return np.concatenate([[SQUARE], self.moment_weights])
+    cost: Cost = part(lambda: Cost)
+    bounds: Bounds = part(lambda: Bounds)
+    linear_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    quadratic_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    constant: bool = flag(default=False)
+    weighted: bool = flag(default=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes."""
+        return rows_and_targets(self.name, self.bounds.dimension, records)
 
     @property
     def l2(self) -> float:
         """`eigenvalue_l2`."""
         return eigenvalue_l2(self.linear_weight, self.quadratic_weight)
 
-    def block(self, records: Records) -> FloatArray:
-        """The moments; the eigenvalue comes with `statistic`."""
-        return np.concatenate([[0.0], super().block(records)])
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Gaussian noise."""
+        return row_noise(self.name, self.cost, self.size, l2=self.l2)
 
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """Weighted moments with their smallest eigenvalue in front."""
-        size = self.coefficients
-        values = super().statistic(totals)
+    @cached_property
+    def moments(self) -> MomentSums:
+        """What is summed."""
+        return moment_sums(self)
+
+    @property
+    def summed(self) -> Sums:
+        """The moments, with a place in front for the eigenvalue that comes with `_statistic`."""
+        weights = np.concatenate([[SQUARE], self.moments.weights])
+        sums = weighted_sums(self._block, weights, dimension=self.bounds.dimension)
+        return sums._replace(statistic=self._statistic)
+
+    def _block(self, records: Records) -> FloatArray:
+        return np.concatenate([[0.0], self.moments.block(records)])
+
+    def _statistic(self, totals: IntArray) -> FloatArray:
+        size = self.moments.size
         matrix = unfold(np.asarray(totals[1 + size :] * SQUARE), size)
-        values[0] = np.linalg.eigvalsh(matrix)[0]
-        return values
+        smallest = np.linalg.eigvalsh(matrix)[:1]
+        return np.concatenate([smallest, totals[1:] * self.moments.weights])
 
     def read(self, answer: Answer) -> NoisyMoments:
         """The moments behind the eigenvalue."""
-        return super().read(replace(answer, values=answer.values[1:]))
+        return self.moments.read(replace(answer, values=answer.values[1:]))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -248,32 +288,45 @@ class AdaSSP(RegressionMechanism, name="adassp"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientQuery(RowSums, ProblemQuery, name="regression_gradient"):
+class GradientQuery(AdditiveQuery, name="regression_gradient"):
     """Σ r(x, y; θ) x, with |r| ≤ 1 and |x| ≤ 1.
 
     Privacy:
         Euclidean sensitivity 2: two gradients of length 1.
 
     Attributes:
+        problem: which.
         theta: where the gradient is taken.
     """
 
     l2 = 2.0
 
+    cost: Cost = part(lambda: Cost)
+    problem: Problem = part(lambda: Problem)
     theta: FloatArray = vector("coefficients")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _ = self.mechanism  # refuses a budget without δ
         if len(self.theta) != self.problem.size:
             raise InvalidParameter("theta", f"of length {self.problem.size}", len(self.theta))
 
-    @cached_property
-    def weights(self) -> FloatArray:
-        """Grid steps to units."""
-        return np.full(self.problem.size, SQUARE)
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes."""
+        return rows_and_targets(self.name, self.problem.dimension, records)
 
-    def block(self, records: Records) -> FloatArray:
-        """Exact sum of the gradients, the residual cut to the grid."""
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Gaussian noise."""
+        return row_noise(self.name, self.cost, self.problem.size, l2=self.l2)
+
+    @property
+    def summed(self) -> Sums:
+        """Gradients, the residual cut to the grid."""
+        weights = np.full(self.problem.size, SQUARE)
+        return weighted_sums(self._block, weights, dimension=self.problem.dimension)
+
+    def _block(self, records: Records) -> FloatArray:
         x, v = self.problem.unit_rows(*records)
         line = np.einsum("ij,j->i", x, self.theta / ONE)  # row by row: BLAS rounds as rows lie
         if self.problem.link == "linear":

@@ -327,7 +327,7 @@ def _means(first: Exchange) -> Means | None:
         row, target, noise = query.means(answer)
         return Means(row, abs(target), noise)
     if isinstance(query, MomentQuery) and query.constant:  # rows are (x, 1)/√2
-        moments = query.read(answer)
+        moments = query.moments.read(answer)
         row, target = 2 * moments.quadratic[:-1, -1], math.sqrt(2) * moments.linear[-1]
         return Means(row, abs(target), 2 * max(moments.quadratic_sigma, moments.linear_sigma))
     if isinstance(query, GradientQuery) and query.problem.fit_intercept:  # at 0: -Σ y (x, 1)/√2

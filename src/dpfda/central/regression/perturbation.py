@@ -31,16 +31,16 @@ from dpfda._validate import FloatArray
 from dpfda.central.regression.alternatives import in_units
 from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import ONE, Bounds, Link, Problem
-from dpfda.central.regression.queries import ProblemQuery
+from dpfda.central.regression.queries import row_noise, rows_and_targets
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.additive import Gaussian
+from dpfda.mechanisms.additive import Additive, Gaussian
 from dpfda.noise import Source, discrete_gaussian
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import ApproximateEvent, Event
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import number
-from dpfda.protocol.query import Answer, Records, WholeQuery
+from dpfda.protocol.fields import number, part
+from dpfda.protocol.query import Answer, Records, WholeQuery, finite
 
 LIPSCHITZ = 1.0
 """Length of one person's gradient, for rows in the unit ball, at most: both losses."""
@@ -192,7 +192,7 @@ def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Ti
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TiltedQuery(ProblemQuery, WholeQuery, name="regression_tilted"):
+class TiltedQuery(WholeQuery, name="regression_tilted"):
     """Λθ̂ for the minimizer of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
 
     Privacy:
@@ -200,12 +200,33 @@ class TiltedQuery(ProblemQuery, WholeQuery, name="regression_tilted"):
         is no exact answer to compare: `log_likelihood` says what an attacker learns.
 
     Attributes:
+        problem: which.
         ridge_share: part of ε spent on the determinant; it sets Λ.
     """
 
     inside: ClassVar[bool] = True
 
+    cost: Cost = part(lambda: Cost)
+    problem: Problem = part(lambda: Problem)
     ridge_share: float = number(least=1e-3, most=0.999, default=0.25)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Rows and targets."""
+        return (self.problem.dimension, 0)
+
+    @property
+    def size(self) -> int:
+        """One number for each coefficient."""
+        return self.problem.size
+
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes, and of finite numbers."""
+        return tuple(map(finite, rows_and_targets(self.name, self.problem.dimension, records)))
 
     @cached_property
     def mechanism(self) -> Tilted:
@@ -229,14 +250,20 @@ class TiltedQuery(ProblemQuery, WholeQuery, name="regression_tilted"):
     def depth(self, answer: Answer, records: Records) -> tuple[float, float]:
         """|b|²/(2σ²) of the tilt behind an answer, and the shape of the Gamma law that it has."""
         gradient, _ = self.untilted(answer, records)
-        return float(gradient @ gradient) / (2 * self.mechanism.tilt_sigma**2), self.size / 2
+        return float(gradient @ gradient) / (
+            2 * self.mechanism.tilt_sigma**2
+        ), self.problem.size / 2
 
     def untilted(self, answer: Answer, records: Records) -> tuple[FloatArray, FloatArray]:
         """Gradient of the objective without its tilt, which is -b, and its second derivatives."""
         x, v = self.problem.unit_rows(*self.fitting(records))
         ridge = self.mechanism.ridge
         risk = Risk(
-            x=x / ONE, v=v / ONE, link=self.problem.link, ridge=ridge, tilt=np.zeros(self.size)
+            x=x / ONE,
+            v=v / ONE,
+            link=self.problem.link,
+            ridge=ridge,
+            tilt=np.zeros(self.size),
         )
         return risk.derivatives(answer.values / ridge)
 
@@ -306,12 +333,15 @@ _LEAST_RIDGE = 1e-8  # of n: second derivatives can always be inverted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MinimizerQuery(ProblemQuery, WholeQuery, name="regression_minimizer"):
+class MinimizerQuery(WholeQuery, name="regression_minimizer"):
     """nλθ*, the ridge minimizer scaled so that one person moves it by at most 2.
 
     Privacy:
         |θ*(D) - θ*(D')| ≤ 2L/(nλ) for a λ-strongly convex mean objective (Chaudhuri et al. 2011);
         the solver adds `TOLERANCE` of gradient on either side.
+
+    Attributes:
+        problem: which.
     """
 
     # Reached as nλ → 0, where lines are steep and everybody else's losses are flat. The ridge that
@@ -320,10 +350,32 @@ class MinimizerQuery(ProblemQuery, WholeQuery, name="regression_minimizer"):
 
     l2 = 2 * LIPSCHITZ + 2 * TOLERANCE
 
+    cost: Cost = part(lambda: Cost)
+    problem: Problem = part(lambda: Problem)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Rows and targets."""
+        return (self.problem.dimension, 0)
+
+    @property
+    def size(self) -> int:
+        """One number for each coefficient."""
+        return self.problem.size
+
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes, and of finite numbers."""
+        return tuple(map(finite, rows_and_targets(self.name, self.problem.dimension, records)))
+
     @property
     def l1(self) -> float:
         """The L1 bound: √D times the Euclidean length."""
         return self.l2 * math.sqrt(self.size)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The same noise on every number."""
+        return row_noise(self.name, self.cost, self.size, l1=self.l1, l2=self.l2)
 
     def ridge(self, n: int) -> float:
         """nλ, from public numbers only: balances the ridge's bias against the noise."""

@@ -7,14 +7,15 @@ How many rows lie outside their public ranges, asked before a regression.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.central.queries import as_floats
 from dpfda.central.regression.problem import (
     BLOCK,
     MOST_FEATURES,
@@ -22,7 +23,6 @@ from dpfda.central.regression.problem import (
     ONE,
     SQUARE,
     Bounds,
-    Problem,
     joint_l1,
     joint_l2,
     with_constant,
@@ -33,145 +33,71 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.ellipsoid_laplace import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import flag, number, part, whole
-from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Records, finite, in_rows
+from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums, finite, in_rows
 
 _ROWS = 256  # of a block, at least
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowQuery(DatasetQuery):
-    """A query of rows (n, D) and targets (n,) that may spend a share of a budget.
+def row_noise(
+    name: str, cost: Cost, size: int, *, l1: float | None = None, l2: float | None = None
+) -> Additive:
+    """The same noise on every number; a query without this kind of noise is refused.
 
-    Gaussian noise where the budget has a δ, for a sensitivity `l2`; otherwise Laplace noise, for
-    `l1`. A query that states one of them only is refused with the other kind of budget.
-
-    Attributes:
+    Args:
+        name: of the query.
         cost: what it may spend.
+        size: how many numbers.
+        l1: sensitivity to replacing one row in the sum of absolutes, for Laplace noise.
+        l2: Euclidean sensitivity, for Gaussian noise, where the budget has a δ.
+    """
+    if cost.pure:
+        if l1 is None:
+            raise InvalidParameter("delta", f"above 0 for {name}", cost.delta)
+        return l1_noise(cost, sensitivity=l1, axes=np.ones(size))
+    if l2 is None:
+        raise InvalidParameter("delta", f"0 for {name}", cost.delta)
+    return l2_noise(cost, sensitivity=l2, axes=np.ones(size))
+
+
+def rows_and_targets(name: str, dimension: int, records: Records) -> Records:
+    """Rows and targets; other shapes are refused: they are public.
+
+    A third column, which marks rows outside their ranges, is for `OutsideCount` alone.
+    """
+    shapes = tuple(column.shape for column in records)
+    n = shapes[0][0] if shapes and shapes[0] else 0
+    if n > MOST_ROWS:
+        raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
+    if shapes[:2] != ((n, dimension), (n,)) or shapes[2:] not in ((), ((n,),)):
+        raise ProtocolError(f"{name} needs rows of {dimension} numbers and a target")
+    return records[:2]
+
+
+def weighted_sums(
+    block: Callable[[Records], FloatArray], weights: FloatArray, *, dimension: int
+) -> Sums:
+    """A weighted sum over all rows, exact in whole numbers until noise is added.
+
+    Args:
+        block: exact integer sums over rows and targets of finite numbers.
+        weights: the factor of each sum; sensitivities apply to the scaled sums.
+        dimension: width of the rows.
     """
 
-    cost: Cost = part(lambda: Cost)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Width of the rows."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Length of the answer."""
-
-    @property
-    def l2(self) -> float:
-        """Euclidean sensitivity to replacing one row."""
-        raise InvalidParameter("delta", f"0 for {self.name}", self.cost.delta)
-
-    @property
-    def l1(self) -> float:
-        """Sensitivity in the sum of absolutes."""
-        raise InvalidParameter("delta", f"above 0 for {self.name}", self.cost.delta)
-
-    @cached_property
-    def mechanism(self) -> Additive:
-        """The same noise on every number."""
-        axes = np.ones(self.size)
-        if self.cost.pure:
-            return l1_noise(self.cost, sensitivity=self.l1, axes=axes)
-        return l2_noise(self.cost, sensitivity=self.l2, axes=axes)
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Rows and targets."""
-        return (self.dimension, 0)
-
-    def count(self, n: int, *, part: bool = False) -> None:
-        """Refuse more rows than 64-bit sums have room for, in however many chunks they come."""
-        if n > MOST_ROWS:
-            raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
-        super().count(n, part=part)
-
-    def fitting(self, records: Records) -> Records:
-        """Rows and targets of the right shapes, and of finite numbers."""
-        return tuple(map(finite, self.shaped(records)))
-
-    def shaped(self, records: Records) -> Records:
-        """Rows and targets; other shapes are refused: they are public.
-
-        A third column, which marks rows outside their ranges, is for `OutsideCount` alone.
-        """
-        shapes = tuple(column.shape for column in records)
-        n = shapes[0][0] if shapes and shapes[0] else 0
-        if n > MOST_ROWS:
-            raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
-        if shapes[:2] != ((n, self.dimension), (n,)) or shapes[2:] not in ((), ((n,),)):
-            raise ProtocolError(f"{self.name} needs rows of {self.dimension} numbers and a target")
-        return records[:2]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProblemQuery(RowQuery):
-    """A query that is about a problem's loss and balls.
-
-    Attributes:
-        problem: which.
-    """
-
-    problem: Problem = part(lambda: Problem)
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return self.problem.dimension
-
-    @property
-    def size(self) -> int:
-        """One number for each coefficient."""
-        return self.problem.size
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowSums(RowQuery, AdditiveQuery):
-    """A weighted sum over all rows, exact in whole numbers until noise is added."""
-
-    @property
-    @abstractmethod
-    def weights(self) -> FloatArray:
-        """The factor of each exact integer sum; sensitivities apply to the scaled sums."""
-
-    @property
-    def size(self) -> int:
-        """One for each weight."""
-        return len(self.weights)
-
-    @property
-    def largest(self) -> int:
-        """The product of two numbers of the unit ball, in grid steps."""
-        return int(ONE) ** 2
-
-    def fitting(self, records: Records) -> Records:
-        """Rows and targets of the right shapes; `sums` makes their numbers finite."""
-        return self.shaped(records)
-
-    def sums(self, records: Records) -> IntArray:
-        """Exact sums over the rows, in blocks that fit a processor's cache.
-
-        The pass then costs little more than reading, also where it looks for NaN.
-        """
-        rows, targets = records
-        total = np.zeros(self.size, dtype=np.int64)
-        step = max(_ROWS, BLOCK // self.dimension)
-        for start in range(0, len(rows), step):
-            block = in_rows((rows, targets), slice(start, start + step))
-            total += self.block(tuple(map(finite, block))).astype(np.int64)
+    def blocks(records: Records) -> IntArray:
+        # In blocks that fit a processor's cache the pass costs little more than reading, also
+        # where it looks for NaN.
+        total = np.zeros(len(weights), dtype=np.int64)
+        step = max(_ROWS, BLOCK // dimension)
+        for start in range(0, len(records[0]), step):
+            rows = in_rows(records, slice(start, start + step))
+            total += block(tuple(map(finite, rows))).astype(np.int64)
         return total
 
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The weighted sum."""
-        return np.asarray(totals * self.weights)
+    largest = int(ONE) ** 2  # the product of two numbers of the unit ball, in grid steps
+    return Sums(
+        (dimension, 0), len(weights), largest, blocks, lambda totals: totals * weights, MOST_ROWS
+    )
 
 
 @dataclass(frozen=True)
@@ -194,11 +120,8 @@ class NoisyMoments:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MomentQuery(RowSums, name="regression_moments"):
-    """Σ (w1 xy, w2 svec xxᵀ), x and y clipped to given balls and measured in their radii.
-
-    Privacy:
-        One vector of Euclidean sensitivity `joint_l2(w1, w2)` (C7).
+class MomentSums:
+    """Σ (w1 xy, w2 xxᵀ), x and y clipped to given balls and measured in their radii.
 
     Attributes:
         bounds: the balls.
@@ -207,44 +130,32 @@ class MomentQuery(RowSums, name="regression_moments"):
             (x, 1)/√2, which stays in the unit ball.
         weighted: shorten a target as its row is shortened, so that a row far out counts less and
             slopes are those of unshortened rows; otherwise the row alone is shortened.
+        power: an entry off the diagonal, which stands for two of the matrix, counts √2^power.
     """
 
-    bounds: Bounds = part(lambda: Bounds)
-    linear_weight: float = number(least=1e-6, most=1e6, default=1.0)
-    quadratic_weight: float = number(least=1e-6, most=1e6, default=1.0)
-    constant: bool = flag(default=False)
-    weighted: bool = flag(default=False)
+    bounds: Bounds
+    linear_weight: float
+    quadratic_weight: float
+    constant: bool
+    weighted: bool
+    power: int = 1
 
     @property
-    def dimension(self) -> int:
-        """D."""
-        return self.bounds.dimension
-
-    @property
-    def coefficients(self) -> int:
+    def size(self) -> int:
         """Length of x, the constant included."""
-        return self.dimension + self.constant
-
-    @property
-    def triangle(self) -> FloatArray:
-        """Weights of the entries of the upper triangle: those of `svec`."""
-        return svec_weights(self.coefficients)
+        return self.bounds.dimension + self.constant
 
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
-        return self.moment_weights
+        linear = np.full(self.size, self.linear_weight)
+        triangle = svec_weights(self.size) ** self.power
+        return SQUARE * np.concatenate([linear, self.quadratic_weight * triangle])
 
     @property
-    def moment_weights(self) -> FloatArray:
-        """Weights of the linear and quadratic sums."""
-        linear = np.full(self.coefficients, self.linear_weight)
-        return SQUARE * np.concatenate([linear, self.quadratic_weight * self.triangle])
-
-    @property
-    def l2(self) -> float:
-        """`joint_l2`."""
-        return joint_l2(self.linear_weight, self.quadratic_weight)
+    def summed(self) -> Sums:
+        """The weighted sums."""
+        return weighted_sums(self.block, self.weights, dimension=self.bounds.dimension)
 
     def block(self, records: Records) -> FloatArray:
         """Exact sums, by one matrix product each."""
@@ -253,14 +164,14 @@ class MomentQuery(RowSums, name="regression_moments"):
             targets = np.trunc(targets * self.bounds.kept(records[0]))
         if self.constant:
             x = with_constant(x)
-        triangle = (x.T @ x)[np.triu_indices(self.coefficients)]
+        triangle = (x.T @ x)[np.triu_indices(self.size)]
         return np.concatenate([targets @ x, triangle])
 
     def read(self, answer: Answer) -> NoisyMoments:
         """Noisy means with their noise levels."""
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
-        size = self.coefficients
-        weights = self.moment_weights[size:] / SQUARE
+        size = self.size
+        weights = self.weights[size:] / SQUARE
         return NoisyMoments(
             linear=mean[:size] / self.linear_weight,
             quadratic=unfold(mean[size:] / weights, size),
@@ -268,6 +179,57 @@ class MomentQuery(RowSums, name="regression_moments"):
             quadratic_sigma=noise / self.quadratic_weight,
             quadratic_variance=unfold((noise / weights) ** 2, size),
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentQuery(AdditiveQuery, name="regression_moments"):
+    """Σ (w1 xy, w2 svec xxᵀ), x and y clipped to given balls: `MomentSums`.
+
+    Privacy:
+        One vector of Euclidean sensitivity `joint_l2(w1, w2)` (C7).
+
+    Attributes:
+        bounds: the balls.
+        linear_weight: w1.
+        quadratic_weight: w2.
+        constant: append a constant feature, so that the line has an intercept.
+        weighted: shorten a target as its row is shortened.
+    """
+
+    cost: Cost = part(lambda: Cost)
+    bounds: Bounds = part(lambda: Bounds)
+    linear_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    quadratic_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    constant: bool = flag(default=False)
+    weighted: bool = flag(default=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes."""
+        return rows_and_targets(self.name, self.bounds.dimension, records)
+
+    @property
+    def l2(self) -> float:
+        """`joint_l2`."""
+        return joint_l2(self.linear_weight, self.quadratic_weight)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Gaussian noise."""
+        return row_noise(self.name, self.cost, self.size, l2=self.l2)
+
+    @cached_property
+    def moments(self) -> MomentSums:
+        """What is summed."""
+        return moment_sums(self)
+
+    @property
+    def summed(self) -> Sums:
+        """The moments."""
+        return self.moments.summed
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -284,31 +246,59 @@ class MomentQuery(RowSums, name="regression_moments"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AbsoluteMomentQuery(MomentQuery, name="regression_absolute_moments"):
+class AbsoluteMomentQuery(AdditiveQuery, name="regression_absolute_moments"):
     """Σ (w1 xy, w2 xxᵀ), measured by the sum of absolutes over all D² entries: for pure ε.
 
     Privacy:
         `joint_l1(w1, w2)`; an entry off the diagonal stands for two of the matrix.
+
+    Attributes:
+        bounds: the balls.
+        linear_weight: w1.
+        quadratic_weight: w2.
+        constant: append a constant feature, so that the line has an intercept.
+        weighted: shorten a target as its row is shortened.
     """
 
     # The two norms of `joint_l1` are not at their worst for the same rows: searches find .76 for
     # one feature, .97 for two.
     attained: ClassVar[float | None] = 0.7
 
-    @property
-    def triangle(self) -> FloatArray:
-        """1 on the diagonal, 2 off it."""
-        return svec_weights(self.coefficients) ** 2
+    cost: Cost = part(lambda: Cost)
+    bounds: Bounds = part(lambda: Bounds)
+    linear_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    quadratic_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    constant: bool = flag(default=False)
+    weighted: bool = flag(default=False)
 
-    @property
-    def l2(self) -> float:
-        """None."""
-        return super(MomentQuery, self).l2
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes."""
+        return rows_and_targets(self.name, self.bounds.dimension, records)
 
     @property
     def l1(self) -> float:
         """`joint_l1`."""
-        return joint_l1(self.linear_weight, self.quadratic_weight, dimension=self.coefficients)
+        size = self.moments.size
+        return joint_l1(self.linear_weight, self.quadratic_weight, dimension=size)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Laplace noise."""
+        return row_noise(self.name, self.cost, self.size, l1=self.l1)
+
+    @cached_property
+    def moments(self) -> MomentSums:
+        """What is summed."""
+        return moment_sums(self, power=2)
+
+    @property
+    def summed(self) -> Sums:
+        """The moments."""
+        return self.moments.summed
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -320,6 +310,12 @@ class AbsoluteMomentQuery(MomentQuery, name="regression_absolute_moments"):
         ]
 
 
+def moment_sums(query: Any, *, power: int = 1) -> MomentSums:
+    """The sums of a query with the fields of `MomentQuery`."""
+    own = ("bounds", "linear_weight", "quadratic_weight", "constant", "weighted")
+    return MomentSums(**{name: getattr(query, name) for name in own}, power=power)
+
+
 OUTSIDE = (
     "more than a few people lie outside feature_ranges or target_range: these are probably too "
     "small, and what is outside was moved to the nearest end, which bends the result"
@@ -327,7 +323,7 @@ OUTSIDE = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OutsideCount(RowQuery, AdditiveQuery, name="regression_outside"):
+class OutsideCount(AdditiveQuery, name="regression_outside"):
     """How many records are marked, in their third column, as outside their ranges.
 
     Whoever reads a table moves rows and targets into their ranges, and marks records of which
@@ -340,34 +336,31 @@ class OutsideCount(RowQuery, AdditiveQuery, name="regression_outside"):
         features: width of the rows.
     """
 
+    l1, l2 = 1.0, 1.0
+
+    cost: Cost = part(lambda: Cost)
     features: int = whole(least=1, most=MOST_FEATURES)
-
-    l1, l2, size, largest = 1.0, 1.0, 1, 1
-
-    @property
-    def dimension(self) -> int:
-        """Width of the rows."""
-        return self.features
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Rows, targets and marks."""
-        return (self.features, 0, 0)
 
     def fitting(self, records: Records) -> Records:
         """The marks of records of the right shapes."""
-        self.shaped(records)
+        rows_and_targets(self.name, self.features, records)
         if len(records) != 3:
             raise ProtocolError(f"{self.name} needs a flag for every row")
         return (records[2] > 0,)
 
-    def block(self, records: Records) -> IntArray:
-        """The count."""
-        return np.array([np.count_nonzero(records[0])])
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise on a count."""
+        return row_noise(self.name, self.cost, 1, l1=self.l1, l2=self.l2)
 
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The statistic as a float."""
-        return totals.astype(np.float64)
+    @property
+    def summed(self) -> Sums:
+        """Marked records."""
+
+        def block(records: Records) -> IntArray:
+            return np.array([np.count_nonzero(records[0])])
+
+        return Sums((self.features, 0, 0), 1, 1, block, as_floats, MOST_ROWS)
 
     @classmethod
     def examples(cls) -> list[Self]:

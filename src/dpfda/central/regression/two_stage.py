@@ -136,7 +136,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
             weighted=self.weighted,
         )
         answer = yield second
-        moments = second.read(answer)
+        moments = second.moments.read(answer)
         fitted = solve(regression, location, moments, n=answer.n, weighted=self.weighted)
         floor = _FLOOR * moments.quadratic_sigma
         for cost in kept:

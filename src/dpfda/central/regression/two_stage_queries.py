@@ -32,12 +32,13 @@ from dpfda.central.regression.problem import (
     joint_l2,
     location_l1,
 )
-from dpfda.central.regression.queries import ProblemQuery, RowSums
+from dpfda.central.regression.queries import row_noise, rows_and_targets, weighted_sums
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.noise.law import level
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import number, part, vector
-from dpfda.protocol.query import Answer, Records
+from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
 
 _LEVEL = 0.18  # squared: of a mean that is uniform over three quarters of its range
 TARGET_WEIGHT = 0.5  # of the mean target beside the mean row, the default
@@ -172,7 +173,7 @@ class Location:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LocationQuery(RowSums, ProblemQuery, name="regression_location"):
+class LocationQuery(AdditiveQuery, name="regression_location"):
     """Σ (z, 1.6|z|², kv, 1.6kv²) with z, v the row and target in their public balls.
 
     Privacy:
@@ -180,10 +181,22 @@ class LocationQuery(RowSums, ProblemQuery, name="regression_location"):
         free, and k(v, 1.6v²) by at most 2k. Sum of absolutes: `location_l1`.
 
     Attributes:
+        problem: which.
         target_weight: k.
     """
 
+    cost: Cost = part(lambda: Cost)
+    problem: Problem = part(lambda: Problem)
     target_weight: float = number(least=1e-3, most=1e3, default=TARGET_WEIGHT)
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return self.problem.dimension
+
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes."""
+        return rows_and_targets(self.name, self.dimension, records)
 
     @property
     def l2(self) -> float:
@@ -202,7 +215,17 @@ class LocationQuery(RowSums, ProblemQuery, name="regression_location"):
         """The two parts add up."""
         return location_l1(self.dimension) + self.target_weight * location_l1(1)
 
-    def block(self, records: Records) -> FloatArray:
+    @cached_property
+    def mechanism(self) -> Additive:
+        """The same noise on every number."""
+        return row_noise(self.name, self.cost, len(self.weights), l1=self.l1, l2=self.l2)
+
+    @property
+    def summed(self) -> Sums:
+        """Rows, targets and their squares."""
+        return weighted_sums(self._block, self.weights, dimension=self.dimension)
+
+    def _block(self, records: Records) -> FloatArray:
         """Exact sums of z, |z|², v, v²."""
         bounds = self.problem.bounds
         z, v = bounds.rows(records[0]), bounds.targets(records[1])
@@ -315,7 +338,7 @@ class Slope:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NewtonQuery(RowSums, name="regression_newton"):
+class NewtonQuery(AdditiveQuery, name="regression_newton"):
     """Σ (r x, r, 2p(1-p)) with r = p - y at a public line, x in the unit ball.
 
     Privacy:
@@ -329,12 +352,14 @@ class NewtonQuery(RowSums, name="regression_newton"):
 
     l2 = NEWTON_L2
 
+    cost: Cost = part(lambda: Cost)
     bounds: Bounds = part(lambda: Bounds)
     theta: FloatArray = vector("features")
     offset: float = number()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _ = self.mechanism  # refuses a budget without δ
         if len(self.theta) != self.dimension:
             raise InvalidParameter("theta", f"of length {self.dimension}", len(self.theta))
 
@@ -343,13 +368,27 @@ class NewtonQuery(RowSums, name="regression_newton"):
         """D."""
         return self.bounds.dimension
 
+    def fitting(self, records: Records) -> Records:
+        """Rows and targets of the right shapes."""
+        return rows_and_targets(self.name, self.dimension, records)
+
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
         ends = [1 / ONE, _CURVATURE_WEIGHT * SQUARE]
         return np.concatenate([np.full(self.dimension, SQUARE), ends])
 
-    def block(self, records: Records) -> FloatArray:
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Gaussian noise."""
+        return row_noise(self.name, self.cost, len(self.weights), l2=self.l2)
+
+    @property
+    def summed(self) -> Sums:
+        """Residuals times rows, residuals, curvatures."""
+        return weighted_sums(self._block, self.weights, dimension=self.dimension)
+
+    def _block(self, records: Records) -> FloatArray:
         """Exact sums; residual and curvature are cut to their grids."""
         x = self.bounds.rows(records[0])
         likely = expit(np.einsum("ij,j->i", x, self.theta / ONE) + self.offset)  # row by row

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, repeat
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,16 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.local.boosting.design import MOST_ROUNDS, BoostingDesign, known
 from dpfda.local.boosting.ensemble import Ensemble, LinearRule, StumpRule, WeakRule
-from dpfda.local.boosting.request import OwnerRows
-from dpfda.local.boosting.shares import ShareRequest, VoteRequest
+from dpfda.local.boosting.request import OwnerRows, Request
+from dpfda.local.boosting.shares import (
+    SampleRequest,
+    StatisticRequest,
+    box_mechanism,
+    example_fields,
+    require_vote_for,
+    scores,
+)
+from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.randomized_response import CategoricalResponse
 from dpfda.noise import Source
 from dpfda.noise.uniform import below
@@ -37,7 +45,7 @@ _COIN = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeedbackRequest(VoteRequest, name="feedback"):
+class FeedbackRequest(Request, name="feedback"):
     """An owner draws one of their rows; it counts with probability w: right, wrong or not counted.
 
     Of many owners, P(wrong)/(P(right) + P(wrong)) is the weighted error of the rule.
@@ -46,15 +54,20 @@ class FeedbackRequest(VoteRequest, name="feedback"):
         ε-LDP for everything the owner holds: one of three answers through randomized response.
 
     Attributes:
+        ensemble: the vote so far, which gives an owner's rows their weights.
+        cap: weights are divided by this public number and cut at 1.
         rule: the new weak rule.
     """
 
     sent = 1  # one category
 
+    ensemble: Ensemble = part(lambda: Ensemble)
+    cap: float = number(least=1e-12, most=1.0, default=1.0)
     rule: WeakRule = part(lambda: WeakRule)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_vote_for(self, self.ensemble)
         if not self.rule.fits(columns=self.dimension, classes=self.n_classes):
             raise InvalidParameter(
                 "rule", f"for {self.dimension} columns and {self.n_classes} classes", "others"
@@ -89,14 +102,14 @@ class FeedbackRequest(VoteRequest, name="feedback"):
     def examples(cls) -> list[Self]:
         """A rule that is often wrong."""
         rule = StumpRule(feature=1, threshold=0.0, below=1, above=0)
-        return [cls(**cls.example_fields(rule=rule))]
+        return [cls(**example_fields(rule=rule))]
 
 
 _STEPS, _CHUNK = 12, 500
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ClassifierRequest(ShareRequest, name="classifier"):
+class ClassifierRequest(Request, name="classifier"):
     """Each owner fits a ridge logistic regression and sends its coefficients, cut to a public box.
 
     One class against the rest where there are more than two; the intercept is one of the
@@ -107,17 +120,46 @@ class ClassifierRequest(ShareRequest, name="classifier"):
         ε-LDP for everything the owner holds.
 
     Attributes:
+        ensemble: the vote, which gives an owner's rows their weights.
+        cap: weights are divided by this public number and cut at 1.
+        mechanism_name: registered name of the mechanism of the box.
         bound: coefficients are cut at ±bound.
         ridge: weight of the penalty ½‖θ‖² of an owner's fit.
     """
 
+    room: ClassVar[float] = 2.0
+    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
+
+    ensemble: Ensemble = part(lambda: Ensemble)
+    cap: float = number(least=1e-12, most=1.0, default=1.0)
+    mechanism_name: str = choice(box_mechanisms, default="piecewise")
     bound: float = number(least=1e-6, most=1e6, default=1.0)
     ridge: float = number(least=1e-3, most=1e6, default=1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_vote_for(self, self.ensemble)
 
     @property
     def sent(self) -> int:
         """Coefficients and intercept of every score."""
-        return self.scores * (self.dimension + 1)
+        return scores(self.n_classes) * (self.dimension + 1)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The box mechanism on the whole share, with the whole budget."""
+        name = self.mechanism_name
+        return box_mechanism(name, epsilon=self.epsilon, dimension=self.sent)
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """Weigh, and compute the share."""
+        rows = OwnerRows(*records)
+        inside, weights = self.weighted(rows)
+        return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
+
+    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
+        """Scaled rows, and weights for which shares stay in the box."""
+        return self.ensemble.prepared(rows, cap=self.cap)
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
         """Coefficients over the bound; `exact` cuts them at ±1."""
@@ -126,17 +168,30 @@ class ClassifierRequest(ShareRequest, name="classifier"):
         fits = []
         for start in range(0, len(z), _CHUNK):
             part = slice(start, start + _CHUNK)
-            scores = [
+            each = [
                 local_logistic(z[part], labels[part] == k, weights[part], ridge=self.ridge)
                 for k in wanted
             ]
-            fits.append(np.concatenate(scores, axis=1))
+            fits.append(np.concatenate(each, axis=1))
         return np.asarray(np.concatenate(fits) / self.bound)
+
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """Box mechanisms are unbiased as sent."""
+        return sent
 
     def base_learner(self, mean: FloatArray) -> LinearRule:
         """The averaged coefficients."""
-        table = mean.reshape(self.scores, -1)
+        table = mean.reshape(scores(self.n_classes), -1)
         return LinearRule(coefficients=table[:, :-1], intercepts=table[:, -1])
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Each mechanism."""
+        return [cls(**example_fields(mechanism_name=name)) for name in box_mechanisms()]
+
+
+ShareRequest = SampleRequest | StatisticRequest | ClassifierRequest
+"""Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4)."""
 
 
 def local_logistic(
@@ -255,7 +310,8 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
         step, left = left[0], left[1:]
         ask = partial(design.shares, plan, vote=vote, cap=cap)
         shares = yield _phase(step, ask, _mean_share, so_far, left)
-        rule = ask(0, 1).base_learner(shares["mean"])
+        asked = ask(0, 1)
+        rule = asked.base_learner(shares["mean"])
         if not design.judges:
             error, margin = _validated(design, vote, rule)
             owners = int(shares["owners"])
@@ -285,8 +341,7 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
             # The weighted error tells what happens to the mean weight: no data are needed for it.
             mean_weight *= error + (1 - error) * math.exp(-alpha)
             vote = vote.joined(rule, alpha=alpha)
-            room = ShareRequest.named(design.rule).room
-            cap = max(min(1.0, room * mean_weight), 1e-12)
+            cap = max(min(1.0, asked.room * mean_weight), 1e-12)
         if kept or attempt > design.retries:
             rounds, attempt = rounds + 1, 1
         else:

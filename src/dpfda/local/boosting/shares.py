@@ -7,7 +7,6 @@ go through a mechanism for the box.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
-from dpfda.local.boosting.ensemble import CentroidRule, Ensemble, StumpRule, WeakRule
+from dpfda.local.boosting.ensemble import CentroidRule, Ensemble, StumpRule
 from dpfda.local.boosting.request import OwnerRows, Request
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.composed import Repeated
@@ -30,101 +29,37 @@ from dpfda.protocol.query import Answer, Records
 from dpfda.protocol.task import box_mechanisms
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class VoteRequest(Request):
-    """A request about a vote so far, which gives an owner's rows their weights.
-
-    Attributes:
-        ensemble: the vote.
-        cap: weights are divided by this public number and cut at 1.
-    """
-
-    ensemble: Ensemble = part(lambda: Ensemble)
-    cap: float = number(least=1e-12, most=1.0, default=1.0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.ensemble.columns, self.ensemble.classes) != (self.dimension, self.n_classes):
-            raise InvalidParameter(
-                "ensemble", f"for {self.dimension} columns and {self.n_classes} classes", "others"
-            )
-
-    @classmethod
-    def example_fields(cls, **fields: Any) -> dict[str, Any]:
-        """Two features, two rows an owner, in the middle of a study; for checks and audits."""
-        vote = Ensemble.empty([(-1.0, 1.0)] * 2, classes=2)
-        vote = vote.joined(StumpRule(feature=0, threshold=0.1, below=0, above=1), alpha=0.7)
-        common = {"epsilon": 1.0, "people": 1, "dimension": 2, "n_classes": 2, "n_rows": 2}
-        return common | {"ensemble": vote, "cap": 0.9} | fields
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShareRequest(VoteRequest):
-    """Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4).
-
-    Attributes:
-        mechanism_name: registered name of the mechanism of the box.
-    """
-
-    room: ClassVar[float] = 2.0
-    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
-
-    mechanism_name: str = choice(box_mechanisms, default="piecewise")
-
-    @abstractmethod
-    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
-        """The owners' unperturbed shares in [-1, 1]^s, shape (H, s).
-
-        Args:
-            inside: scaled rows (H, N, d).
-            labels: label numbers (H, N).
-            weights: weights in [0, 1], 0 where there is no row, shape (H, N).
-        """
-
-    @abstractmethod
-    def base_learner(self, mean: FloatArray) -> WeakRule:
-        """The weak rule behind the mean of all estimates."""
-
-    @property
-    def scores(self) -> int:
-        """One for two classes, else one a class."""
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        """The box mechanism on the whole share, with the whole budget."""
-        return self._box(self.epsilon, self.sent)
-
-    def _box(self, epsilon: float, dimension: int) -> Mechanism:
-        return Mechanism.from_dict(
-            {"name": self.mechanism_name, "epsilon": epsilon, "dimension": dimension}
+def require_vote_for(request: Request, vote: Ensemble) -> None:
+    """Refuse a vote about rows of other widths or other classes than a request's."""
+    if (vote.columns, vote.classes) != (request.dimension, request.n_classes):
+        raise InvalidParameter(
+            "ensemble", f"for {request.dimension} columns and {request.n_classes} classes", "others"
         )
 
-    def exact(self, records: Records, source: Source) -> FloatArray:
-        """Weigh, and compute the share."""
-        rows = OwnerRows(*records)
-        inside, weights = self.weighted(rows)
-        return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
 
-    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
-        """Scaled rows, and weights for which shares stay in the box."""
-        return self.ensemble.prepared(rows, cap=self.cap)
+def example_fields(**fields: Any) -> dict[str, Any]:
+    """Two features, two rows an owner, in the middle of a study; for checks and audits."""
+    vote = Ensemble.empty([(-1.0, 1.0)] * 2, classes=2)
+    vote = vote.joined(StumpRule(feature=0, threshold=0.1, below=0, above=1), alpha=0.7)
+    common = {"epsilon": 1.0, "people": 1, "dimension": 2, "n_classes": 2, "n_rows": 2}
+    return common | {"ensemble": vote, "cap": 0.9} | fields
 
-    def decode(self, sent: FloatArray) -> FloatArray:
-        """Box mechanisms are unbiased as sent."""
-        return sent
 
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Each mechanism."""
-        return [cls(**cls.example_fields(mechanism_name=name)) for name in box_mechanisms()]
+def box_mechanism(name: str, *, epsilon: float, dimension: int) -> Mechanism:
+    """A registered mechanism of vectors in [-1, 1]^s (004, Algorithm 4)."""
+    return Mechanism.from_dict({"name": name, "epsilon": epsilon, "dimension": dimension})
+
+
+def scores(classes: int) -> int:
+    """One for two classes, else one a class."""
+    return 1 if classes == 2 else classes
 
 
 _LEAST_SHARE = 0.02  # of the total weight, for a class whose noisy weight came out too small
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SampleRequest(ShareRequest, name="sample"):
+class SampleRequest(Request, name="sample"):
     """Each of N rows becomes a class × (features, 1) vector times its weight, sent with ε/N.
 
     An owner with fewer than N rows takes them in turns, so that all of them send N.
@@ -136,10 +71,23 @@ class SampleRequest(ShareRequest, name="sample"):
         accepted; features and weight are protected.
 
     Attributes:
+        ensemble: the vote, which gives an owner's rows their weights.
+        cap: weights are divided by this public number and cut at 1.
+        mechanism_name: registered name of the mechanism of the box.
         protects: what is private.
     """
 
+    room: ClassVar[float] = 2.0
+    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
+
+    ensemble: Ensemble = part(lambda: Ensemble)
+    cap: float = number(least=1e-12, most=1.0, default=1.0)
+    mechanism_name: str = choice(box_mechanisms, default="piecewise")
     protects: str = choice("both", "features", default="both")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_vote_for(self, self.ensemble)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -160,7 +108,18 @@ class SampleRequest(ShareRequest, name="sample"):
     def mechanism(self) -> Repeated:
         """ε/N for each row."""
         one = Cost(epsilon=self.epsilon).part(Fraction(1, self.n_rows)).epsilon_spent
-        return Repeated(part=self._box(one, self._block), times=self.n_rows)
+        row = box_mechanism(self.mechanism_name, epsilon=one, dimension=self._block)
+        return Repeated(part=row, times=self.n_rows)
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """Weigh, and compute the share."""
+        rows = OwnerRows(*records)
+        inside, weights = self.weighted(rows)
+        return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
+
+    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
+        """Scaled rows, and weights for which shares stay in the box."""
+        return self.ensemble.prepared(rows, cap=self.cap)
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
         """All rows side by side."""
@@ -221,9 +180,14 @@ class SampleRequest(ShareRequest, name="sample"):
     def _kept(self, centroids: FloatArray) -> FloatArray:
         return np.clip(centroids, -1.0, 1.0)
 
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Each mechanism."""
+        return [cls(**example_fields(mechanism_name=name)) for name in box_mechanisms()]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StatisticRequest(ShareRequest, name="statistic"):
+class StatisticRequest(Request, name="statistic"):
     """For each public threshold: the mean weight of each class on either side of it.
 
     With two classes the difference of the two is enough. Tables are divided by the public `cap`, or
@@ -233,17 +197,40 @@ class StatisticRequest(ShareRequest, name="statistic"):
         ε-LDP for everything the owner holds.
 
     Attributes:
+        ensemble: the vote, which gives an owner's rows their weights.
+        cap: weights are divided by this public number and cut at 1.
+        mechanism_name: registered name of the mechanism of the box.
         thresholds: on the scaled features, shape (d, T).
     """
 
     room: ClassVar[float] = 1.0
+    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
 
+    ensemble: Ensemble = part(lambda: Ensemble)
+    cap: float = number(least=1e-12, most=1.0, default=1.0)
+    mechanism_name: str = choice(box_mechanisms, default="piecewise")
     thresholds: FloatArray = array("real", "dimension", "cuts", least=-2, most=2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_vote_for(self, self.ensemble)
 
     @property
     def sent(self) -> int:
         """Scores × 2 sides × thresholds."""
-        return self.scores * 2 * self.thresholds.size
+        return scores(self.n_classes) * 2 * self.thresholds.size
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The box mechanism on the whole share, with the whole budget."""
+        name = self.mechanism_name
+        return box_mechanism(name, epsilon=self.epsilon, dimension=self.sent)
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """Weigh, and compute the share."""
+        rows = OwnerRows(*records)
+        inside, weights = self.weighted(rows)
+        return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
 
     def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
         """The bound is on an owner's mean weight: single rows may weigh more."""
@@ -266,9 +253,13 @@ class StatisticRequest(ShareRequest, name="statistic"):
         over = np.stack(above, axis=3)  # (H, S, d, T)
         return np.stack([total[..., None] - over, over], axis=2).reshape(len(labels), -1)
 
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """Box mechanisms are unbiased as sent."""
+        return sent
+
     def base_learner(self, mean: FloatArray) -> StumpRule:
         """The threshold that separates best, with the leaf classes of the same table."""
-        table = mean.reshape(self.scores, 2, *self.thresholds.shape)
+        table = mean.reshape(scores(self.n_classes), 2, *self.thresholds.shape)
         if self.n_classes == 2:
             below, above = table[0]
             worth = np.abs(below) + np.abs(above)  # φ of Eq. (8)
@@ -292,6 +283,7 @@ class StatisticRequest(ShareRequest, name="statistic"):
         return {"below": left, "above": right}
 
     @classmethod
-    def example_fields(cls, **fields: Any) -> dict[str, Any]:
-        """Two thresholds for each of two features."""
-        return super().example_fields(thresholds=[[-0.2, 0.3]] * 2, **fields)
+    def examples(cls) -> list[Self]:
+        """Each mechanism."""
+        public = example_fields(thresholds=[[-0.2, 0.3]] * 2)
+        return [cls(**public, mechanism_name=name) for name in box_mechanisms()]
