@@ -14,10 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda import __version__
+from dpfda.cli import demo
 from dpfda.cli._group import CommandFiles, dpfda
 from dpfda.errors import BudgetExceeded
 from dpfda.privacy.events import PureEvent
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.report.contents import Outcome
 
 COMMANDS = dpfda.list_commands(click.Context(dpfda))
 
@@ -121,9 +123,29 @@ def test_errors_of_other_kinds_are_not_hidden() -> None:
     assert isinstance(CliRunner().invoke(group, ["stumble"]).exception, ZeroDivisionError)
 
 
-def test_demo_ends_with_a_table_and_a_report(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    """Two studies over HTTP, once."""
+    return demo.run(people=100)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[int]:
+    """The command gets it, and says of how many people."""
+    asked: list[int] = []
+
+    def run(tell: Any = None, *, people: int) -> Outcome:
+        asked.append(people)
+        return outcome
+
+    monkeypatch.setattr(demo, "run", run)
+    return asked
+
+
+def test_demo_ends_with_a_table_and_a_report(tmp_path: Path, held: list[int]) -> None:
     done = invoke("demo", "--people", "200", "--out", str(tmp_path / "report"))
     assert done.exit_code == 0
+    assert held == [200]
     path = Path(done.stdout.splitlines()[-1].removeprefix("report: "))
     page = path.read_text(encoding="utf-8")
     assert path == tmp_path / "report" / "demo.html"
@@ -133,6 +155,7 @@ def test_demo_ends_with_a_table_and_a_report(tmp_path: Path) -> None:
     assert not re.search(r"(src|href|url)\s*[=(]\s*[\"']?https?:", page)
 
 
+@pytest.mark.usefixtures("held")
 def test_demo_as_json(tmp_path: Path) -> None:
     report = json.loads(invoke("demo", "--people", "100", "--json", "--out", str(tmp_path)).stdout)
     assert report["name"] == "demo"
