@@ -8,8 +8,11 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Some machines forbid it: every program that a test starts would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from hypothesis import settings
 from dpfda.privacy import tally
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = False
 
 # The same examples in every run; slow machines are no failure.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
