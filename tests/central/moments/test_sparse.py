@@ -35,7 +35,7 @@ def points_of(n: int, each: int, seed: int, *, skewed: bool = False) -> list[Any
 
 
 def sparse(seed: int, epsilon: float = 1.0, **given: Any) -> PrivateMean:
-    known: dict[str, Any] = {"value_range": (-2.5, 2.5), "domain_range": (0, 1)}
+    known: dict[str, Any] = {"delta": 0.0, "value_range": (-2.5, 2.5), "domain_range": (0, 1)}
     return PrivateMean(epsilon, design="sparse", random_state=seed, **known | given)
 
 
