@@ -127,7 +127,7 @@ def test_two_covariates_that_move_together_are_named() -> None:
 
 
 def test_without_an_intercept_all_categories_have_a_coefficient() -> None:
-    model = fitted(500, 10.0, 0, fit_intercept=False)
+    model = fitted(2000, 10.0, 0, fit_intercept=False)
     assert model.release_.names == ("age", "dose=placebo", "dose=low", "dose=high")
     np.testing.assert_array_equal(model.release_.values(), model.coef_)
     np.testing.assert_array_equal(model.intercept_, np.full(25, 500.0))

@@ -47,9 +47,9 @@ class Conversation(
     either: bool = False
 
     def __post_init__(self) -> None:
-        _ = self.whole  # checks ε and δ
         if not isinstance(self.unit, str) or not self.unit.strip():
             raise InvalidParameter("unit", "a word for whose data one row is", self.unit)
+        _ = self.whole  # checks ε and δ
 
     @abstractmethod
     def questions(self) -> Questions[Result]:
