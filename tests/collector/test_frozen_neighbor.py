@@ -60,6 +60,7 @@ def neighbors(database: str) -> Iterator[tuple[CollectorProcess, CollectorProces
         yield one, other
 
 
+@pytest.mark.timed
 def test_a_frozen_process_does_not_stop_the_others(
     neighbors: tuple[CollectorProcess, CollectorProcess], make_plan: Any
 ) -> None:
