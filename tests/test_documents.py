@@ -23,7 +23,8 @@ from dpfda.central.mean import FunctionMechanism
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.local.boosting.ensemble import Ensemble
 from dpfda.local.boosting.model import RowModel
 from dpfda.privacy.guarantee import Guarantee

@@ -101,7 +101,7 @@ PLACES = [
     Place("sites/site_folder.py sites/study_folder.py", WORDS, edges=True),
     Place("client/remote.py client/outbox.py curate.py simulate.py sites/rehearsal.py"),
     Place(
-        "estimators/sum_estimator.py estimators/blocks.py estimators/cluster.py sites/inquiry.py",
+        "estimators/central_base.py estimators/blocks.py estimators/cluster.py sites/inquiry.py",
         WORDS,
     ),
     Place("report/report.py", EVERY, "guessing_bound"),

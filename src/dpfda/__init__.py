@@ -46,14 +46,14 @@ if TYPE_CHECKING:
         PrivateGroupComparison as PrivateGroupComparison,
     )
     from dpfda.estimators.private_kernel_machine import PrivateKernelMachine as PrivateKernelMachine
-    from dpfda.estimators.private_mean import PrivateMean as PrivateMean
-    from dpfda.estimators.private_moments import PrivateMoments as PrivateMoments
-    from dpfda.estimators.private_regressions import (
+    from dpfda.estimators.private_linear_regression import (
         PrivateLinearRegression as PrivateLinearRegression,
     )
-    from dpfda.estimators.private_regressions import (
+    from dpfda.estimators.private_logistic_regression import (
         PrivateLogisticRegression as PrivateLogisticRegression,
     )
+    from dpfda.estimators.private_mean import PrivateMean as PrivateMean
+    from dpfda.estimators.private_moments import PrivateMoments as PrivateMoments
     from dpfda.estimators.public_transformer import PublicTransformer as PublicTransformer
     from dpfda.local.recipe import plan_study as plan_study
     from dpfda.mechanisms import Mechanism as Mechanism
@@ -97,8 +97,8 @@ else:
             "PrivateFunctionOnScalar": "dpfda.estimators.private_function_on_scalar",
             "PrivateGroupComparison": "dpfda.estimators.private_group_comparison",
             "PrivateKernelMachine": "dpfda.estimators.private_kernel_machine",
-            "PrivateLinearRegression": "dpfda.estimators.private_regressions",
-            "PrivateLogisticRegression": "dpfda.estimators.private_regressions",
+            "PrivateLinearRegression": "dpfda.estimators.private_linear_regression",
+            "PrivateLogisticRegression": "dpfda.estimators.private_logistic_regression",
             "PrivateMean": "dpfda.estimators.private_mean",
             "PrivateMoments": "dpfda.estimators.private_moments",
             "PublicTransformer": "dpfda.estimators.public_transformer",

@@ -12,7 +12,7 @@ from dpfda.central.regression.problem import Bounds, Problem
 from dpfda.checks.conversations import check_conversation
 from dpfda.checks.magnitudes import check_magnitudes
 from dpfda.checks.queries import check_query
-from dpfda.estimators.private_regressions import PrivateLinearRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
 from dpfda_bench.published_fm import (
     EqualQuery,
     FunctionalMechanism,

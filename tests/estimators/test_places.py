@@ -184,10 +184,10 @@ def test_footers_count_rows_before_anything_is_read(
 ) -> None:
     """A ledger that cannot pay refuses without a pass, and columns not needed are not read."""
     model, seen = line(), set()
-    blocks = file_block.blocks_of(lake / "parquet", model._file(Path(), "y"))
+    blocks = file_block.blocks_of(lake / "parquet", model._file("y"))
     assert InTurn.of(blocks).rows == FEW
     assert InTurn.of([*blocks, lambda: []]).rows is None
-    (part, *_) = file_block.blocks_of(datasets.dataset(lake / "parquet"), model._file(Path(), "y"))
+    (part, *_) = file_block.blocks_of(datasets.dataset(lake / "parquet"), model._file("y"))
     assert part.rows == 200  # type: ignore[attr-defined]
     again = pickle.loads(pickle.dumps(part))  # a worker may be sent it
     assert sum(len(y) for _, y in again()) == 200
@@ -261,7 +261,7 @@ def test_commands_take_places(
 
 def test_progress_counts_passes_files_and_bytes(lake: Path, whole: Any) -> None:
     model, said = line(), []
-    blocks = file_block.blocks_of(lake / "parquet", model._file(Path(), "y"))
+    blocks = file_block.blocks_of(lake / "parquet", model._file("y"))
     passes = Passes(blocks, said.append)
     assert np.array_equal(model.fit_stream(passes.blocks).coef_, whole)
     size = sum(path.stat().st_size for path in (lake / "parquet").glob("*.parquet"))
@@ -280,7 +280,7 @@ def test_a_pass_keeps_one_row_group_in_memory(
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(rows, tmp_path / "a.parquet", row_group_size=20_000)
     place = tmp_path / "a.parquet" if kind == "file" else datasets.dataset(tmp_path)
-    (block,) = file_block.blocks_of(place, line()._file(Path(), "y"))
+    (block,) = file_block.blocks_of(place, line()._file("y"))
     monkeypatch.setattr(file_block, "CHUNK", 20_000)
 
     def used() -> int:  # by Arrow, and by Python: bytes that a file object hands out

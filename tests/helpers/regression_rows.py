@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 
 few = pytest.mark.filterwarnings("ignore:too few rows")
 

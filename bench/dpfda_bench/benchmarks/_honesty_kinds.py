@@ -15,8 +15,8 @@ from dpfda.estimators.private_covariance import PrivateCovariance
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
 from dpfda.estimators.private_density import PrivateDensity
 from dpfda.estimators.private_function_on_scalar import PrivateFunctionOnScalar
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
 from dpfda.estimators.private_moments import PrivateMoments
-from dpfda.estimators.private_regressions import PrivateLinearRegression
 from dpfda_bench import random_tables
 from dpfda_bench.benchmarks._honesty_task import LEVEL, Judged, Kind, Task, held, lost
 from dpfda_bench.published_fm import FunctionalMechanism

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpfda.estimators.private_regressions import PrivateLinearRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
 from dpfda.protocol.secure_sum import Aggregator, Identity, Member, Terms
 from dpfda.protocol.secure_sum.messages import RoundId
 from dpfda.report.contents import Outcome

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda.central.regression.base import Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds, Problem
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import SimulationSource
 from dpfda.protocol.consortium import convene

@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from dpfda._validate import FloatArray
 from dpfda.central.regression.base import RegressionMechanism
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.protocol.estimate import non_private_classifier
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.estimators.private_regressions import PrivateLinearRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
 from dpfda.report.contents import Outcome
 from dpfda_bench.goals import at_least, at_most
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.report.contents import Outcome
 from dpfda.sites.rehearsal import rehearse
 from dpfda_bench.benchmarks.regression_utility import Split

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
         PrivateGroupComparison as PrivateGroupComparison,
     )
     from dpfda.estimators.private_kernel_machine import PrivateKernelMachine as PrivateKernelMachine
-    from dpfda.estimators.private_mean import PrivateMean as PrivateMean
-    from dpfda.estimators.private_moments import PrivateMoments as PrivateMoments
-    from dpfda.estimators.private_regressions import (
+    from dpfda.estimators.private_linear_regression import (
         PrivateLinearRegression as PrivateLinearRegression,
     )
-    from dpfda.estimators.private_regressions import (
+    from dpfda.estimators.private_logistic_regression import (
         PrivateLogisticRegression as PrivateLogisticRegression,
     )
+    from dpfda.estimators.private_mean import PrivateMean as PrivateMean
+    from dpfda.estimators.private_moments import PrivateMoments as PrivateMoments
 else:
     __getattr__, __dir__, __all__ = lazily(
         __name__,
@@ -44,8 +44,8 @@ else:
             "PrivateFunctionOnScalar": "dpfda.estimators.private_function_on_scalar",
             "PrivateGroupComparison": "dpfda.estimators.private_group_comparison",
             "PrivateKernelMachine": "dpfda.estimators.private_kernel_machine",
-            "PrivateLinearRegression": "dpfda.estimators.private_regressions",
-            "PrivateLogisticRegression": "dpfda.estimators.private_regressions",
+            "PrivateLinearRegression": "dpfda.estimators.private_linear_regression",
+            "PrivateLogisticRegression": "dpfda.estimators.private_logistic_regression",
             "PrivateMean": "dpfda.estimators.private_mean",
             "PrivateMoments": "dpfda.estimators.private_moments",
             "Release": "dpfda.central.release",

@@ -27,8 +27,8 @@ from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.privacy.guarantee import EMPTY_RECORDS_ARE_PUBLIC, assuming
 
 if TYPE_CHECKING:
+    from dpfda.estimators.central_base import CentralEstimator
     from dpfda.estimators.file_block import FileBlock, RowsBlock
-    from dpfda.estimators.sum_estimator import SumEstimator
 
     Block = FileBlock | RowsBlock
 
@@ -234,7 +234,7 @@ def are_several(files: Sequence[Path], scheduler: str | None, reading: Reading) 
 
 
 def fit_files(
-    model: SumEstimator,
+    model: CentralEstimator,
     blocks: Sequence[Any],
     *,
     scheduler: str | None,

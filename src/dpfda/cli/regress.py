@@ -32,7 +32,8 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.file_block import FileBlock
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.privacy.ledger import BaseLedger
 
 _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
@@ -142,9 +142,3 @@ class PrivateEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = not self._is_simulation
         return tags
-
-
-def check_numbers(X: Any, **rules: Any) -> FloatArray:
-    """Numbers that need not look like those of the fit."""
-    with unquoted("X"):
-        return np.asarray(check_array(X, dtype=np.float64, **rules))

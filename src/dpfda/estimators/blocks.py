@@ -77,7 +77,7 @@ class Summing:
     """Work on one block, here or on a worker: read and sum its rows. Holds nothing private.
 
     Attributes:
-        reader: an estimator (`SumEstimator`) without ledger and without a source of noise.
+        reader: an estimator (`CentralEstimator`) without ledger and without a source of noise.
         asked: the conversation, and `look` its question; None, None counts rows.
         grid_points: of curves given as arrays.
     """
@@ -91,9 +91,9 @@ class Summing:
         """Sums over all chunks."""
         n, totals = 0, np.zeros(0 if self.look is None else self.look.size, dtype=np.int64)
         for X, y in pairs(block):
-            chunk = self.reader._chunk(X, y, grid_points=self.grid_points)
+            read = self.reader._read(X, y, grid_points=self.grid_points, reset=False)
             if self.look is not None:
-                held = self.reader._held(self.asked, chunk)
+                held = self.reader._records(self.asked, read)
                 totals += self.look.sums(self.look.fitting(held))
             n += count_rows(X)
         return n, totals

@@ -1,126 +1,191 @@
-"""Reading private input: X as curves, y as labels of public classes or as numbers.
-
-Estimators that predict labels or numbers: which of the two follows from their parameters.
-"""
+"""Curves that a curator holds: how they are read within public bounds."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags
 
-from dpfda._validate import AnyArray
-from dpfda.curves.observations import depth, own_grids
-from dpfda.errors import InvalidParameter
-from dpfda.estimators.base import PrivateEstimator, check_numbers
-from dpfda.estimators.reading import (
-    count_channels,
-    count_rows,
-    no_grid,
-    read_labels,
-    read_targets,
-    take,
-    value_ranges,
-)
+from dpfda import _validate
+from dpfda.central.ball_search import SEARCH_FROM
+from dpfda.central.functions import Grid, norm_bound
+from dpfda.central.moments.sparse_mean import declared_density
+from dpfda.central.records import as_function, of_surfaces, read_points, read_records
+from dpfda.central.sparse_queries import sparse_rows
+from dpfda.curves.observations import points_of, read_channels
+from dpfda.curves.ranges import middle
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.reading import count_channels, value_ranges
 
-__all__ = [
-    "CurveReader",
-    "LabelsOrNumbers",
-    "classifies",
-    "count_channels",
-    "count_rows",
-    "no_grid",
-    "public_classes",
-    "take",
-    "value_ranges",
-]
+_ROOM = 1.5
+"""How far beyond a range, in its widths, values count where a radius about their mean is found: it
+cuts off the few that are far out, and shows if they are many."""
+_PEAK = 3.0  # of a bound on the norm: how far single points of sparse curves may lie out
+_ONE_CHANNEL = "of one channel (release each by itself, all inside one `dpfda.budget`)"
 
 
-class CurveReader(PrivateEstimator):
-    """An estimator that reads curves, labels, or both; no value of a person is shown."""
+@dataclass(frozen=True, kw_only=True)
+class CurveReader:
+    """What is public of curves, and the reading of private ones within it.
 
-    value_range: Any
-    classes: Any
-    classes_: AnyArray
-    _classes_given: bool
-    grid_points_: Any
-    n_features_in_: int
+    Attributes:
+        value_range, domain_range, bound, center: parameters of the estimator.
+        finds_range: whether it can do without a range, as its conversation can.
+        counts_outside: whether its conversation counts curves outside and pulls them in.
+        channels: whether curves may have several.
+        surfaces: whether they may be functions of two variables.
+        times: where few points of each curve are known, the declared density of their times.
+    """
 
-    def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
-        """Arrays are checked as scikit-learn does; curves with their own grids pass.
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    bound: float | None = None
+    center: Any = None
+    finds_range: bool = False
+    counts_outside: bool = False
+    channels: bool = False
+    surfaces: bool = False
+    times: Any = None
 
-        `own_points`: new curves come with their own grid, so their number of points is free.
-        Arrays (n, T, C) are curves of C channels.
+    @classmethod
+    def of(cls, estimator: Any, **more: Any) -> Self:
+        """The reader of an estimator that has parameters of these names."""
+        names = ("value_range", "domain_range", "bound", "center")
+        return cls(**{name: getattr(estimator, name) for name in names}, **more)
+
+    def read(
+        self, estimator: CentralEstimator, X: Any, grid_points: Any, *, reset: bool, least: int
+    ) -> HeldRecords:
+        """The curves of a fit about a public center, and their public bound.
+
+        Args:
+            estimator: whose fit it is: arrays are checked as scikit-learn does.
+            X: curves.
+            grid_points: their points, where they do not bring them.
+            reset: whether they show the form of all.
+            least: the fewest curves.
         """
-        # scikit-fda's curves on a basis; a common grid of private points would show them all
-        if hasattr(X, "to_grid") and not hasattr(X, "start_indices"):
-            X = X.to_grid()
-        if own_grids(X):
-            return X
-        # With real noise, what a person holds decides nothing: infinities are encoded as 0.
-        gaps = "allow-nan" if getattr(self, "feature_ranges", None) is None else True
-        finite = gaps if self._is_simulation else False
-        rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": depth(X) == 3}
-        return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
+        curves, points = array_of(estimator, X, reset=reset, least=least), points_of(X, grid_points)
+        if grid_points is None and points is not None and self.times is not None:
+            # A pivoted table has a column for each time at which anybody was observed.
+            rule = "given where names of columns are times: one of them may be there for one person"
+            raise InvalidParameter("grid_points", rule, None)
+        read = self.read_curves(curves, points, least=least)
+        estimator.n_features_in_ = read.center.shape[-1]
+        return read
 
-    def _value_ranges(self, X: Any) -> list[Any]:
-        """The range of each channel; one pair is used for all."""
-        return value_ranges(self.value_range, count_channels(X))
+    def read_curves(self, curves: Any, grid_points: Any, *, least: int) -> HeldRecords:
+        """The same of checked curves, channel by channel."""
+        surface = of_surfaces(grid_points)
+        if surface and not self.surfaces:
+            raise InvalidParameter("grid_points", "of one variable", "two of them")
+        channels = 1 if surface else count_channels(curves)
+        if channels > 1 and not self.channels:
+            raise InvalidData("curves", _ONE_CHANNEL, f"{channels} channels")
+        ranges = value_ranges(self.value_range, channels)
+        split = [(curves, grid_points)]
+        if not surface:
+            split = read_channels(curves, grid_points, count=channels, strict=True)
+        read_one = self._read_dense if self.times is None else self._read_sparse
+        known = zip(split, ranges, strict=True)
+        parts = [read_one(*one, value_range, least) for one, value_range in known]
+        public = self._public(channels)
+        if len(parts) == 1:
+            return parts[0]._replace(public=public)
+        return HeldRecords(
+            tuple(rows for part in parts for rows in part.rows),
+            parts[0].grid,
+            tuple(bound for part in parts for bound in part.bounds),
+            np.stack([part.center for part in parts]),
+            public=public,
+        )
+
+    def _read_dense(self, curves: Any, points: Any, value_range: Any, least: int) -> HeldRecords:
+        """One channel that is known at many points, and filled in between."""
+        center, bound = self._ball(value_range)
+        records, grid = read_records(curves, points, domain_range=self.domain_range, least=least)
+        if value_range is not None:
+            low, high = _validate.interval("value_range", value_range)
+            room = _ROOM * (high - low) * (self.finds_range or self.counts_outside)
+            records = np.clip(records, low - room, high + room)
+        middle_curve = as_function(center, records.shape[1])
+        return HeldRecords((records - middle_curve,), grid, (bound,), middle_curve)
+
+    def _read_sparse(self, curves: Any, points: Any, value_range: Any, least: int) -> HeldRecords:
+        """One channel of which a few points are known."""
+        center, half = self._ball(value_range)
+        points, values, grid = read_points(curves, points, domain_range=self.domain_range)
+        if len(values) < least:
+            raise InvalidData("curves", f"at least {least} curves", f"n_samples = {len(values)}")
+        middle_curve = as_function(center, grid[0].size)
+        most = half if self.bound is None else _PEAK * half
+        rest = values - np.interp(np.nan_to_num(points, nan=grid[0][0]), grid[0], middle_curve)
+        rows = sparse_rows(points, np.clip(rest, -most, most), grid[0])
+        density = declared_density(self.times, grid[0], shared=points.ndim == 1)
+        return HeldRecords((rows,), grid, (half,), middle_curve, density)
+
+    def _ball(self, value_range: Any) -> tuple[Any, float]:
+        """Public center and bound: of the range, or given by an expert."""
+        if value_range is None and self.bound is None:
+            if not self.finds_range:
+                rule = "given: the public (low, high) of curves; or else bound (and center)"
+                raise InvalidParameter("value_range", rule, None)
+            return 0.0 if self.center is None else self.center, math.inf
+        if value_range is not None and self.bound is not None:
+            rule = "left out where value_range is given: both bound the curves"
+            raise InvalidParameter("bound", rule, self.bound)
+        if value_range is None:
+            center = 0.0 if self.center is None else self.center
+            return center, _validate.positive("bound", self.bound)
+        if self.center is not None:
+            raise InvalidParameter(
+                "center", "left out with value_range, whose midpoint is the center", self.center
+            )
+        return middle("value_range", value_range)
+
+    def _public(self, channels: int) -> dict[str, Any]:
+        """The range or bound for a release's record."""
+        if self.value_range is None:
+            return {"bound": "found privately" if self.bound is None else self.bound}
+        ranges = value_ranges(self.value_range, channels)
+        plain = tuple(tuple(map(float, pair)) for pair in ranges)
+        return {"value_range": plain[0] if len(set(plain)) == 1 else plain}
 
 
-class LabelsOrNumbers(CurveReader):
-    """Reads what is to be predicted, scores predictions, and tells scikit-learn which it is."""
-
-    @property
-    @abstractmethod
-    def _classifies(self) -> bool:
-        """Whether labels are predicted."""
-
-    @abstractmethod
-    def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
-        """Labels or numbers of new rows."""
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """R² of the predictions, or the part of labels that are predicted; not private."""
-        predicted = self.predict(X, grid_points=grid_points)
-        truth = self._values(y, len(predicted))
-        if self._classifies:
-            return float(np.average(predicted == truth, weights=sample_weight))
-        return float(r2_score(truth, predicted, sample_weight=sample_weight))
-
-    def _values(self, y: Any, count: int) -> AnyArray:
-        """Private targets as numbers, or labels."""
-        if self._classifies:
-            return read_labels(y, count, strict=self._is_simulation)
-        return read_targets(y, count)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        # A hundred people, as in scikit-learn's checks, are too few for a private fit.
-        if self._classifies:
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
-        else:
-            tags.estimator_type = "regressor"
-            tags.regressor_tags = RegressorTags(poor_score=True)
-        return tags
+def array_of(estimator: CentralEstimator, X: Any, *, reset: bool, least: int) -> Any:
+    """Arrays are checked as scikit-learn does; curves with their own grids pass."""
+    if hasattr(X, "dim_codomain") or not hasattr(X, "__array__") or np.ndim(X) == 3:
+        return X
+    return estimator._numbers(
+        X,
+        reset=reset,
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=least,
+        ensure_min_features=2 if reset else 1,  # later, as many as before
+    )
 
 
-def public_classes(estimator: Any) -> Sequence[Any] | None:
-    """The labels of a classifier, which must be given where nobody sees all rows together."""
-    if not estimator._classifies:
-        return None
-    if estimator.classes is None:
-        raise InvalidParameter("classes", "given: no step sees the labels of all rows", None)
-    names: Sequence[Any] = estimator.classes
-    return names
+def require_enough(estimator: CentralEstimator, n: int, *, channels: int = 1) -> None:
+    """Refuse to look for a range among too few, before anything is spent."""
+    least = SEARCH_FROM[not estimator.delta]
+    strength = n * estimator.epsilon / (channels**0.5 if estimator.delta else channels)
+    if strength < least:
+        where = f"n·epsilon is below {least}"
+        if channels > 1:
+            where = f"each channel's share of n·epsilon, here {strength:g}, is below {least}"
+        rule = f"given where {where}: too few curves to find it privately"
+        raise InvalidParameter("value_range", rule, None)
 
 
-def classifies(estimator: Any) -> bool:
-    """For methods that only classifiers have."""
-    return bool(estimator._classifies)
+def bound_in_norm(
+    estimator: CentralEstimator, bound: float, grid: Grid, *, n: int, channels: int = 1
+) -> float:
+    """A bound in the norm of the questions; where it must be found, of curves enough."""
+    if math.isfinite(bound):
+        return norm_bound(bound, grid)
+    require_enough(estimator, n, channels=channels)
+    return bound

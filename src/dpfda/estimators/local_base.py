@@ -21,6 +21,7 @@ from dpfda.estimators.reading import (
     ValueRange,
     count_channels,
     count_rows,
+    every_channel,
     read_curves,
     read_labels,
     take,
@@ -321,12 +322,6 @@ def warn_if_few(people: float, epsilon: float) -> None:
 def account(estimator: PrivateEstimator) -> dict[str, Any]:
     """The ledger of a study and the label of its entry, as arguments of `simulate`."""
     return {"ledger": estimator.ledger, "label": type(estimator).__name__}
-
-
-def every_channel(encoder: CurveEncoder, X: Any) -> CurveEncoder:
-    """The encoder, repeated for each channel of X if it is for one."""
-    channels = count_channels(X) if encoder.channels == 1 else 1
-    return CurveEncoder.side_by_side([encoder] * channels)
 
 
 def plain_classes(classes: AnyArray) -> tuple[Label, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,12 +13,13 @@ from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import spline_basis
 from dpfda.central.release import Release
 from dpfda.curves.matrices import Triangle
-from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.curve_reader import CurveReader, bound_in_norm
 from dpfda.protocol.query import Records
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCovariance(CuratedCurveEstimator):
+class PrivateCovariance(CentralEstimator):
     """Release the covariance surface of curves held by a trusted curator; private FPCA for free.
 
     Products of coefficients are averaged about a center that is released first, and clipped at a
@@ -52,11 +54,25 @@ class PrivateCovariance(CuratedCurveEstimator):
         ((30, 30), True)
     """
 
-    _finds_range = True
+    _fills_gaps = True
+
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    bound: float | None = None
+    center: Any = None
+
+    @property
+    def _curves(self) -> CurveReader:
+        return CurveReader.of(self, finds_range=True)
+
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
+        return self._curves.read(self, X, grid_points, reset=reset, least=least)
 
     def _conversation(self, read: HeldRecords, n: int) -> CovarianceRelease:
         basis = spline_basis(read.grid, size=read.grid[0].size)
-        bound = self._norm_bound(read.bounds[0], read.grid, n=n)
+        bound = bound_in_norm(self, read.bounds[0], read.grid, n=n)
         return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis, either=True)
 
     def _records(self, asked: CovarianceRelease, read: HeldRecords) -> Records:

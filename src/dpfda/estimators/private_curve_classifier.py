@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from dpfda.estimators.curve_rows import CurveRows
-from dpfda.estimators.private_regressions import PrivateLogisticRegression
+from dpfda.central.regression.problem import Link
+from dpfda.curves import CurveEncoder
+from dpfda.curves.ranges import FeatureRanges
+from dpfda.estimators.regression_base import PrivateRegression
+from dpfda.estimators.regression_rows import CurveRows, TableRows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
+class PrivateCurveClassifier(PrivateRegression):
     """Classify curves that a curator holds, with differential privacy.
 
     Two classes by logistic regression, more by discriminant analysis from one joint release of
@@ -50,3 +55,21 @@ class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
         >>> bool(model.score(X, y) > 0.9)
         True
     """
+
+    _link: ClassVar[Link] = "logistic"
+
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    encoder: CurveEncoder | None = None
+    feature_ranges: FeatureRanges | None = None
+    feature_norm_bound: float | None = None
+    feature_center: Any = None
+    classes: Sequence[Any] | None = None
+
+    @property
+    def _rows(self) -> TableRows | CurveRows:
+        of_curves = self.feature_ranges is None and self.feature_norm_bound is None
+        return CurveRows.of(self) if of_curves else TableRows.of(self)
+
+    def _target_range(self) -> tuple[float, float]:
+        return 0.0, 1.0

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dpfda.central.regression.base import RegressionMechanism
+from dpfda.central.regression.problem import Link
 from dpfda.central.regression.two_stage import TwoStageMoments
+from dpfda.curves import CurveEncoder
 from dpfda.curves.band import Band, Of
-from dpfda.errors import InvalidParameter
-from dpfda.estimators.curve_rows import CurveRows
-from dpfda.estimators.private_regressions import PrivateLinearRegression
+from dpfda.estimators.regression_base import PrivateRegression, stated_range
+from dpfda.estimators.regression_rows import CurveRows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
+class PrivateCurveRegression(PrivateRegression):
     """Predict a number from a curve that a curator holds: y ≈ a + ∫ β(t) x(t) dt.
 
     Privacy:
@@ -29,8 +31,6 @@ class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
         domain_range: public range of t, where the data do not bring it.
         encoder: instead of `value_range`, for experts: a `CurveEncoder`.
         mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
-        feature_ranges, feature_norm_bound, feature_center: of tables, which
-            `PrivateLinearRegression` is for; refused.
         unit, ledger, random_state: as in `PrivateLinearRegression`.
 
     Attributes:
@@ -53,12 +53,19 @@ class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
         True
     """
 
-    def _require_one_way(self) -> None:
-        for name in ("feature_ranges", "feature_norm_bound"):
-            if getattr(self, name) is not None:
-                rule = "left out: X are curves (PrivateLinearRegression is for tables)"
-                raise InvalidParameter(name, rule, getattr(self, name))
-        super()._require_one_way()
+    _link: ClassVar[Link] = "linear"
+
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    encoder: CurveEncoder | None = None
+    target_range: tuple[float, float] | None = None
+
+    @property
+    def _rows(self) -> CurveRows:
+        return CurveRows.of(self)
+
+    def _target_range(self) -> tuple[float, float]:
+        return stated_range(self.target_range)
 
     def _method(self) -> RegressionMechanism:
         """Rows that are far out count less, where others shorten them alone, which bends slopes."""

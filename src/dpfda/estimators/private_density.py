@@ -8,12 +8,13 @@ from typing import Any, Self
 from dpfda._validate import FloatArray
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.release import Release
-from dpfda.estimators.central_base import HeldRecords
-from dpfda.estimators.points import PointEstimator
+from dpfda.curves.ranges import FeatureRanges
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.reading import no_grid, read_points, tags_of_points
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateDensity(PointEstimator):
+class PrivateDensity(CentralEstimator):
     """Release the density of numbers or of points in the plane held by a trusted curator.
 
     Privacy:
@@ -39,8 +40,16 @@ class PrivateDensity(PointEstimator):
         True
     """
 
+    feature_ranges: FeatureRanges | None = None
     mechanism: str | DensityMechanism = "histogram"
     project: bool = True
+
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
+        no_grid(grid_points)
+        points, self._box = read_points(self, X, self.feature_ranges, reset=reset, least=least)
+        return HeldRecords((points,), public={"feature_ranges": self._box})
 
     def _conversation(self, read: HeldRecords, n: int) -> DensityRelease:
         chosen = self.mechanism
@@ -50,6 +59,9 @@ class PrivateDensity(PointEstimator):
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         return super()._keep(asked, read, replace(found, density=bool(self.project)))
+
+    def __sklearn_tags__(self) -> Any:
+        return tags_of_points(super().__sklearn_tags__(), self.feature_ranges)
 
     @property
     def density_(self) -> FloatArray:

@@ -15,6 +15,7 @@ from dpfda.central.release import Release
 from dpfda.curves.matrices import Triangle
 from dpfda.errors import DoubtfulResult, InvalidData, warn
 from dpfda.estimators.central_base import HeldRecords
+from dpfda.estimators.curve_reader import array_of
 from dpfda.estimators.private_covariance import PrivateCovariance
 from dpfda.estimators.scikit import TransformerMixin
 from dpfda.report import Contents, Picture, Table
@@ -92,7 +93,8 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
     def transform(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Scores ∫ (x - mean) φ_k of curves, (n, n_components): as private as the curves."""
         check_is_fitted(self, "components_")
-        read = self._read_curves(self._array(X, reset=False, least=1), grid_points, least=1)
+        curves = array_of(self, X, reset=False, least=1)
+        read = self._curves.read_curves(curves, grid_points, least=1)
         rows = read.rows[0] + read.center
         if rows.shape[1] != self.components_.shape[1]:
             rule = f"curves at {self.components_.shape[1]} points, as in fit"

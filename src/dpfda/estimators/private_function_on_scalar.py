@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,13 +20,14 @@ from dpfda.central.release import Release
 from dpfda.curves.observations import own_grids, points_of, with_own_grids
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.curve_reader import CurveReader
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.query import Records
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateFunctionOnScalar(CuratedCurveEstimator):
+class PrivateFunctionOnScalar(CentralEstimator):
     """Release β(t) in Y_i(t) = x_iᵀ β(t) + error, from curves Y and vectors x of a trusted curator.
 
     Two moments are released and then solved: T1 = mean of x xᵀ with γε, T2 = mean of x Y(t) with
@@ -69,27 +71,34 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         True
     """
 
-    _counts_outside = True
-
     feature_ranges: FeatureRanges | None = None
     feature_norm_bound: float | None = None
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    bound: float | None = None
+    center: Any = None
     gamma: float = 0.3
     fit_intercept: bool = True
 
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
+    @property
+    def _curves(self) -> CurveReader:
+        return CurveReader.of(self, counts_outside=True)
+
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
         """Covariates as they are asked about, and curves."""
         rows, self.coef_names_, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
         points = points_of(y, grid_points)
-        read = self._read_curves(_with_points(y), points, least=2 if reset else 1)
+        read = self._curves.read_curves(_with_points(y), points, least=least)
         if len(rows) != len(read.rows[0]):
             raise InvalidData("X", "one row a curve", f"{len(rows)} rows")
         return read._replace(rows=((rows - self._shift) / self._unit_of, *read.rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False  # in X; curves may have gaps
         tags.target_tags.required = True
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True

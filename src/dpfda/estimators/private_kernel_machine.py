@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,19 +15,28 @@ from dpfda.central.functions import Kernel, Matern
 from dpfda.central.kernel_machine import KernelMachineRelease
 from dpfda.central.losses import Loss
 from dpfda.central.release import Release
-from dpfda.curves.ranges import middle
+from dpfda.curves.ranges import FeatureRanges, middle
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.central_base import HeldRecords
-from dpfda.estimators.curve_reader import LabelsOrNumbers, classifies, no_grid, public_classes
-from dpfda.estimators.points import PointEstimator
-from dpfda.estimators.reading import check_classes, set_classes
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.reading import (
+    check_classes,
+    classifies,
+    no_grid,
+    public_classes,
+    read_points,
+    read_values,
+    scored,
+    set_classes,
+    tags_of_points,
+    tags_of_predictor,
+)
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.person import label_numbers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
+class PrivateKernelMachine(CentralEstimator):
     """Release f minimizing mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
@@ -62,15 +71,21 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         array([-1,  1])
     """
 
+    feature_ranges: FeatureRanges | None = None
     target_range: tuple[float, float] | None = None
     classes: Sequence[Any] | None = None
     loss: str = "squared"
     kernel: str | Kernel | None = None
     psi: float | None = None
+    classes_: AnyArray = field(init=False)
+    _classes_given: bool = field(init=False)
 
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
-        read = super()._read(X, None, grid_points=grid_points, reset=reset)
-        values = self._values(y, len(read.rows[0]))
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
+        no_grid(grid_points)
+        points, self._box = read_points(self, X, self.feature_ranges, reset=reset, least=least)
+        values = read_values(self, y, len(points))
         if self._classifies:
             several = " (PrivateLogisticRegression and PrivateCurveClassifier take several)"
             set_classes(self, values, instead=several) if reset else check_classes(self, values)
@@ -78,7 +93,8 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         else:
             center, half = self._segment()
             targets = np.clip(values - center, -half, half)
-        return read._replace(rows=(*read.rows, targets))
+        public = {"feature_ranges": self._box, "loss": self.loss}
+        return HeldRecords((points, targets), public=public)
 
     def _names_of_y(self) -> Sequence[Any] | None:
         return public_classes(self)
@@ -108,6 +124,10 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         f = self._at(X, grid_points)
         return self.classes_[(f >= 0).astype(int)] if self._classifies else f
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+        """R² of the predictions, or the part of labels that are predicted; not private."""
+        return scored(self, self.predict(X, grid_points=grid_points), y, sample_weight)
+
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """f(x): log-odds of ``classes_[1]`` for logistic loss."""
@@ -128,7 +148,8 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
     def _at(self, X: Any, grid_points: Any) -> FloatArray:
         no_grid(grid_points)
         values = self.release_.values().ravel()  # first: it refuses the unfitted
-        places = self._look.cells.places(self._points(X, reset=False))
+        points, _ = read_points(self, X, self.feature_ranges, reset=False, least=1)
+        places = self._look.cells.places(points)
         return np.asarray(values[places] + self._segment()[0])
 
     # -- what is public ---------------------------------------------------------------------------
@@ -156,5 +177,6 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
             raise InvalidParameter("kernel", rule, chosen)
         return chosen
 
-    def _public(self, read: HeldRecords) -> dict[str, Any]:
-        return {**super()._public(read), "loss": self.loss}
+    def __sklearn_tags__(self) -> Any:
+        tags = tags_of_points(super().__sklearn_tags__(), self.feature_ranges)
+        return tags_of_predictor(tags, classes=self._classifies)

@@ -5,8 +5,9 @@ Several rows of one person become one, so that a guarantee is per person.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,11 @@ from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.moments_release import MeanWithInference
-from dpfda.central.moments.sparse_mean import DENSE, Sparse, declared_density
-from dpfda.central.records import as_function, read_points
+from dpfda.central.moments.sparse_mean import DENSE, Sparse
 from dpfda.central.release import Release
-from dpfda.central.sparse_queries import sparse_rows
-from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
+from dpfda.errors import InvalidParameter
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.curve_reader import CurveReader, bound_in_norm
 from dpfda.protocol.query import Records
 
 
@@ -48,11 +48,8 @@ def _persons(groups: Any, rows: int) -> npt.NDArray[Any]:
     return persons
 
 
-_PEAK = 3.0  # of a bound on the norm: how far single points of sparse curves may lie out
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateMean(CuratedCurveEstimator):
+class PrivateMean(CentralEstimator):
     """Release the mean of curves, of one channel or several, held by a trusted curator.
 
     Channels (an array (n, T, C), an FDataGrid, pairs (t, x) with x of shape (T, C)) are released
@@ -107,35 +104,31 @@ class PrivateMean(CuratedCurveEstimator):
 assuming the number of records is public
     """
 
-    reads: ClassVar[tuple[str, ...]] = ("channels", "surfaces")
+    _fills_gaps = True
 
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    bound: float | None = None
+    center: Any = None
     mechanism: str | FunctionMechanism = "adaptive"
     inference: bool = False
     design: Literal["dense", "sparse"] = "dense"
     times: Any = "uniform"
 
     @property
-    def _finds_range(self) -> bool:  # type: ignore[override]
-        return self._mechanism().finds_bound
-
-    @property
-    def _sparse(self) -> bool:  # type: ignore[override]
+    def _sparse(self) -> bool:
         chosen = isinstance(self.mechanism, Sparse) or self.mechanism == "sparse"
         return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse" or chosen
 
-    def _read_one(self, curves: Any, grid_points: Any, value_range: Any, least: int) -> HeldRecords:
-        if not self._sparse:
-            return super()._read_one(curves, grid_points, value_range, least)
-        center, half = self._ball(value_range)
-        points, values, grid = read_points(curves, grid_points, domain_range=self.domain_range)
-        if len(values) < least:
-            raise InvalidData("curves", f"at least {least} curves", f"n_samples = {len(values)}")
-        middle = as_function(center, grid[0].size)
-        most = half if self.bound is None else _PEAK * half
-        rest = values - np.interp(np.nan_to_num(points, nan=grid[0][0]), grid[0], middle)
-        rows = sparse_rows(points, np.clip(rest, -most, most), grid[0])
-        density = declared_density(self.times, grid[0], shared=points.ndim == 1)
-        return HeldRecords((rows,), grid, (half,), middle, density)
+    @property
+    def _curves(self) -> CurveReader:
+        finds, times = self._mechanism().finds_bound, self.times if self._sparse else None
+        return CurveReader.of(self, finds_range=finds, channels=True, surfaces=True, times=times)
+
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
+        return self._curves.read(self, X, grid_points, reset=reset, least=least)
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
@@ -146,7 +139,7 @@ assuming the number of records is public
             mechanism = replace(mechanism, density=read.density)
         largest = mechanism.bounds_largest
         bounds = [
-            one if largest else self._norm_bound(one, read.grid, n=n, channels=count)
+            one if largest else bound_in_norm(self, one, read.grid, n=n, channels=count)
             for one in read.bounds
         ]
         known: dict[str, Any] = {**self._budget, "n": n}
@@ -183,9 +176,7 @@ assuming the number of records is public
         parameters = dict(found.parameters)
         if not self._sparse:
             parameters["reading"] = DENSE
-        found = replace(found, center=read.center, parameters=parameters)
-        self.release_ = self._stamped(asked, read, found)
-        return self
+        return super()._keep(asked, read, replace(found, center=read.center, parameters=parameters))
 
     @property
     def mean_(self) -> FloatArray:

@@ -23,7 +23,8 @@ from dpfda.central.moments.moments_release import (
 )
 from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.central_base import CuratedCurveEstimator, HeldRecords
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.curve_reader import CurveReader, bound_in_norm
 from dpfda.protocol.person import label_numbers, one_by_one
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -33,7 +34,7 @@ _CLIPPING = {"means": FOR_MOMENTS, "differences": FOR_TESTS, "covariances": FOR_
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateMoments(CuratedCurveEstimator):
+class PrivateMoments(CentralEstimator):
     """Release means, sizes and covariances of groups of curves, all for the price of one mean.
 
     Privacy:
@@ -69,7 +70,12 @@ class PrivateMoments(CuratedCurveEstimator):
         ((2, 40), True)
     """
 
-    _finds_range = True
+    _fills_gaps = True
+
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
+    domain_range: tuple[float, float] | None = None
+    bound: float | None = None
+    center: Any = None
     groups: Sequence[Label] | None = None
     separate: bool = True
     emphasis: Emphasis = "means"
@@ -84,9 +90,15 @@ class PrivateMoments(CuratedCurveEstimator):
         """Whether people are asked for their group."""
         return self.groups is not None
 
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
+    @property
+    def _curves(self) -> CurveReader:
+        return CurveReader.of(self, finds_range=True)
+
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
         """Curves, and the number of each one's group."""
-        read = super()._read(X, y, grid_points=grid_points, reset=reset)
+        read = self._curves.read(self, X, grid_points, reset=reset, least=least)
         if not self._grouped:
             return read
         if y is None:
@@ -121,7 +133,7 @@ class PrivateMoments(CuratedCurveEstimator):
         return MomentsRelease(
             **self._budget,
             n=n,
-            bound=self._norm_bound(read.bounds[0], read.grid, n=n),
+            bound=bound_in_norm(self, read.bounds[0], read.grid, n=n),
             basis=spline_basis(read.grid, size=read.grid[0].size),
             groups=names,
             separate=self.separate and self._grouped,

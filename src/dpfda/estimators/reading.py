@@ -1,4 +1,4 @@
-"""Functions that read private input: curves, tables, labels of public classes, numbers.
+"""Functions that read private input: curves, points, labels of public classes, numbers.
 
 An error names the argument, the rule and at most a shape, never a value. In a simulation invalid
 values are refused. With real noise no value of one person may stop a fit, because the refusal would
@@ -7,20 +7,26 @@ reveal it: unknown labels count as the first class, and values that are not fini
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
 from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
+from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import depth, own_grids
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.person import one_by_one
 
 if TYPE_CHECKING:
+    from dpfda.central.cell_queries import Box
     from dpfda.estimators.base import PrivateEstimator
+    from dpfda.estimators.central_base import CentralEstimator
 
 ValueRange = tuple[float, float] | Sequence[tuple[float, float]] | None
 """The public (low, high) of x(t), or one pair for each channel."""
@@ -100,10 +106,64 @@ def value_ranges(given: Any, channels: int) -> list[Any]:
     return list(given)
 
 
+def every_channel(encoder: CurveEncoder, X: Any) -> CurveEncoder:
+    """The encoder, repeated for each channel of X if it is for one."""
+    channels = count_channels(X) if encoder.channels == 1 else 1
+    return CurveEncoder.side_by_side([encoder] * channels)
+
+
 def no_grid(grid_points: Any, instead: str = "") -> None:
     """Refuse points of curves where rows of a table are read."""
     if grid_points is not None:
         raise InvalidParameter("grid_points", f"None: rows of a table have no t{instead}", "some")
+
+
+# -- points of one or two numbers ------------------------------------------------------------------
+
+
+def read_points(
+    estimator: CentralEstimator, X: Any, ranges: Any, *, reset: bool, least: int
+) -> tuple[FloatArray, Box]:
+    """Private points as rows inside a public box, and the box.
+
+    Args:
+        estimator: the one that is fitted, or predicts.
+        X: rows of one or two numbers, or a table that `ranges` pick such columns from.
+        ranges: two numbers (of all columns), or a range for each.
+        reset: whether this is the first X of a fit.
+        least: the fewest rows.
+    """
+    picks = isinstance(ranges, Mapping)
+    if hasattr(X, "to_frame"):  # a column of a DataFrame
+        X = X.to_frame()
+    elif depth(X) == 1 and not picks:
+        X = np.reshape(X, (-1, 1))
+    rows = estimator._checked_table(ranges, X, reset=reset, ensure_min_samples=least)
+    table = PublicColumns.of(ranges)
+    if not table.named and not any(isinstance(one, Collection) for one in ranges or ()):
+        table = PublicColumns.of(ranges, width=estimator.n_features_in_)
+    if len(table.names) > 2:
+        rule = (
+            "of one or two columns; a mapping picks them: {column: (low, high)} (on a grid in "
+            "three variables noise exceeds what most cells hold)"
+        )
+        raise InvalidParameter("feature_ranges", rule, ranges)
+    box = tuple(zip(table.low.tolist(), table.high.tolist(), strict=True))
+    if not table.named and rows.shape[1] != len(box):
+        rule = f"as wide as feature_ranges, one or two columns, here {len(box)}"
+        raise InvalidData("X", rule, f"shape {rows.shape}")
+    return table.read(rows), box
+
+
+def tags_of_points(tags: Any, ranges: Any) -> Any:
+    """Cells of a grid are for one number a row, or two.
+
+    A mapping picks these from a table of any width, which is what scikit-learn's checks try.
+    """
+    picks = isinstance(ranges, Mapping)
+    tags.input_tags.one_d_array = not picks
+    tags.input_tags.two_d_array = picks  # otherwise as scikit-learn's IsotonicRegression
+    return tags
 
 
 # -- labels and numbers ----------------------------------------------------------------------------
@@ -171,3 +231,46 @@ def check_classes(estimator: Any, y: AnyArray) -> None:
     """Refuse labels outside the public set; in a simulation only, since this reveals labels."""
     if estimator._is_simulation and not np.all(np.isin(y, estimator.classes_)):
         raise InvalidData("y", "among the given classes")
+
+
+def read_values(estimator: Any, y: Any, count: int) -> AnyArray:
+    """What is to be predicted: numbers, or labels of a classifier."""
+    if estimator._classifies:
+        return read_labels(y, count, strict=estimator._is_simulation)
+    return read_targets(y, count)
+
+
+def public_classes(estimator: Any) -> Sequence[Any] | None:
+    """The labels of a classifier, which must be given where nobody sees all rows together."""
+    if not estimator._classifies:
+        return None
+    if estimator.classes is None:
+        raise InvalidParameter("classes", "given: no step sees the labels of all rows", None)
+    names: Sequence[Any] = estimator.classes
+    return names
+
+
+def classifies(estimator: Any) -> bool:
+    """For methods that only classifiers have."""
+    return bool(estimator._classifies)
+
+
+def scored(estimator: Any, predicted: AnyArray, y: Any, weights: Any) -> float:
+    """R² of predictions, or the part of labels that are predicted; not private."""
+    truth = read_values(estimator, y, len(predicted))
+    if estimator._classifies:
+        return float(np.average(predicted == truth, weights=weights))
+    return float(r2_score(truth, predicted, sample_weight=weights))
+
+
+def tags_of_predictor(tags: Any, *, classes: bool, several: bool = False) -> Any:
+    """Tell scikit-learn whether labels or numbers are predicted, and how many classes there are."""
+    tags.target_tags.required = True
+    # A hundred people, as in scikit-learn's checks, are too few for a private fit.
+    if classes:
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=several)
+    else:
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = RegressorTags(poor_score=True)
+    return tags

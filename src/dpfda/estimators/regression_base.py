@@ -1,63 +1,303 @@
-"""The base of private regressors: parameters, rows, queries, predictions."""
+"""The base of private regressors: rows, queries, the public model, predictions."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
+from dpfda.central.channels import ChannelQuery
+from dpfda.central.moments.discriminant import Discriminant
+from dpfda.central.regression.base import (
+    RangedRegression,
+    Regression,
+    RegressionMechanism,
+    in_features,
+)
 from dpfda.central.regression.model import RegressionModel
 from dpfda.central.regression.model_report import range_warnings
-from dpfda.central.regression.problem import Bounds, Problem
+from dpfda.central.regression.problem import Bounds, Link, Problem
 from dpfda.central.regression.queries import OUTSIDE, OutsideCount
-from dpfda.central.regression.recipe import Recipe
+from dpfda.central.regression.recipe import ANY_VALUE, Recipe
 from dpfda.central.regression.released import ModelLink
-from dpfda.curves.observations import with_own_grids
-from dpfda.curves.ranges import FeatureRanges, PublicColumns, middle
-from dpfda.errors import InvalidParameter
-from dpfda.estimators.curve_reader import LabelsOrNumbers, classifies, count_rows, no_grid
-from dpfda.privacy.cost import DELTA
+from dpfda.curate import Passes
+from dpfda.curves.ranges import middle
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.blocks import Blocks
+from dpfda.estimators.central_base import CentralEstimator, HeldRecords
+from dpfda.estimators.curve_reader import require_enough
+from dpfda.estimators.reading import (
+    check_classes,
+    classifies,
+    no_grid,
+    public_classes,
+    read_values,
+    scored,
+    set_classes,
+    tags_of_predictor,
+)
+from dpfda.estimators.regression_rows import CurveRows, TableRows, require_one_way
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
-from dpfda.protocol.public_randomness import one_row_each
+from dpfda.protocol.person import label_numbers
 from dpfda.protocol.query import Records
 
 
-def stated_range(given: Any) -> tuple[float, float]:
-    """The public range of y, which somebody has to know."""
-    if given is None:
-        raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
-    return _validate.interval("target_range", given)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegression(LabelsOrNumbers):
-    """Parameters and pieces of every private regressor, pooled or among sites."""
+class PrivateRegression(CentralEstimator):
+    """Rows, public problem and fitted model of every private regressor. Not for use by itself.
 
-    _link: ClassVar[Any]  # what is predicted: a `Link`
-    _ways: ClassVar[tuple[str, ...]] = ("feature_ranges", "feature_norm_bound")
-    _only_with: ClassVar[dict[str, str]] = {"feature_center": "feature_norm_bound"}
+    `_link` says what is predicted: a number, or one of several classes.
+    """
 
-    delta: float = DELTA
+    _link: ClassVar[Link]
+
     mechanism: str | RegressionMechanism = "moments"
     fit_intercept: bool = True
-    feature_ranges: FeatureRanges | None = None
-    feature_norm_bound: float | None = None
-    feature_center: Any = None
+    classes_: AnyArray = field(init=False)
+    _classes_given: bool = field(init=False)
+
+    @property
+    @abstractmethod
+    def _rows(self) -> TableRows | CurveRows:
+        """How rows become features."""
 
     @abstractmethod
     def _target_range(self) -> tuple[float, float]:
         """Public range of the targets; 0 and 1 for classes."""
+
+    def fit(  # type: ignore[override]  # which needs no y
+        self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit privately: one pass over the rows for each question of the mechanism.
+
+        Args:
+            X: private rows (n, D), a DataFrame, or curves: an array (n, T), or (n, T, C) for C
+                channels; scikit-fda curves; a list of pairs (t, x).
+            y: private targets.
+            grid_points: the points of curves given as an array, or a list of grids, one for each
+                curve.
+            groups: the person behind each row, where people have several: one row of each is
+                used, chosen by public randomness, and ε is per person.
+        """
+        self._begin_anew()
+        return super().fit(X, y, grid_points=grid_points, groups=groups)
+
+    def _fit_blocks(self, blocks: Blocks, *, grid_points: Any) -> Self:
+        self._begin_anew()
+        return super()._fit_blocks(blocks, grid_points=grid_points)
+
+    # -- in chunks that the caller hands over --------------------------------------------------
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None) -> Self:
+        """Add a chunk of people to the stage in progress; call `next_stage` after the last one.
+
+        Every stage needs all chunks again: see `fit_stream`, which also divides the budget by the
+        number of rows as `fit` does. Nothing is released before `next_stage`, and each person may
+        appear in one row of one chunk of a stage only.
+        """
+        first = not hasattr(self, "_passes")
+        read = self._features(X, y, grid_points=grid_points, reset=first, least=1)
+        if self._classifies:
+            set_classes(self, read.rows[1], classes) if first else check_classes(self, read.rows[1])
+        if first:
+            # Of a seed, what no earlier pass has drawn: same noise on other sums would cancel.
+            self._begun = self.__dict__.get("_begun", 0) + 1
+            source, asked = self._source(self._begun - 1), self._conversation(read, None)
+            self._passes = Passes(asked, source=source, ledger=self.ledger)
+        self._passes.add(self._records(self._passes.conversation, read))
+        return self
+
+    def next_stage(self) -> bool:
+        """Release the stage in progress; True while another pass over the chunks is needed."""
+        if not hasattr(self, "_passes"):
+            raise InvalidData("X", "given through partial_fit before next_stage")
+        passes = self._passes
+        passes.release()
+        if passes.result is None:
+            return True
+        del self._passes
+        asked, stream = passes.conversation, passes.stream
+        promise = asked.guarantee.drawn_from(stream.source)
+        nothing = HeldRecords(())
+        self._conclude(asked, nothing, passes.result, stream.transcript, promise)
+        return False
+
+    def _begin_anew(self) -> None:
+        """The same seed, the same fit; chunks of one that was never finished are dropped."""
+        self.__dict__.pop("_passes", None)
+        self._begun = 1
+
+    # -- what is read --------------------------------------------------------------------------
+
+    def _read(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
+    ) -> HeldRecords:
+        read = self._features(X, y, grid_points=grid_points, reset=reset, least=least)
+        if self._classifies:
+            (set_classes if reset else check_classes)(self, read.rows[1])
+        return read
+
+    def _features(
+        self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int
+    ) -> HeldRecords:
+        """Features, targets or labels; of a table, which rows were outside."""
+        if reset:
+            require_one_way(self)
+        rows = self._rows
+        X, points = rows.with_points(X, grid_points)
+        X = rows.checked(self, X, reset=reset, own_points=False, least=least)
+        if reset:
+            self._recipe: Recipe = rows.recipe(X, points, getattr(self, "feature_names_in_", None))
+        if self._recipe.table is not None:
+            features, outside = self._recipe.features_and_outside(X)
+            return HeldRecords((features, read_values(self, y, len(features)), outside))
+        features = self._recipe.features(X, points, strict=self._is_simulation)
+        return HeldRecords((features, read_values(self, y, len(features))))
+
+    def _names_of_y(self) -> Sequence[Any] | None:
+        return public_classes(self)
+
+    # -- what is asked -------------------------------------------------------------------------
+
+    def _conversation(self, read: HeldRecords, n: int | None) -> Any:
+        """The conversation that public parameters ask for."""
+        finds, bounds = self._rows.finds_range, self._bounds()
+        if finds:
+            require_enough(self, self._count(n))
+        if self._several:
+            if self.mechanism != "moments" or not self.fit_intercept:
+                name = "fit_intercept" if self.mechanism == "moments" else "mechanism"
+                rule = "left as it is for more than two classes: they have one way"
+                raise InvalidParameter(name, rule, getattr(self, name))
+            return Discriminant(
+                **self._budget,
+                n=self._count(n),
+                bound=math.inf if finds else bounds.radius,
+                groups=tuple(np.asarray(self.classes_).tolist()),
+                features=bounds.dimension,
+                found_classes=not self._classes_given,
+            )
+        known: dict[str, Any] = {
+            **self._budget,
+            "problem": Problem(
+                link=self._link, bounds=bounds, fit_intercept=bool(self.fit_intercept), rows=n
+            ),
+            "mechanism": self._method(),
+            "found_classes": self._classifies and not self._classes_given,
+        }
+        if finds:
+            return RangedRegression(**known, n=self._count(n))
+        return Regression(**known, either=True, counts_outside=self._recipe.table is not None)
+
+    def _records(self, asked: Any, read: HeldRecords) -> Records:
+        """Rows with their targets or class numbers; of tables, flags of rows outside."""
+        rows, values, *outside = read.rows
+        if self._rows.finds_range:
+            rows = rows * ANY_VALUE[1]  # in units of the curves' values: nothing is known of these
+        if self._several:
+            numbers = label_numbers(values, self.classes_)
+            return (np.column_stack([rows - self._bounds().center, numbers]),)
+        given = self._targets(values)
+        targets = np.clip(given, *self._target_ends())
+        return (rows, targets, *(flags | (given != targets) for flags in outside))
+
+    def _targets(self, values: AnyArray) -> FloatArray:
+        """Numbers as they are; 1 for the second label."""
+        if self._classifies:
+            return np.asarray(values == self.classes_[1], dtype=np.float64)
+        return values
+
+    @property
+    def _classifies(self) -> bool:
+        return self._link == "logistic"
+
+    @property
+    def _several(self) -> bool:
+        """Whether there are more than two classes, which one joint release tells apart."""
+        return self._classifies and len(self.classes_) > 2
+
+    def _count(self, n: int | None) -> int:
+        """How many rows there are, which some questions must know beforehand."""
+        if n is None:
+            rule = "given at once or through fit_stream: several classes, and curves without a "
+            raise InvalidData("X", rule + "value_range, need the number of rows")
+        return n
+
+    def _method(self) -> RegressionMechanism:
+        """The mechanism, given or by its name."""
+        given = self.mechanism
+        return RegressionMechanism.named(given)() if isinstance(given, str) else given
+
+    def _bounds(self) -> Bounds:
+        """Public balls of features and targets."""
+        center, radius = self._rows.ball(self._recipe)
+        target = middle("target_range", self._target_ends())
+        return Bounds(
+            center=center, radius=radius, target_center=target[0], target_radius=target[1]
+        )
+
+    def _target_ends(self) -> tuple[float, float]:
+        """The public range of targets; wide enough to have 0 in its middle for a line through 0."""
+        low, high = self._target_range()
+        if self.fit_intercept or self._classifies:
+            return low, high
+        most = max(abs(low), abs(high))
+        return -most, most
+
+    # -- what is concluded ---------------------------------------------------------------------
+
+    def _conclude(
+        self,
+        asked: Any,
+        read: HeldRecords,
+        result: Any,
+        transcript: Sequence[Exchange],
+        guarantee: Guarantee,
+    ) -> Self:
+        """The fit, and the public model that it makes."""
+        fitted = in_features(result) if self._rows.finds_range else result
+        link: ModelLink = self._link
+        if self._several:
+            link, mechanism = "discriminant", asked.name
+            fitted = replace(fitted, center=fitted.center + self._bounds().center)
+        else:
+            mechanism = asked.mechanism.name
+            about_others = (ChannelQuery, OutsideCount)
+            # The first answer that shows where rows and targets lie in their public ranges.
+            first = next(one for one in transcript if not isinstance(one.query, about_others))
+            shape = self._recipe.shape
+            seen = range_warnings(first, fitted, problem=asked.problem, shape=shape)
+            # They say more than that some are outside.
+            told = tuple(text for text in fitted.warnings if not (seen and text == OUTSIDE))
+            fitted = replace(fitted, warnings=(*told, *seen))
+        self.guarantee_ = guarantee
+        self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
+        self.model_ = RegressionModel(
+            guarantee=guarantee,
+            link=link,
+            mechanism=mechanism,
+            rows=self.n_seen_,
+            stages=self.stages_,
+            classes=tuple(np.asarray(self.classes_).tolist()) if self._classifies else None,
+            target_range=None if self._classifies else self._target_range(),
+            recipe=self._recipe,
+            fit=fitted,
+        )
+        self.fit_, self.coef_ = fitted, self.model_.slopes
+        self.intercept_ = self.model_.intercept
+        verdict = self.model_.verdict
+        told = verdict.added_to((*fitted.warnings, *self.model_.hidden_features))
+        self._warn(told, verdict.sentences)
+        return self
 
     # -- prediction ----------------------------------------------------------------------------
 
@@ -65,6 +305,10 @@ class PrivateRegression(LabelsOrNumbers):
         """Targets inside their public range, or the likelier label of each row."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict(X, grid_points=grid_points)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+        """R² of the predictions, or the part of labels that are predicted; not private."""
+        return scored(self, self.predict(X, grid_points=grid_points), y, sample_weight)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
@@ -82,191 +326,19 @@ class PrivateRegression(LabelsOrNumbers):
         check_is_fitted(self, "model_")
         if not self.model_.of_curves:
             no_grid(grid_points)
-        X, points = self._with_grids(X, grid_points)
-        return self._checked(X, reset=False, own_points=points is not None), points
-
-    # -- reading -------------------------------------------------------------------------------
-
-    def _with_grids(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
-        """Rows as they are, or curves with their points."""
-        return with_own_grids(X, grid_points)
-
-    def _checked(self, X: Any, *, reset: bool, own_points: bool = False, least: int = 1) -> Any:
-        """X as scikit-learn checks it: curves, a table with names, or an array of numbers."""
-        if reset:
-            self._require_one_way()
-        if self._of_curves:
-            return self._read_curves(X, reset=reset, own_points=own_points)
-        rules = {"ensure_min_samples": least}
-        return self._checked_table(self.feature_ranges, X, reset=reset, **rules)
-
-    def _read_all(self, X: Any, y: Any, *more: Any, grid_points: Any, groups: Any) -> Records:
-        """What `_read` reads of checked rows, and `more` of them, one row a person."""
-        kept: Any = slice(None)
-        if groups is not None:
-            kept = one_row_each(groups, seed=self._public_seed(), rows=count_rows(X))
-        self._recipe = self._make_recipe(X, grid_points)
-        return tuple(part[kept] for part in (*self._read(X, y, grid_points), *more))
-
-    def _read(self, X: Any, y: Any, grid_points: Any) -> Records:
-        """Features of checked rows, targets or labels; of a table, which rows were outside."""
-        if self._recipe.table is not None:
-            rows, outside = self._recipe.features_and_outside(X)
-            return rows, self._values(y, len(rows)), outside
-        rows = self._recipe.features(X, grid_points, strict=self._is_simulation)
-        return rows, self._values(y, len(rows))
-
-    def _targets(self, values: npt.NDArray[Any]) -> FloatArray:
-        """Numbers as they are; 1 for the second label."""
-        if self._classifies:
-            return np.asarray(values == self.classes_[1], dtype=np.float64)
-        return values
-
-    def _target_ends(self) -> tuple[float, float]:
-        """The public range of targets; wide enough to have 0 in its middle for a line through 0."""
-        low, high = self._target_range()
-        if self.fit_intercept or self._classifies:
-            return low, high
-        most = max(abs(low), abs(high))
-        return -most, most
-
-    # -- what is public ------------------------------------------------------------------------
-
-    @property
-    def _classifies(self) -> bool:
-        return bool(self._link == "logistic")
-
-    @property
-    def _of_curves(self) -> bool:
-        """Whether X are curves and not a table: said by what is public of them."""
-        return False
-
-    def _require_one_way(self) -> None:
-        given = [name for name in self._ways if getattr(self, name) is not None]
-        if len(given) != 1:
-            rule = "given: public ranges of columns (or feature_norm_bound, for experts; of curves "
-            rule += "value_range, where they are learned from), one of them"
-            raise InvalidParameter("feature_ranges", rule, given or None)
-        for name, other in self._only_with.items():
-            if getattr(self, name) is not None and other not in given:
-                raise InvalidParameter(name, f"given with {other} only", getattr(self, name))
-
-    def _make_recipe(self, X: Any, grid_points: Any) -> Recipe:
-        """The map from rows like X to features."""
-        no_grid(grid_points, " (PrivateCurveRegression and PrivateCurveClassifier are for curves)")
-        names = getattr(self, "feature_names_in_", None)
-        if self.feature_norm_bound is not None:
-            return Recipe.plain(range(1, X.shape[1] + 1) if names is None else names)
-        assert self.feature_ranges is not None
-        named = hasattr(X, "columns")
-        table = PublicColumns.of(self.feature_ranges, width=None if named else X.shape[1])
-        if names is not None and not named:
-            columns = zip(table.columns, names, strict=True)
-            own = tuple(replace(column, key=str(name)) for column, name in columns)
-            table = replace(table, columns=own)
-        # Beside an intercept all categories of a column say one thing twice.
-        contrasts = bool(self.fit_intercept) and self._link == "linear"
-        return Recipe.of_table(table, centered=bool(self.fit_intercept), contrasts=contrasts)
-
-    def _regression(self, *, rows: int | None = None) -> Regression:
-        """The conversation that public parameters ask for."""
-        return Regression(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
-            problem=Problem(
-                link=self._link,
-                bounds=self._bounds(),
-                fit_intercept=bool(self.fit_intercept),
-                rows=rows,
-            ),
-            mechanism=self._method(),
-            found_classes=self._classifies and not self._classes_given,
-            either=True,
-            counts_outside=self._recipe.table is not None,
-        )
-
-    def _method(self) -> RegressionMechanism:
-        """The mechanism, given or by its name."""
-        given = self.mechanism
-        return RegressionMechanism.named(given)() if isinstance(given, str) else given
-
-    def _bounds(self) -> Bounds:
-        """Public balls of features and targets."""
-        dimension = len(self._recipe.names)
-        center, radius = np.zeros(dimension), self._box_radius(dimension)
-        if not self._recipe.boxed:
-            center = self._center(dimension)
-            radius = _validate.positive("feature_norm_bound", self.feature_norm_bound)
-        target = middle("target_range", self._target_ends())
-        return Bounds(
-            center=center, radius=radius, target_center=target[0], target_radius=target[1]
-        )
-
-    def _box_radius(self, dimension: int) -> float:
-        """Radius of the ball about features that lie in [-1, 1] by construction."""
-        return math.sqrt(dimension)
-
-    def _center(self, dimension: int) -> FloatArray:
-        given = 0.0 if self.feature_center is None else self.feature_center
-        center = np.asarray(given, dtype=np.float64)
-        if center.shape not in ((), (dimension,)) or not np.all(np.isfinite(center)):
-            rule = f"a number or {dimension} finite numbers"
-            raise InvalidParameter("feature_center", rule, self.feature_center)
-        return np.full(dimension, center)
-
-    # -- what a fit leaves ---------------------------------------------------------------------
-
-    def _finish(
-        self,
-        fitted: Fitted,
-        regression: Regression,
-        transcript: Sequence[Exchange],
-        guarantee: Guarantee,
-    ) -> Self:
-        shape = self._recipe.shape
-        first = self._telling(transcript)
-        seen = range_warnings(first, fitted, problem=regression.problem, shape=shape)
-        # They say more than that some are outside.
-        told = tuple(text for text in fitted.warnings if not (seen and text == OUTSIDE))
-        fitted = replace(fitted, warnings=(*told, *seen))
-        return self._keep(fitted, self._link, regression.mechanism.name, transcript, guarantee)
-
-    def _telling(self, transcript: Sequence[Exchange]) -> Exchange:
-        """The first answer that shows where rows and targets lie in their public ranges."""
-        return next(one for one in transcript if not isinstance(one.query, OutsideCount))
-
-    def _keep(
-        self,
-        fitted: Fitted,
-        link: ModelLink,
-        mechanism: str,
-        transcript: Sequence[Exchange],
-        guarantee: Guarantee,
-    ) -> Self:
-        """The fit, and the public model that it makes."""
-        linear = not self._classifies
-        self.guarantee_ = guarantee
-        self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
-        self.model_ = RegressionModel(
-            guarantee=guarantee,
-            link=link,
-            mechanism=mechanism,
-            rows=self.n_seen_,
-            stages=self.stages_,
-            classes=None if linear else tuple(np.asarray(self.classes_).tolist()),
-            target_range=self._target_range() if linear else None,
-            recipe=self._recipe,
-            fit=fitted,
-        )
-        self.fit_, self.coef_ = fitted, self.model_.slopes
-        self.intercept_ = self.model_.intercept
-        verdict = self.model_.verdict
-        told = verdict.added_to((*fitted.warnings, *self.model_.hidden_features))
-        self._warn(told, verdict.sentences)
-        return self
+        rows = self._rows
+        X, points = rows.with_points(X, grid_points)
+        own = points is not None
+        return rows.checked(self, X, reset=False, own_points=own, least=1), points
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._of_curves
-        return tags
+        tags.input_tags.allow_nan = self._rows.of_curves
+        return tags_of_predictor(tags, classes=self._classifies, several=self._classifies)
+
+
+def stated_range(given: Any) -> tuple[float, float]:
+    """The public range of y, which somebody has to know."""
+    if given is None:
+        raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
+    return _validate.interval("target_range", given)

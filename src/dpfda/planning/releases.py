@@ -22,8 +22,8 @@ from dpfda.errors import InvalidParameter
 from dpfda.estimators.private_density import PrivateDensity
 from dpfda.estimators.private_fpca import PrivateFPCA
 from dpfda.estimators.private_group_comparison import PrivateGroupComparison
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
 from dpfda.estimators.private_mean import PrivateMean
-from dpfda.estimators.private_regressions import PrivateLinearRegression
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpfda.privacy.cost import DELTA
 from dpfda.report.contents import Contents, Table, show

@@ -22,8 +22,8 @@ from dpfda._registry import Portable, plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.central_base import CentralEstimator
 from dpfda.estimators.file_block import Frame
-from dpfda.estimators.sum_estimator import SumEstimator
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange
@@ -77,7 +77,7 @@ class Inquiry(Portable):
         return hashlib.sha256(canonical(plain(self.to_dict()))).hexdigest()
 
     @cached_property
-    def model(self) -> SumEstimator:
+    def model(self) -> CentralEstimator:
         """The estimator with the form of rows, without any row."""
         kind = _class(self.estimator)
         for name in self.parameters:
@@ -88,21 +88,21 @@ class Inquiry(Portable):
     @cached_property
     def conversation(self) -> Conversation[Any]:
         """The conversation of the fit."""
-        return self.model._asks(self._form, rows=self.rows).among_sites()
+        asked: Conversation[Any] = self.model._conversation(self._form, self.rows)
+        return asked.among_sites()
 
     def records(self, X: object, y: object = None) -> Records:
         """A site's own rows as the questions need them; they stay where this is called."""
         conversation = self.conversation  # made first: it tells the estimator the form of rows
-        chunk = self.model._chunk(self._columns(X), y, grid_points=self._points)
-        return self.model._held(conversation, chunk)
+        read = self.model._read(self._columns(X), y, grid_points=self._points, reset=False)
+        return self.model._records(conversation, read)
 
     def conclude(
         self, result: object, *, transcript: Sequence[Exchange], guarantee: Guarantee
-    ) -> SumEstimator:
+    ) -> CentralEstimator:
         """The fitted estimator, from a public result."""
-        return self.model._concluded(
-            self.conversation, self._form, result, transcript=transcript, guarantee=guarantee
-        )
+        asked = self.conversation
+        return self.model._conclude(asked, self._form, result, transcript, guarantee)
 
     @cached_property
     def _form(self) -> Any:
@@ -135,10 +135,10 @@ class Inquiry(Portable):
         return None if self.grid_points is None else np.array(self.grid_points)
 
 
-def _class(name: str) -> type[SumEstimator]:
+def _class(name: str) -> type[CentralEstimator]:
     """The estimator of that public name."""
     package = import_module("dpfda")
     found = getattr(package, name) if name in package.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, SumEstimator)):
+    if not (isinstance(found, type) and issubclass(found, CentralEstimator)):
         raise InvalidParameter("estimator", "the name of one that works from sums", name)
     return found

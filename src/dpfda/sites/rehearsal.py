@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.curve_reader import count_rows, take
-from dpfda.estimators.sum_estimator import SumEstimator
+from dpfda.estimators.central_base import CentralEstimator
+from dpfda.estimators.reading import count_rows, take
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.consortium import Consortium, convene
 from dpfda.protocol.secure_sum.aggregator import Silence
 from dpfda.protocol.site import addable
 
-Model = TypeVar("Model", bound=SumEstimator)
+Model = TypeVar("Model", bound=CentralEstimator)
 _SUMS = "one whose questions are sums with Gaussian noise (delta above 0)"
 _TABLES = "a mapping site → X, or site → (X, y)"
 
@@ -80,27 +80,27 @@ def rehearse(
         >>> mean.guarantee_.model, consortium.survivors[0]
         ('decentralized', ('A', 'B', 'C'))
     """
-    if not isinstance(estimator, SumEstimator):
+    if not isinstance(estimator, CentralEstimator):
         raise InvalidParameter("estimator", _SUMS, type(estimator).__name__)
     estimator._names_of_y()
     tables = _by_site(X, y, sites)
-    form: object = None
+    form: Any = None
     chunks: dict[str, Any] = {}
     for name, (rows, targets) in tables.items():
         try:
             if not chunks:
                 form = estimator._form(rows, targets, grid_points=grid_points)
-            chunks[name] = estimator._chunk(rows, targets, grid_points=grid_points)
+            chunks[name] = estimator._read(rows, targets, grid_points=grid_points, reset=False)
         except InvalidData as error:
             found = str(error).partition(", got ")[2]
             raise InvalidData(f"{error.name} of site {name!r}", error.rule, found) from None
     many = sum(count_rows(rows) for rows, _ in tables.values())
-    asked = estimator._asks(form, rows=many).among_sites()
+    asked = estimator._conversation(form, many).among_sites()
     if not addable(first := next(asked.questions())):
         raise InvalidParameter("estimator", _SUMS, f"{type(estimator).__name__}, {first.name}")
     result, consortium = convene(
         asked,
-        {name: estimator._held(asked, chunk) for name, chunk in chunks.items()},
+        {name: estimator._records(asked, chunk) for name, chunk in chunks.items()},
         source=estimator._source(),
         colluders=colluders,
         dropouts=dropouts,
@@ -110,7 +110,7 @@ def rehearse(
         silent=silent,
     )
     promise, transcript = consortium.guarantee(asked.guarantee), consortium.transcript
-    estimator._concluded(asked, form, result, transcript=transcript, guarantee=promise)
+    estimator._conclude(asked, form, result, transcript, promise)
     return estimator, consortium
 
 

@@ -202,8 +202,8 @@ def test_a_table_has_no_grid() -> None:
 
 def test_it_is_for_curves() -> None:
     X, y = people(50, 0)
-    with pytest.raises(InvalidParameter, match="feature_ranges must be left out: X are curves"):
-        PrivateCurveRegression(1.0, feature_ranges=(-1, 1), target_range=(0, 1)).fit(X, y)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'feature_ranges'"):
+        PrivateCurveRegression(1.0, feature_ranges=(-1, 1), target_range=(0, 1))  # type: ignore[call-arg]
     with pytest.raises(InvalidParameter, match="value_range must be given where n·epsilon is bel"):
         PrivateCurveRegression(1.0, target_range=(0, 1)).fit(X, y)
     with pytest.raises(InvalidParameter, match="mechanism must be 'moments', with link='linear'"):

@@ -15,7 +15,8 @@ from dpfda.central.regression.model import RegressionModel
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.private_curve_regression import PrivateCurveRegression
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
 

@@ -7,7 +7,8 @@ import pytest
 
 from dpfda.central.regression.base import RegressionMechanism
 from dpfda.errors import InvalidParameter
-from dpfda.estimators.private_regressions import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.estimators.private_linear_regression import PrivateLinearRegression
+from dpfda.estimators.private_logistic_regression import PrivateLogisticRegression
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.guarantee import Guarantee

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpfda.estimators.private_regressions as curated
+import dpfda.estimators.central_base as curated
 from dpfda import PrivateCurveClassifier, PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.central.regression.base import RegressionMechanism
 from dpfda.central.regression.queries import OutsideCount

@@ -2,7 +2,7 @@
 
 A method (users choose it as `mechanism`) is a short conversation: it asks for a sum over all rows,
 receives the sum with noise, and may ask again. Who answers, a curator, chunks, a cluster or sites
-under a secure sum, is decided in `estimators/sum_estimator.py`. How rows, tables and curves become
+under a secure sum, is decided in `estimators/central_base.py`. How rows, tables and curves become
 features is public (`recipe.py`).
 """
 

@@ -58,7 +58,7 @@ class RegressionModel(Documented):
         fit: the predictor of features.
 
     Examples:
-        >>> from dpfda.estimators.private_regressions import PrivateLinearRegression
+        >>> from dpfda.estimators.private_linear_regression import PrivateLinearRegression
         >>> X = np.random.default_rng(0).uniform(0, 10, (9000, 2))
         >>> y = X @ [0.8, -0.4]
         >>> model = PrivateLinearRegression(
