@@ -53,7 +53,7 @@ def messy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_whole_path(messy: Path, tmp_path: Path) -> None:
     model, found, picture = (tmp_path / name for name in ("m.json", "found.csv", "m.png"))
     done = invoke(
-        "classify", messy, *ASKED, *TWO, "--groups", "Nummer", "--drop", "Größe", "--model", model
+        "classify", messy, *ASKED, *TWO, "--groups", "Nummer", "--drop", "Größe", "--out", model
     )
     assert done.exit_code == 0, done.output
     assert done.stderr.startswith(
@@ -107,9 +107,7 @@ def test_what_is_refused_spends_nothing(messy: Path, tmp_path: Path) -> None:
     assert "--classes must be given" in refused(*call)
     assert "--classes must be given" in refused(*call, "--classes", "gesund")
     assert "row 1, column 'Befund' must be one of" in refused(*call, "--classes", "a,b")
-    assert "--out must be a file in a folder" in refused(
-        *call, *TWO, "--model", tmp_path / "x" / "m"
-    )
+    assert "--out must be a file in a folder" in refused(*call, *TWO, "--out", tmp_path / "x" / "m")
     assert "'Nummer', which looks like" in refused(*call, *TWO, "--drop", "Größe")
     assert "--label must be" in refused(*call, *TWO, "--label", "Befindlichkeit")
     assert "--range must be" in refused(*call, *TWO, "--range", 5, 1)
@@ -125,7 +123,7 @@ def test_tables_are_predicted_by_name(tmp_path: Path) -> None:
              strict=True)]  # fmt: skip
     (tmp_path / "fit.csv").write_text("age;weight;dose\n" + "\n".join(lines))
     model = tmp_path / "m.json"
-    done = invoke("regress", tmp_path / "fit.csv", "--target", "dose", "--epsilon", 4, "--model",
+    done = invoke("regress", tmp_path / "fit.csv", "--target", "dose", "--epsilon", 4, "--out",
         model, "--feature-ranges", "age=18:99,weight=30:150", "--target-range", 0, 100)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert dpfda.load(model).features == ("age", "weight")

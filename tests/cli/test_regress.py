@@ -240,7 +240,7 @@ def test_categories_become_numbers_and_predict_again(patients):
     public = {"age": [18, 100], "weight": [30, 150], "ward": ["a", "b"]}
     (patients / "ranges.json").write_text(json.dumps(public))
     model = patients / "model.json"
-    done = linear(patients, "--columns", "age,weight,ward", "--json", "--model", model)
+    done = linear(patients, "--columns", "age,weight,ward", "--json", "--out", model)
     assert done.exit_code == 0, done.output
     features = [row["feature"] for row in json.loads(done.stdout)["coefficients"]]
     assert features == ["age", "weight", "ward=b"]

@@ -137,7 +137,7 @@ def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path:
     told = CliRunner().invoke(
         dpfda,
         ["plan", "--people", str(PEOPLE), "--epsilon", "2", "--classes", "no, yes",
-         "--value-range", "-6", "6", "--evaluation-share", ".2", "--seed", str(SEED),
+         "--range", "-6", "6", "--evaluation-share", ".2", "--seed", str(SEED),
          "--out", str(path)],
         catch_exceptions=False,
     )  # fmt: skip
@@ -204,7 +204,7 @@ def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> Non
     own = {name: fact for name, fact in facts.items() if name not in ("n_people", "seed")}
     fitted = LocalCurveClassifier(**own, random_state=SEED).fit(DATA.X, LABELS)
     given = ["--people", str(PEOPLE), "--epsilon", "2", "--classes", "no,yes"]
-    given += ["--value-range", "-60", "20", "--evaluation-share", ".2", "--seed", str(SEED)]
+    given += ["--range", "-60", "20", "--evaluation-share", ".2", "--seed", str(SEED)]
     given.append("--" + fact.replace("_", "-"))
     CliRunner().invoke(dpfda, ["plan", *given, "--out", str(path)], catch_exceptions=False)
     filled = {"n_people-0": str(PEOPLE), "epsilon-0": "2", "classes-0": "no, yes"}

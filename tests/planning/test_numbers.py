@@ -169,7 +169,7 @@ def test_the_command_forecasts_numbers_from_a_file(tmp_path: Path) -> None:
     X, y = crowd(60, 0)
     header = ",".join([*(f"{t:g}" for t in np.linspace(0, 1, 21)), "weight"])
     np.savetxt(tmp_path / "public.csv", np.c_[X, y], "%.6f", ",", header=header, comments="")
-    given = ["plan", "--people", "400", "--epsilon", "2", "--value-range", "-6", "6"]
+    given = ["plan", "--people", "400", "--epsilon", "2", "--range", "-6", "6"]
     given += ["--target-range", "-20", "20", "--studies", "2", "--label", "weight"]
     given += ["--sample", str(tmp_path / "public.csv"), "--folder", str(tmp_path / "study")]
     result = CliRunner().invoke(dpfda, [*given, "--json"], catch_exceptions=False)

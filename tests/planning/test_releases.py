@@ -63,11 +63,14 @@ def test_what_is_found_reaches_the_error() -> None:
 
 
 def test_the_command_says_what_python_says() -> None:
-    facts = ("density", "--n", 2000, "--epsilon", 1, "--range", 0, 1000, "--repeats", 4)
+    facts = ("density", "--people", 2000, "--epsilon", 1, "--range", 0, 1000, "--repeats", 4)
     found = forecast_release("density", 2000, 1.0, **RANGE)
     assert json.loads(run(*facts, "--json").stdout)["error"] == found.error
     assert found.sentences[0] in " ".join(run(*facts).stdout.split())
-    assert "--n, --epsilon and --error must be two" in run("mean", "--n", 9, "--range", 0, 1).stderr
+    assert (
+        "--people, --epsilon and --error must be two"
+        in run("mean", "--people", 9, "--range", 0, 1).stderr
+    )
     outside = CliRunner().invoke(main, ["plan", "--epsilon", "1", "release", "mean"])
     assert "--epsilon must be given behind the word release" in outside.stderr
     assert isinstance(found, ReleaseForecast)

@@ -229,7 +229,7 @@ def test_a_key_that_is_none_is_not_replaced(tmp_path):
 def test_init_and_status(tmp_path):
     write_table(tmp_path / "t.csv", 0)
     given = ["--name", "north", "--data", tmp_path / "t.csv", "--epsilon", 2, "--confirm"]
-    code, said = run("site", "init", tmp_path / "north", *given, "--ranges", RANGES)
+    code, said = run("site", "init", tmp_path / "north", *given, "--feature-ranges", RANGES)
     assert code == 0, said
     assert "site north: 200 rows, fingerprint" in said
     code, said = run("site", "status", tmp_path / "north")
@@ -237,21 +237,21 @@ def test_init_and_status(tmp_path):
     assert "trusts nobody yet" in said
     assert "of ε = 2" in said
     assert 'ask = "every question"' in (tmp_path / "north" / "site.toml").read_text()
-    code, said = run("site", "init", tmp_path / "north", *given, "--ranges", RANGES)
+    code, said = run("site", "init", tmp_path / "north", *given, "--feature-ranges", RANGES)
     assert (code, "one without a site" in said) == (2, True)
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o770)
-    code, said = run("site", "init", tmp_path / "open", *given, "--ranges", RANGES)
+    code, said = run("site", "init", tmp_path / "open", *given, "--feature-ranges", RANGES)
     assert (code, "a folder that only you can write to" in said) == (2, True)
     refused = {
         "0:1": "by their names",
         "height=0:3": "about columns of",
-        "none.json": "--ranges must be a file that can be read (No such file",
-        "age=18;99": "--ranges must be like 0:1",
-        "age=100:18": "--ranges['age'] must be a pair (low, high)",
+        "none.json": "--feature-ranges must be a file that can be read (No such file",
+        "age=18;99": "--feature-ranges must be like 0:1",
+        "age=100:18": "--feature-ranges['age'] must be a pair (low, high)",
     }
     for ranges, reason in refused.items():
-        code, said = run("site", "init", tmp_path / "x", *given, "--ranges", ranges)
+        code, said = run("site", "init", tmp_path / "x", *given, "--feature-ranges", ranges)
         assert (code, reason in said) == (2, True), said
     assert not (tmp_path / "x" / "site.toml").exists()
     code, said = run("site", "status", tmp_path / "nowhere")

@@ -94,7 +94,7 @@ def offline(monkeypatch):
 def hospital(place, name, *more, rows=40):
     write_table(place / f"{name}.csv", len(name), rows=rows)
     run("site", "init", place / name, "--name", name, "--data", place / f"{name}.csv",
-        "--ranges", RANGES, "--epsilon", 2, *more)  # fmt: skip
+        "--feature-ranges", RANGES, "--epsilon", 2, *more)  # fmt: skip
     return SiteFolder(place / name)
 
 
@@ -179,7 +179,7 @@ def test_a_plan_that_is_refused_pins_nothing_and_leaves_a_line(tmp_path):
 def test_a_card_of_few_people_is_not_made(tmp_path):
     write_table(tmp_path / "few.csv", 0, rows=9)
     words = ("site", "init", tmp_path / "few", "--name", "few", "--data", tmp_path / "few.csv",
-             "--ranges", RANGES, "--epsilon", 2, "--least-rows", 10)  # fmt: skip
+             "--feature-ranges", RANGES, "--epsilon", 2, "--least-rows", 10)  # fmt: skip
     said = run(*words, code=2)
     assert "data with at least 10 records (--least-rows), got fewer" in " ".join(said.split())
     assert not (tmp_path / "few" / "card.json").exists()

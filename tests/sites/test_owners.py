@@ -502,7 +502,7 @@ def test_public_reference_rows_in_the_plan_make_a_skewed_column_useful(tmp_path,
         site = f"site init {tmp_path / table.stem} --name {table.stem} --data {table} "
         done = CliRunner().invoke(
             command_line,
-            f"{site} --owner client --ranges {tmp_path / 'columns.json'} --epsilon 8",
+            f"{site} --owner client --feature-ranges {tmp_path / 'columns.json'} --epsilon 8",
         )
         assert done.exit_code == 0, done.output
     cards = " ".join(f"--site {tmp_path / table.stem / 'card.json'}" for table in tables)

@@ -91,14 +91,13 @@ class Complaint(click.ClickException):
 def output_options(what: str) -> Callable[[Command], Command]:
     """Add ``--plot``, ``--out`` and ``--json``; `check_outputs` and `publish` read them."""
     file = click.Path(dir_okay=False, path_type=Path)
-    names = ["--out", "--model"] if what == "model" else ["--out"]
     used = "dpfda predict and dpfda show" if what == "model" else "dpfda show"
 
     out = f"Write the {what} here (JSON), for {used}."
     picture = "Write a picture here (.png, .pdf or .svg)."
     return options_of(
         click.option("--plot", type=file, help=picture),
-        click.option(*names, "out", type=file, help=out),
+        click.option("--out", type=file, help=out),
         json_option,
     )
 

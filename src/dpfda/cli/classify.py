@@ -40,7 +40,7 @@ from dpfda.privacy.cost import limit
 )
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @delta_option
-@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip

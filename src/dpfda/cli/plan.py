@@ -40,7 +40,7 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
-@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END", default=(0, 1),
     show_default=True, help="Public domain of the curves.")  # fmt: skip
@@ -157,11 +157,12 @@ def command(
 
 @command.command()
 @click.argument("summary", metavar="SUMMARY", type=click.Choice(SUMMARIES))
-@click.option("--n", type=int, help="How many people are in the data.")
+@click.option("--people", "n", type=int, help="How many people are in the data.")
 @click.option("--epsilon", type=float, help="ε of the release.")
-@click.option("--error", type=float, help="The error to reach, where --n or --epsilon is left out.")
+@click.option("--error", type=float,
+    help="The error to reach, where --people or --epsilon is left out.")  # fmt: skip
 @delta_option
-@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     required=True,
     help="Public range of the values of a curve, of points, or of a target.")  # fmt: skip
 @click.option("--spread", type=float, default=0.15, show_default=True,
@@ -180,12 +181,13 @@ def release(summary: Summary, as_json: bool, **options: Any) -> None:
 
     SUMMARY is mean, groups, components, regression or density. Made-up people that follow from
     public facts are released with seeded noise: the expected error stands beside the error without
-    privacy. Of --n, --epsilon and --error give two, and the third is found. No file is read.
+    privacy. Of --people, --epsilon and --error give two, and the third is found. No file is read.
     """
-    given = [f"--{name}" for name in ("n", "epsilon", "error") if options[name] is not None]
+    named = {"n": "--people", "epsilon": "--epsilon", "error": "--error"}
+    given = [option for name, option in named.items() if options[name] is not None]
     if len(given) != 2:
         rule = "two of the three, and the third is found"
-        raise InvalidParameter("--n, --epsilon and --error", rule, given)
+        raise InvalidParameter("--people, --epsilon and --error", rule, given)
     found = forecast_release(summary, **options)
     if as_json:
         click.echo(to_json(found.to_dict()))

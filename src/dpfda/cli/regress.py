@@ -54,7 +54,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
     '{"age": [18, 99], "sex": ["f", "m"]}.')  # fmt: skip
 @click.option("--feature-norm-bound", type=float,
     help="Instead of --feature-ranges: public bound on a row's length.")  # fmt: skip
-@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Instead of --feature-ranges, where a row is a curve: the public range of its "
     "values.")  # fmt: skip
 @click.option("--curves", is_flag=True,

@@ -58,7 +58,7 @@ _MODELS = {
 @files_argument
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @delta_option
-@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--bound", type=float,
     help="Instead of --range: public bound on √(average of X(t)²), minus --center.")  # fmt: skip

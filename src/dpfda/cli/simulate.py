@@ -158,7 +158,7 @@ METHODS: dict[str, Callable[..., Predict]] = {
 @click.option("--epsilon", "epsilons", type=float, multiple=True, required=True,
     help="What each of them spends; several give a row each.")  # fmt: skip
 @click.option("--classes", help="The labels: no,yes or a,b,c. Default: those of the file.")
-@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip

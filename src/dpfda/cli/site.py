@@ -38,7 +38,7 @@ def command() -> None:
 @click.argument("folder", type=_FOLDER)
 @click.option("--name", required=True, help="Our name in every list of sites.")
 @click.option("--data", type=_FILE, help="Our table; it is read here, never sent.")
-@click.option("--ranges", metavar="RANGES",
+@click.option("--feature-ranges", "ranges", metavar="RANGES",
     help="Columns that may be asked about, with their public ranges: age=18:99,dose=0:100 or a "
     ".json file, which may list categories.")  # fmt: skip
 @click.option("--epsilon", type=float, required=True, help="ε of all studies together, for ever.")
@@ -90,16 +90,20 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
     """The data, and what of it is offered: columns of a table, or a study with its people."""
     if given["study"] is not None:
         if given["data"] or given["ranges"] or given["owner"] or not given["people"]:
-            rule = "given with --people, and without --data, --ranges and --owner"
+            rule = "given with --people, and without --data, --feature-ranges and --owner"
             raise InvalidParameter("--study", rule, str(given["study"]))
         return {"data": str(given["study"].resolve()), "ranges": {}}
     if given["data"] is None or given["people"]:
         raise InvalidParameter("--data", "given, or --study with --people", given["data"])
-    ranges = None if given["ranges"] is None else read_ranges(given["ranges"], option="--ranges")
+    ranges = (
+        None if given["ranges"] is None else read_ranges(given["ranges"], option="--feature-ranges")
+    )
     if not isinstance(ranges, dict):
         rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
-        raise InvalidParameter("--ranges", rule, given["ranges"])
-    PublicColumns.of(ranges, name="--ranges")  # refuses what is no range, before there is a site
+        raise InvalidParameter("--feature-ranges", rule, given["ranges"])
+    PublicColumns.of(
+        ranges, name="--feature-ranges"
+    )  # refuses what is no range, before there is a site
     offered = {name: list(known) for name, known in ranges.items()}
     return {"data": str(given["data"].resolve()), "ranges": offered}
 

@@ -298,7 +298,7 @@ class SiteFolder:
         table = self._table(config)
         for name in config.ranges:
             if name not in (*table.names, EVERY_OTHER):
-                raise InvalidData("--ranges", f"about columns of {config.data}", repr(name))
+                raise InvalidData("--feature-ranges", f"about columns of {config.data}", repr(name))
         if config.owner and config.owner not in table.names:
             raise InvalidData("--owner", f"a column of {config.data}", repr(config.owner))
         return len(set(table.text(config.owner))) if config.owner else len(table)
