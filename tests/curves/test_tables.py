@@ -108,3 +108,11 @@ def test_numbers_name_the_columns_of_an_array() -> None:
     assert np.isnan(numbers.read([[5.0, 7.0]], strict=False)).all()
     with pytest.raises(InvalidData, match="3 columns or more"):
         PublicColumns.of({2: (0, 1), -1: (0, 9)}).read([[5.0, 7.0, 0.5]])
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e-310), (-1e-316, 1e-316), (-1.7e308, 1.7e308)])
+def test_ranges_whose_coefficients_are_no_numbers_are_refused(ends: tuple[float, float]) -> None:
+    """Least squares released infinite coefficients for features in a range of 1e-310."""
+    for ranges in (ends, [ends, (0.0, 1.0)], {"age": ends}):
+        with pytest.raises(InvalidParameter, match=r"half of the range of .* from 1e-100 to 1e"):
+            PublicColumns.of(ranges, width=2)

@@ -20,6 +20,7 @@ FeatureRanges = Mapping[Any, Any] | Sequence[Any]
 """Two numbers (low, high) for every column; one such pair a column; or column → (low, high) or its
 categories, a column being its name or, in a table without names, its number from 0 on. A mapping
 picks columns: others are not read."""
+_WIDTHS = 1e-100, 1e100  # of half a range, as of targets: coefficients are ratios
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,12 @@ class Column(Portable):
 
     def __post_init__(self) -> None:
         low, high = _validate.interval(f"range of {self.key!r}", (self.low, self.high))
+        if not _WIDTHS[0] <= high / 2 - low / 2 <= _WIDTHS[1]:
+            name, rule = (
+                f"half of the range of {self.key!r}",
+                f"from {_WIDTHS[0]:g} to {_WIDTHS[1]:g}",
+            )
+            raise InvalidParameter(name, rule, high / 2 - low / 2)
         for name, value in (("low", low), ("high", high), ("categories", tuple(self.categories))):
             object.__setattr__(self, name, value)
 
