@@ -78,7 +78,7 @@ def _streamed(**more: Any) -> None:
 
 
 DOORS: dict[str, Callable[..., Any]] = {
-    "mean": lambda **kw: dpfda.PrivateMean(1.0, bound=1.0, **kw).fit(X),
+    "mean": lambda **kw: dpfda.PrivateMean(1.0, delta=0, bound=1.0, **kw).fit(X),
     "covariance": lambda **kw: dpfda.PrivateCovariance(1.0, bound=1.0, **kw).fit(X),
     "linear": lambda **kw: dpfda.PrivateLinearRegression(1.0, **LINE, **kw).fit(X, X[:, 0]),
     "stream": _streamed,

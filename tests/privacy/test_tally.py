@@ -149,7 +149,7 @@ def test_a_thread_that_may_be_inside_says_so_or_is_refused() -> None:
     def lost() -> None:
         with pytest.raises(BudgetExceeded, match="a budget was open when this thread began"):
             DOORS["mean"]()
-        dpfda.PrivateMean(1.0, bound=1.0, ledger=Ledger(1.0)).fit(X)
+        dpfda.PrivateMean(1.0, delta=0, bound=1.0, ledger=Ledger(1.0)).fit(X)
         found.append(1)
 
     with dpfda.budget(2.0) as ledger:
@@ -176,7 +176,7 @@ def test_what_was_spent_prints_and_is_json() -> None:
     with dpfda.budget(9.0):
         DOORS["mean"]()
     with dpfda.budget(9.0):
-        dpfda.PrivateMean(0.5, bound=1.0, unit="scan").fit(X)
+        dpfda.PrivateMean(0.5, delta=0, bound=1.0, unit="scan").fit(X)
     DOORS["mean"]()
     spent = dpfda.spent()
     assert spent.totals == {"person": Budget(epsilon=2.0), "scan": Budget(epsilon=0.5)}
