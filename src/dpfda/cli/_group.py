@@ -75,7 +75,7 @@ class CommandFiles(click.Group):
             raise _trouble(error) from error
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; what the package refuses on purpose is one line, not a traceback."""
+        """Run a command; errors of the package are printed on one line, without a traceback."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -90,7 +90,7 @@ class CommandFiles(click.Group):
             raise Complaint("there is not enough memory for this file") from error
 
     def _by_options(self, ctx: click.Context, text: str) -> str:
-        """Arguments of Python by the names that they have as options of this command."""
+        """Replace names of Python arguments by the names of options in an error."""
         name = ctx.invoked_subcommand
         command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
         given = [] if command is None else [*command.params]
@@ -154,7 +154,7 @@ def _bad_value(error: click.BadParameter, param: click.Parameter, text: str) -> 
 
 
 def _trouble(error: OSError) -> Exception:
-    """Trouble with a file or with the console."""
+    """A one-line message about a file or the console."""
     if isinstance(error, BrokenPipeError):
         return error  # click ends quietly: nobody reads any more
     where = f"{error.filename}: " if error.filename else ""

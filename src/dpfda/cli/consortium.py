@@ -141,7 +141,7 @@ def inquiry_from(given: dict[str, Any], *, rows: int) -> SharedInquiry:
 def _columns(
     given: dict[str, Any], parameters: dict[str, Any], targets: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[float, ...] | None]:
-    """Columns of X, and where curves are known, be they X or the targets."""
+    """Columns of X, and the grid points if X or the targets are curves."""
     if (given["feature_ranges"] is None) == (given["columns"] is None):
         rule = "given, one of them: the columns of a table, or of curves"
         raise InvalidParameter("--feature-ranges or --columns", rule, None)
@@ -321,7 +321,7 @@ def plan(folder: Path, **given: Any) -> None:
 
 
 def _coordinator(place: StudyFolder, name: str | None, identity: Path | None) -> Card:
-    """The card of a new identity, or of a lasting one, whose key the folder of the study gets."""
+    """The card of a new or existing identity; its key is copied into the folder of the study."""
     if (name is None) == (identity is None):
         rule = "given, or --identity with the folder of `dpfda consortium init`, and not both"
         raise InvalidParameter("--name", rule, name)

@@ -173,7 +173,7 @@ def _fit(
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse bad options by the name they have here."""
+    """Check options and name them as on the command line."""
     _validate.positive("--epsilon", options["epsilon"])
     _validate.delta("--delta", options["delta"])
     if options["feature_norm_bound"] is not None:

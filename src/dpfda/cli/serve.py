@@ -295,7 +295,7 @@ def _check_key(file: Path | None) -> None:
 
 
 def _admin_key(file: Path | None) -> str:
-    """The key that stays the same; none if it is in a file, which is made if there is none."""
+    """The fixed key; None if the key is in a file, which is created if it is missing."""
     if file is None:
         key = os.environ.get(_KEY) or secrets.token_urlsafe(32)
         if not os.environ.get(_KEY):

@@ -321,7 +321,7 @@ def _print(study: dict[str, Any], as_json: bool) -> None:
 
 
 def _in_words(study: dict[str, Any]) -> dict[str, Any]:
-    """The same with a phase as pages call it; of a study that is over nothing is asked now."""
+    """The status in the words of the pages; a finished study has no present question."""
     if study.get("status") == "finished":
         return study | dict.fromkeys(("kind", "answered", "wanted", "issued"))
     return study | {"kind": phase_name(str(study.get("kind", "")))}

@@ -89,7 +89,7 @@ class Administrator:
         return self._document("POST", f"{_path(study)}/phases/{phase}/close")
 
     def purge(self, study: str) -> bool:
-        """Delete the replies of finished phases; whether that is done already."""
+        """Delete the replies of finished phases; return whether the deletion is complete."""
         return self._document("DELETE", f"{_path(study)}/replies").get("done") is True
 
     def delete(self, study: str) -> bool:
@@ -165,7 +165,7 @@ def _not_understood() -> ProtocolError:
 
 
 def replayed(plan: StudyPlan, folder: Path) -> Server:
-    """The server of an exported study as it was at its end, from the plan and the replies alone.
+    """The final server of an exported study, computed from its plan and replies.
 
     Args:
         plan: whose study it must be.

@@ -196,7 +196,7 @@ def _own(plan: StudyPlan, curve: object, grid_points: GridPoints, points: FloatA
 
 
 def _drawn(plan: StudyPlan, z_star: FloatArray, points: FloatArray) -> FloatArray:
-    """A vector as a curve; noise may lie outside of what `decode` understands, so it is clipped."""
+    """A vector as a curve; noise beyond the range of `decode` is clipped."""
     inside = np.clip(z_star, -1 + 1e-9, 1 - 1e-9)[None, :]
     try:
         coefficients = plan.encoder.decode(inside)

@@ -318,7 +318,7 @@ class RemoteClient:
         return False
 
     def counted(self, plan_hash: str) -> bool:
-        """Whether the study has counted this device's reply; the receipt is all that is shown.
+        """Whether the study has counted this device's reply; only the receipt is sent.
 
         False means: received, and its phase goes on.
         """

@@ -67,7 +67,7 @@ def host_of(request: ASGIConnection[Any, Any, Any, Any]) -> str:
 
 
 async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: object) -> None:
-    """Let a request through if its head carries the key: its body is not read before."""
+    """Accept a request whose head carries the key; the body is read only afterwards."""
     auth: AdminAuth = connection.app.state.keyhole
     if not await auth.fits(bearer(connection.headers.get("authorization")), host_of(connection)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
@@ -75,7 +75,7 @@ async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: object)
 
 
 class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan, or the facts that `plan_study` makes one of; and how to run it."""
+    """A plan, or the facts for `plan_study`, with the settings of the study."""
 
     plan: dict[str, Any] | None = None
     facts: dict[str, Any] | None = None
@@ -94,7 +94,7 @@ class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StudyPage(msgspec.Struct, frozen=True):
-    """Some studies, newest first, and what to send as ``after`` for those that follow."""
+    """Some studies, newest first, and the value of ``after`` for the next page."""
 
     studies: list[StudyLine]
     next: str | None
@@ -107,7 +107,7 @@ class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """Invitations, shown this once."""
+    """Invitations. The collector cannot show them again."""
 
     tokens: list[str]
 
@@ -284,7 +284,7 @@ async def list_replies(study: StudyName, phase: PhaseNumber, collector: Service)
 
 @get("/studies/{study:str}/receipts/{receipt:str}")
 async def check_receipt(study: StudyName, receipt: ReceiptText, collector: Service) -> Counted:
-    """Whether the reply behind a receipt was counted; whose it is, nobody asks."""
+    """Whether the reply of a receipt was counted. The request does not identify the person."""
     return await collector.counted(study, receipt)
 
 

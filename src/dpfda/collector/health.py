@@ -120,7 +120,7 @@ def _slow(at_work: AtWork | None) -> Slow | None:
 
 
 def _written(moment: float) -> str:
-    """A time of the monotonic clock as people write it."""
+    """A time of the monotonic clock in ISO format."""
     passed = time.monotonic() - moment
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - passed))
 

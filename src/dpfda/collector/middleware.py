@@ -123,7 +123,7 @@ _OF_PEOPLE = re.compile(r"/api/studies/[^/]+/(?:enrol|task|reply|replies|withdra
 
 
 def _is_logged(method: str, route: str, status: int) -> bool:
-    """Whether a request that succeeded changed something, and was not a participant's.
+    """Whether a successful request changed something and is not from a participant.
 
     Removing the replies of a study is the administrator's.
     """

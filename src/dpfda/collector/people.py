@@ -217,7 +217,7 @@ def bearer(authorization: str | None) -> str:
 
 
 async def _read(receive: Receive, *, most: int) -> bytes:
-    """The body, as far as it is no longer than allowed."""
+    """The body of the request; a body above the limit is refused."""
     parts: list[bytes] = []
     length, more = 0, True
     while more:

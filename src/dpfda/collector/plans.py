@@ -58,7 +58,7 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def check_shape(plan: object) -> None:
-    """Refuse what is too long, too deep, too large or too small, before anything is made of it."""
+    """Check the size and nesting of the document before it is parsed into a plan."""
     for name, value in _values(plan, "", 0):
         if isinstance(value, str) and len(value) > _LONGEST:
             rule = f"a text of at most {_LONGEST} characters"
@@ -125,7 +125,7 @@ def odd_part(plan: Mapping[str, Any]) -> tuple[str, str, Any]:
 
 
 def rehearse(plan: StudyPlan) -> None:
-    """Go through a study in which nobody answers, as it would be stored from phase to phase."""
+    """Rehearse the study without replies, storing and restoring it between phases."""
     server = Server(plan)
     for _ in range(_REHEARSED):
         if server.finished:
@@ -160,7 +160,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Judge peers' models with this collector's people."""
+    """A request for a study that evaluates the models of peers with this collector's people."""
 
     peers: Annotated[list[Peer], msgspec.Meta(min_length=1, max_length=100)]
     epsilon: Annotated[float, msgspec.Meta(gt=0, le=1000)]

@@ -13,7 +13,7 @@ KNOWN = "dpfda_known"
 
 
 def note_known(scope: Scope) -> None:
-    """This request has shown a key, a session or a participant's token."""
+    """Note that the request carries a valid key, session or participant's token."""
     cast("dict[str, object]", scope)[KNOWN] = True
 
 

@@ -190,7 +190,7 @@ class GroupCommit(Generic[T, R]):
         return result
 
     async def add_all(self, items: Sequence[T]) -> list[R | Exception]:
-        """Store some items in one commit; for each its result, or what went wrong with it."""
+        """Store some items in one commit; return the result or the error of each item."""
         request: _Request[T, R] = _Request(items, time.monotonic())
         self._waiting.append(request)
         if self._worker is None:
@@ -308,6 +308,6 @@ async def _in_time(work: asyncio.Future[R]) -> R:
 
 
 def _ignore(work: asyncio.Future[Any]) -> None:
-    """An error that nobody waits for is no reason to complain."""
+    """Retrieve an error, so that asyncio does not report it as unhandled."""
     if not work.cancelled():
         work.exception()

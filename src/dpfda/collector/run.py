@@ -48,7 +48,7 @@ class _TooLarge(Exception):
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol with bounds on heads, and hanging up on whoever takes too long.
+    """Uvicorn's protocol with limits on the size of request heads and on the time of requests.
 
     The patience is that for idle connections: so long a head may take, then a body, then each part
     of an answer that the other side reads. When there are as many connections as the process may
@@ -104,7 +104,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; also one that follows a body in chunks."""
+        """Receive a header, or a trailer after a chunked body."""
         self._silent = 0
         self._head += len(name) + len(value)
         super().on_header(name, value)
@@ -143,7 +143,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, or too much of one, and hang up."""
+        """Answer an invalid or oversized request with an error and close the connection."""
         sizes = max(self._head, self._silent), len(self.headers or ())
         large = sizes[0] > MOST_HEAD or sizes[1] > MOST_HEADERS
         status = b"431 Request Header Fields Too Large" if large else b"400 Bad Request"
@@ -183,7 +183,7 @@ def allow_many_files() -> None:
 
 
 def listen(host: str, port: int, *, name: str = "--port") -> socket.socket:
-    """Take an address before anything else is done, or say why it cannot be had."""
+    """Bind the address first; the error states why it is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)

@@ -218,7 +218,7 @@ class Collector:
         return made
 
     async def enrol(self, study: str, host: str = "") -> str:
-        """A token for whoever asks, if the study is open to anybody.
+        """A token for a new participant, if the study is open to anybody.
 
         Args:
             study: the study.
@@ -391,7 +391,7 @@ class Collector:
         return await self._db.read(self.storage.due, now=self.clock.now())
 
     async def _follow_clock(self) -> None:
-        """Follow the system's clock, or notice that it jumped; store what is known of it."""
+        """Follow the system's clock, detect a jump, and store the state of the clock."""
         had_jumped = self.clock.has_jumped
         if self.clock.is_off():
             _, confirmed = await self._db.read(self.storage.clock)
@@ -444,7 +444,7 @@ class Collector:
             return await self._db.in_writer(self.storage.forget)
 
     def _gone(self, study: str) -> Refused:
-        """Another process deleted the study."""
+        """Handle a study that another process has deleted."""
         self.phases.forget(study)
         return no_study()
 

@@ -137,7 +137,7 @@ class Repeated:
         self._task = asyncio.create_task(self._repeat())
 
     async def stop(self) -> None:
-        """End; what is left is done by whoever comes next."""
+        """Stop. The next process continues with the remaining work."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -230,7 +230,7 @@ class Forgetter(Repeated):
         self._one = asyncio.Lock()
 
     async def finish(self) -> bool:
-        """Wait until nothing is due, but not for ever; whether that was reached.
+        """Wait a limited time until nothing is due; return whether that was reached.
 
         What is due was noted before: a storage that fails now is tried again later, and whoever
         asked to forget is not told that it failed.
@@ -253,7 +253,7 @@ _FRESH = 1.0  # seconds for which a result is good: asking often writes no more 
 
 
 class Pulse:
-    """Tries the storage in a thread of its own, which nothing else can hold up.
+    """Checks the storage in a separate thread, which other work cannot delay.
 
     Args:
         probe: writes something small, or raises `Unavailable`.

@@ -100,7 +100,7 @@ else:
                 return list(self._grid.push_messages(made))
 
         def _await(self, node: int, mark: str | None) -> None:
-            """Until the node replied; a node that is away is sent its message again."""
+            """Wait for the reply of a node; send the message again if the node was unavailable."""
             pause = max(_POLL, _PER_REPLY * len(self._order.messages))
             while not self._over.wait(pause):
                 for reply in self._grid.pull_messages([mark]) if mark else ():

@@ -55,7 +55,7 @@ class Coordinator:
         self._carrier, self._silent = carrier, set[str]()
 
     def run(self) -> dict[str, Documented]:
-        """Ask everything; what is published, by name."""
+        """Ask all queries; return the published results by name."""
         self.gather()
         return self.plan.inquiry.lead(self)
 
@@ -116,7 +116,7 @@ class Coordinator:
     def each(
         self, number: int, step: str, messages: Mapping[str, Any], *, question: str, wrong: Wrong
     ) -> dict[str, Any]:
-        """The reply of each site to a query, stored before it is used.
+        """The reply of each site to a query; each is stored before it is used.
 
         Whoever was silent is asked again. Sites that did not answer are left out, if no more than
         the plan lets fall silent.

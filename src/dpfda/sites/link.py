@@ -239,7 +239,7 @@ class _Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(_LOOK,), daemon=True).start()
 
     def end(self, began: bool) -> None:
-        """Answer no more."""
+        """Stop answering."""
         if began:
             self.shutdown()
         self.server_close()

@@ -98,7 +98,7 @@ class Envelope(_Message, frozen=True):
 
 
 class Reply(_Message, frozen=True):
-    """A site's: what the step asks for, signed as the reply to these bytes; or why not."""
+    """A site's reply: the signed content that the step requires, or the reason of a refusal."""
 
     body: bytes = b""
     refused: str = ""

@@ -95,7 +95,7 @@ class Node:
             self._await_upload(node)
 
     def _report(self, log: str, check: float) -> float:
-        """Report once that the site is connected, or why not; returns when to check again."""
+        """Report once whether the site is connected; return the time of the next check."""
         if "SuperNode ID" in log:
             self._tell("connected")
         elif time.monotonic() >= check:

@@ -205,7 +205,7 @@ class OwnersPart(Part):
 
     @property
     def _paid_until(self) -> int:
-        """The first owner who was not asked yet, by the ledger."""
+        """The number of the first owner without a query, according to the ledger."""
         keys = [(entry.key or "").partition(" ") for entry in self._ledger.entries]
         return max((int(stop) for key, _, stop in keys if key == self._key), default=0)
 

@@ -2,11 +2,12 @@
 
 | package | what a site holds | what it is asked | what leaves |
 |---|---|---|---|
-| `sums` | a table, a row a person | the looks of a conversation | masked sums, opened together |
+| `sums` | a table, a row a person | queries of a conversation | masked sums, opened together |
 | `owners` | a table, some rows an owner | requests of a boosting study | their noisy shares |
-| `servers` | a finished study of its people | its model, verdicts on all | sums of noisy replies |
+| `servers` | a finished study of its people | its model, evaluations | sums of noisy replies |
 
-In each, `inquiry` is what is agreed on, `part` what a site does, `lead` what the coordinator does.
+In each module, `inquiry` states the agreement, `part` is the side of a site, and `lead` is the
+side of the coordinator.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ Holds = Literal["rows", "owners", "a study"]
 COUNTED: dict[Holds, str] = {"rows": "rows", "owners": "owners", "a study": "people"}
 """What its card counts, in a word."""
 Allow = Callable[[str], None]
-"""Told in words what is asked, before anything is spent: writes it down, asks a person where one is
-to be asked, and refuses."""
+"""Called with a description of the query before anything is spent: writes it to the journal, asks a
+person if the site requires that, and raises an error to refuse."""
 
 
 class Part(ABC):

@@ -125,7 +125,7 @@ def _alike(one: object, other: object) -> bool:
 
 
 class Sums:
-    """Asks sites a query together, and opens the sum of what they hand out under masks.
+    """Sends a query to all sites and opens the sum of their masked vectors.
 
     A sum that was opened and lost with its process cannot be had again; the study then says so.
 
@@ -190,7 +190,7 @@ class Sums:
         return carry
 
     def _wrong(self, name: str, reply: Message, round_id: RoundId, size: int) -> str:
-        """Violations by sites; such a site is left out and named."""
+        """The violation of the protocol in a reply, if any; the site is then left out and named."""
         if reply.site != name or reply.round != round_id:
             return "replied in another site's name, or to another round"
         if isinstance(reply, KeyOffer):

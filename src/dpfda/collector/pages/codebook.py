@@ -100,6 +100,6 @@ def _rows(
 
 
 def _entry(rescale: Mapping[str, Any], name: str, place: int) -> float:
-    """Of a rescaler: one number for all features, or one for each."""
+    """A rescaler's parameter: one number for all features, or one for each."""
     given = rescale.get(name, {"center": 0.0, "scale": 1.0}[name])
     return float(given if isinstance(given, (int, float)) else given[place])

@@ -234,7 +234,7 @@ def _elsewhere(request: Asked) -> str | None:
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
 async def close_phase(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
-    """End a phase with the replies it has, once the organizer has seen what is lost by it."""
+    """End a phase with the replies it has, after the organizer confirmed the missing replies."""
     form = await own_form(request, csrf)
     if form.get("sure") != "yes":
         return views.close_page(*await _everything(collector, study), csrf=csrf)

@@ -190,7 +190,7 @@ def new_page(
     outlook: planning.Outlook | None = None,
     hopeless: bool = False,
 ) -> Template:
-    """The form for a new study, beside what people would be asked in it, and its forecast.
+    """The form for a new study, the questions to participants, and the forecast.
 
     Args:
         form: what is in it.

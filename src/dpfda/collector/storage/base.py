@@ -169,7 +169,7 @@ class Lapse(msgspec.Struct, frozen=True):
         return self.seconds is not None and until is not None and now > until
 
     def is_over(self, until: float | None, now: float) -> bool:
-        """Whether a token without a ticket is good for nothing any more."""
+        """Whether a token without a ticket can no longer be used."""
         return self.final and self.has_ended(until, now)
 
     def is_free(self, until: float, now: float) -> bool:
@@ -198,7 +198,7 @@ class Waiting:
         self._last[study] = now
 
     def is_somebody(self, study: str, now: float, lapse: Lapse) -> bool:
-        """Whether somebody asked in vain within the lifetime of a ticket."""
+        """Whether a person without a ticket asked for one within the lifetime of a ticket."""
         last = self._last.get(study)
         return last is not None and lapse.seconds is not None and now - last <= lapse.seconds
 
@@ -338,7 +338,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def clock(self) -> tuple[list[ClockMark], float | None]:
-        """What `probe` wrote last on each start of a machine, and the time last confirmed."""
+        """The last mark of `probe` for each start of a machine, and the last confirmed time."""
 
     @abstractmethod
     def confirm_clock(self, *, now: float) -> None:
@@ -472,7 +472,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def forget(self, *, most: int = 200) -> bool:
-        """Remove about `most` rows of what is due; whether there is more to do now.
+        """Remove about `most` rows that are due; return whether more are due now.
 
         After the last step the database's files hold nothing of it any more.
         """

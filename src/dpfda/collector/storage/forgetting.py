@@ -124,7 +124,7 @@ def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:
 
 
 def step(connection: Connection, most: int) -> bool:
-    """Remove some of what is due; False if another process is about all of it."""
+    """Remove some rows that are due; False if another process is removing all of them."""
     due = connection.execute(sa.select(_due).limit(1).with_for_update(skip_locked=True)).first()
     if due is None:
         return False

@@ -273,7 +273,7 @@ class Issuing:
 
 
 def _is_answered(connection: Connection, mine: Held) -> bool:
-    """Whether there is a reply to somebody's ticket: then nobody is asked with it again."""
+    """Whether a ticket has a reply; if so, it is not issued again."""
     if mine.phase is None or mine.number is None:
         return False
     return forgetting.digest(connection, mine.study, mine.phase, mine.number) is not None

@@ -99,7 +99,7 @@ class MemoryStorage(Storage, name="memory"):
         return sorted(older, key=lambda line: line.place, reverse=True)[:most]
 
     def totals(self) -> Totals:
-        """Counted: there are few."""
+        """Totals, counted from the dictionaries."""
         studies = list(self._studies.values())
         return Totals(
             studies=len(studies),
@@ -108,7 +108,7 @@ class MemoryStorage(Storage, name="memory"):
         )
 
     def due(self, *, now: float) -> list[StudyRecord]:
-        """Search all studies."""
+        """Studies whose replies are due to be purged, found by a search of all studies."""
         return [one for one in list(self._studies.values()) if self._is_due(one, now)]
 
     def _is_due(self, one: StudyRecord, now: float) -> bool:
@@ -319,7 +319,7 @@ class MemoryStorage(Storage, name="memory"):
         return None if found is None else found.digest
 
     def purgeable(self, *, before: float) -> list[str]:
-        """Search all studies."""
+        """Studies whose replies are due to be purged, found by a search of all studies."""
         return [
             name
             for name, one in self._studies.items()

@@ -142,7 +142,7 @@ _ADD_TOTAL = sa.text(
 
 
 def add_answers(connection: Connection, slot: int, phases: Mapping[tuple[str, int], int]) -> None:
-    """Count replies of phases (study, number)."""
+    """Increase the counts of replies of phases (study, number)."""
     for (study, phase), answered in sorted(phases.items()):  # in one order everywhere: no deadlock
         row = {"study": study, "phase": phase, "slot": slot, "answered": answered}
         connection.execute(_ADD_ANSWERS, row)
