@@ -285,7 +285,7 @@ def test_a_column_of_targets_is_taken_with_a_warning(estimator):
 def test_objective_perturbation_names_the_largest_epsilon(epsilon):
     X, y = rows(100)
     model = linear(epsilon, mechanism="objective_perturbation", random_state=0)
-    with pytest.raises(InvalidParameter, match=r"epsilon must be below 19\.7"):
+    with pytest.raises(InvalidParameter, match=r"epsilon must be below 19\.4"):
         model.fit(X, y)
     with pytest.raises(InvalidParameter, match="delta must be above"):
         model.set_params(epsilon=1.0, delta=1e-15).fit(X, y)

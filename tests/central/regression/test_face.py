@@ -51,7 +51,7 @@ def test_scikit_learn_checks(model):
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_ledger_pays_look_by_look_or_not_at_all(streamed):
     X, y = rows(2000)
-    ledger = Ledger(1.0, limit_delta=1e-5)
+    ledger = Ledger(1.0, limit_delta=1e-6)
 
     def fit(epsilon):
         model = linear(epsilon, ledger=ledger, random_state=0)
@@ -72,7 +72,7 @@ def test_a_ledger_pays_look_by_look_or_not_at_all(streamed):
 
 def test_bad_rows_are_refused_before_the_ledger_is_asked():
     X, y = rows(200)
-    ledger = Ledger(1.0, limit_delta=1e-5)
+    ledger = Ledger(1.0, limit_delta=1e-6)
     with pytest.raises(InvalidData):
         linear(1.0, ledger=ledger).fit(X, y[1:])
     with pytest.raises(InvalidParameter, match="classes"):
