@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.regression.alternatives import GradientQuery
+from dpfda.central.regression.alternatives import EigenvalueQuery, GradientQuery
 from dpfda.central.regression.base import Fitted
 from dpfda.central.regression.model import RegressionModel
 from dpfda.central.regression.problem import Problem
@@ -326,8 +326,8 @@ def _means(first: Exchange) -> Means | None:
     if isinstance(query, LocationQuery):
         row, target, noise = query.means(answer)
         return Means(row, abs(target), noise)
-    if isinstance(query, MomentQuery) and query.constant:  # rows are (x, 1)/√2
-        moments = query.moments.read(answer)
+    if isinstance(query, MomentQuery | EigenvalueQuery) and query.constant:  # rows are (x, 1)/√2
+        moments = (query if isinstance(query, EigenvalueQuery) else query.moments).read(answer)
         row, target = 2 * moments.quadratic[:-1, -1], math.sqrt(2) * moments.linear[-1]
         return Means(row, abs(target), 2 * max(moments.quadratic_sigma, moments.linear_sigma))
     if isinstance(query, GradientQuery) and query.problem.fit_intercept:  # at 0: -Σ y (x, 1)/√2
