@@ -19,7 +19,7 @@ from dpfda.client.http import Connection
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import planning
 from dpfda.curves.files import Handed, Reading
-from dpfda.planning.people_file import public_people, public_people_apart
+from dpfda.planning.people_file import public_people, public_people_in_subprocess
 from dpfda.planning.words import verdict
 
 T = np.linspace(0, 1, 8).round(3)
@@ -149,7 +149,7 @@ def test_other_kinds_give_the_same_people(kind: str, tmp_path: Path) -> None:
         path.write_text("\n".join(lines))
     file = Handed(path.name, path.read_bytes())
     here, said = public_people(path, reading, classes=["no", "yes"])
-    there, also_said = public_people_apart(file, reading, classes=["no", "yes"])
+    there, also_said = public_people_in_subprocess(file, reading, classes=["no", "yes"])
     assert said == also_said
     assert here[1].tolist() == there[1].tolist() == LABELS.tolist()
     if kind == "long":

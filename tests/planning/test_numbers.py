@@ -17,7 +17,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.planning import page
 from dpfda.planning.numbers import numbers_made_up, numbers_redrawn, private_mean
-from dpfda.planning.people_file import public_people_apart
+from dpfda.planning.people_file import public_people_in_subprocess
 from dpfda.planning.words import consent, notes, take_part, verdict
 from dpfda.protocol.estimate import non_private_regression
 from dpfda.simulate import people_from, simulate
@@ -185,7 +185,7 @@ def test_the_command_forecasts_numbers_from_a_file(tmp_path: Path) -> None:
 
 def test_a_file_from_somebody_else_may_hold_numbers() -> None:
     file = Handed("public.csv", b"weight,0,0.5,1\n71.5,1,2,3\n64,4,5,6\n")
-    (X, y, points), _ = public_people_apart(file, Reading(label="weight"), classes=None)
+    (X, y, points), _ = public_people_in_subprocess(file, Reading(label="weight"), classes=None)
     assert X.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert y.dtype == np.float64
     assert y.tolist() == [71.5, 64.0]

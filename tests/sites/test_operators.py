@@ -188,9 +188,9 @@ def test_a_card_of_few_people_is_not_made(tmp_path):
 def test_four_studies_fit_into_the_budget_that_the_page_names():
     asked, ledger = SharedInquiry.from_dict(inquiry(600)), Ledger(2.0, limit_delta=1e-5)
     for _ in range(4):
-        assert ledger.refusal(asked.most) == ""
+        assert ledger.refusal(asked.facts.most) == ""
         ledger.spend(asked.conversation.event, label="a study")
-    assert "does not fit into ε = 2" in ledger.refusal(asked.most)
+    assert "does not fit into ε = 2" in ledger.refusal(asked.facts.most)
 
 
 # -- a registry that stops between the result and the farewell ---------------------------------

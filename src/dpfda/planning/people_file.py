@@ -97,7 +97,7 @@ class _Told(msgspec.Struct):
     points: list[float] | None = None
 
 
-def public_people_apart(
+def public_people_in_subprocess(
     file: Handed, reading: Reading, *, classes: list[str] | None
 ) -> tuple[tuple[Any, ...], str]:
     """Run `public_people` on an unchecked file, in a process of its own; nothing is stored."""

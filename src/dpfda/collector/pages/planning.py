@@ -18,7 +18,7 @@ from dpfda.curves.files import Handed, Reading
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.local.recipe import plan_from_facts
 from dpfda.planning.forecast import Forecast, forecast
-from dpfda.planning.people_file import public_people_apart
+from dpfda.planning.people_file import public_people_in_subprocess
 from dpfda.planning.words import guess, notes, prospect
 
 ERRORS = ("non_private_error", "error")
@@ -127,7 +127,9 @@ def _from_file(
         if len(file.content) > MOST_BYTES:
             rule = f"at most {MOST_BYTES >> 20} MB (dpfda plan --sample takes more)"
             raise InvalidParameter(file.name, rule, f"{len(file.content) / (1 << 20):.1f} MB")
-        people, how = public_people_apart(file, reading_of(form), classes=facts.get("classes"))
+        people, how = public_people_in_subprocess(
+            file, reading_of(form), classes=facts.get("classes")
+        )
         said.append(how)
         return {"sample": people} | {name: asked[name] for name in asked if name == "error"}
 
