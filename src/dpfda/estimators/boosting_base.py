@@ -285,6 +285,5 @@ class BoostingClassifier(LocalClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
         tags.input_tags.allow_nan = not self._is_simulation
         return tags

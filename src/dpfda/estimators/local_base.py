@@ -114,7 +114,6 @@ class LocalClassifier(ClassifierMixin, PrivateEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_gaps(self)
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
         return tags
 

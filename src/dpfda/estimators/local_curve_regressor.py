@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
-from sklearn.utils import RegressorTags
 
 from dpfda._validate import AnyArray, ArrayLike, FloatArray
 from dpfda.curves.observations import Curves, GridPoints
@@ -25,7 +24,7 @@ from dpfda.estimators.local_base import (
     range_facts,
     read_people,
 )
-from dpfda.estimators.reading import ValueRange, count_rows, read_targets
+from dpfda.estimators.reading import ValueRange, count_rows, read_targets, tags_of_predictor
 from dpfda.estimators.study_report import StudyResult, draw_study, study_contents
 from dpfda.local.recipe import plan_study
 from dpfda.protocol.estimate import Estimate, non_private_regression
@@ -230,10 +229,7 @@ class LocalCurveRegressor(PrivateEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_gaps(self)
-        tags.estimator_type = "regressor"
-        tags.regressor_tags = RegressorTags(poor_score=True)
-        tags.target_tags.required = True
-        return tags
+        return tags_of_predictor(tags, classes=False)
 
 
 def _root_mean_square(errors: FloatArray) -> Estimate:

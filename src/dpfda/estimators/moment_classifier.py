@@ -32,7 +32,6 @@ from dpfda.simulate import people_from, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -211,8 +210,3 @@ class MomentClassifier(CurveClassifier):
 
     def _contents(self) -> Contents:
         return study_contents(self)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags

@@ -35,7 +35,6 @@ from dpfda.simulate import people_from, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from sklearn.utils import Tags
 
 D = TypeVar("D", bound=ReportedDesign)
 
@@ -160,11 +159,6 @@ class MRMAClassifier(CurveClassifier):
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
         self._fit_comparison(rows, labels, grid_points)
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
 
     def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> MRMAResult:
         """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""

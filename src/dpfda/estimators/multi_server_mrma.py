@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,9 +36,6 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.server import Server
 from dpfda.simulate import ask_everybody
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -168,11 +165,6 @@ class MultiServerMRMA(CurveClassifier):
         self.models_ = [stamped(server.model, self.guarantee_) for server in exchanges]
         self.model_ = self.models_[0]
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
 
     def predict(
         self, X: Curves, *, grid_points: GridPoints = None, server: object = None

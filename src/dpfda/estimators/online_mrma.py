@@ -30,7 +30,6 @@ from dpfda.simulate import people_from, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False)
@@ -151,11 +150,6 @@ class OnlineMRMA(CurveClassifier):
         server = simulate(plan, people, source=self._stream_source, **account(self))
         self._finish_round(plan, server)
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
 
     def plot(self, *, level: float = 0.95) -> Figure:
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
 from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import depth, own_grids
-from dpfda.curves.ranges import PublicColumns
+from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.person import one_by_one
 
@@ -122,7 +122,7 @@ def no_grid(grid_points: Any, instead: str = "") -> None:
 
 
 def read_points(
-    estimator: CentralEstimator, X: Any, ranges: Any, *, reset: bool, least: int
+    estimator: CentralEstimator, X: Any, ranges: FeatureRanges | None, *, reset: bool, least: int
 ) -> tuple[FloatArray, Box]:
     """Private points as rows inside a public box, and the box.
 
@@ -155,7 +155,7 @@ def read_points(
     return table.read(rows), box
 
 
-def tags_of_points(tags: Any, ranges: Any) -> Any:
+def tags_of_points(tags: Tags, ranges: FeatureRanges | None) -> Tags:
     """Cells of a grid are for one number a row, or two.
 
     A mapping picks these from a table of any width, which is what scikit-learn's checks try.
@@ -263,7 +263,7 @@ def scored(estimator: Any, predicted: AnyArray, y: Any, weights: Any) -> float:
     return float(r2_score(truth, predicted, sample_weight=weights))
 
 
-def tags_of_predictor(tags: Any, *, classes: bool, several: bool = False) -> Any:
+def tags_of_predictor(tags: Tags, *, classes: bool, several: bool = False) -> Tags:
     """Tell scikit-learn whether labels or numbers are predicted, and how many classes there are."""
     tags.target_tags.required = True
     # A hundred people, as in scikit-learn's checks, are too few for a private fit.
