@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfda.local.study.answers import Answers, Questions, above, label_answers, single_answers
+from dpfda.local.study.answers import Questions, above, mean_answers
 from dpfda.local.study.posterior import Posterior
 
 
@@ -13,18 +13,11 @@ def answered(
 ) -> None:
     """Means as expected of so many answers of each kind at three thresholds, and of labels."""
     m, s, d = truth
-    threshold = np.array([m - s, m, m + s])
+    threshold, alpha = np.array([m - s, m, m + s, -np.inf]), 0.5
     ones, others = above(threshold, *map(np.array, (m, s, d, 0.0)))
-    feature, asked, alpha = np.zeros(3, np.int64), np.full(3, number), 0.5
-    for joined, mean in (
-        (False, share * ones + (1 - share) * others),
-        (True, share * ones - (1 - share) * others),
-    ):
-        told = single_answers(
-            Questions(feature, threshold, np.full(3, np.nan)), alpha * number * mean, asked,
-            alpha=alpha, expected=np.zeros(3), labelled=joined,
-        )  # fmt: skip
-        posterior.update(told, [])
-    total = alpha * number * (2 * share - 1)
-    none = Answers.none()
-    posterior.update(none, [label_answers(total, number, alpha=alpha, expected=0.0)])
+    plain, labelled = share * ones + (1 - share) * others, share * ones - (1 - share) * others
+    for asked in ([[1, 0]] * 3 + [[0, 0]], [[0, 1]] * 3 + [[0, 0]], [[0, 0]] * 3 + [[0, 1]]):
+        count = number * np.array(asked, dtype=np.float64)
+        total = alpha * count * np.column_stack([plain, labelled])
+        about = Questions(np.zeros(4, np.int64), threshold, np.full(4, np.nan))
+        posterior.update(mean_answers(about, count, total, alpha=alpha, expected=np.zeros((4, 2))))

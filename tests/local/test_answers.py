@@ -9,10 +9,8 @@ from dpfda.local.study.answers import (
     Questions,
     above,
     farther,
-    label_answers,
     log_likelihoods,
-    row_answers,
-    single_answers,
+    mean_answers,
 )
 
 RNG = np.random.default_rng(0)
@@ -36,15 +34,8 @@ def test_the_polynomial_is_the_log_likelihood() -> None:
     weights = np.array([[30.0, -8.0, 20.0], [5.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
     alpha, plain, joined = np.array([0.4, 0.9, 0.2]), RNG.normal(size=3), RNG.normal(size=3)
     threshold = np.array([0.1, -0.4, 0.0])
-    answers = Answers(
-        np.zeros(3, np.int64),
-        threshold,
-        np.array([np.nan, 0.1, np.nan]),
-        alpha,
-        plain,
-        joined,
-        weights,
-    )
+    questions = Questions(np.zeros(3, np.int64), threshold, np.array([np.nan, 0.1, np.nan]))
+    answers = Answers(questions, alpha, np.column_stack([plain, joined]), weights)
     points = RNG.normal(size=(1, 5, 4)) * [0.3, 0.5, 0.8, 0.4]
     found = log_likelihoods(answers, np.broadcast_to(points, (3, 5, 4)))
     for share in (0.1, 0.5, 0.8):
@@ -52,7 +43,7 @@ def test_the_polynomial_is_the_log_likelihood() -> None:
             for k, (m, log_s, d, r) in enumerate(points[0]):
                 law = [np.array(one) for one in (m, np.exp(log_s), d, r)]
                 ones, others = (
-                    farther(threshold[row], answers.center[row], *law)
+                    farther(threshold[row], questions.center[row], *law)
                     if row == 1
                     else above(threshold[row], *law)
                 )
@@ -78,25 +69,40 @@ def test_weights_are_inverse_covariances_of_means() -> None:
     y, z = (np.where(true, one, rng.choice([-1.0, 1.0], (times, people))) for one in (y, z))
     plain, joined = z.mean(axis=1), (y * z).mean(axis=1)
     real = np.linalg.inv(np.cov(plain, joined))
-    zero = np.zeros(1)
-    answers = row_answers(
-        QUESTION, (zero + people * plain.mean(), zero + people * joined.mean()),
-        zero + people, alpha=alpha,
-        expected=(zero + plain.mean() / alpha, zero + joined.mean() / alpha), label=float(y.mean()),
-    )  # fmt: skip
+    means, count = np.array([[plain.mean(), joined.mean()]]), np.full((1, 2), float(people))
+    answers = mean_answers(
+        QUESTION, count, count * means, alpha=alpha, expected=means / alpha, label=float(y.mean())
+    )
     own, between, label = answers.weights[0]
     np.testing.assert_allclose([[own, between], [between, label]], real, rtol=0.1)
 
 
-def test_single_answers_and_labels_know_their_precision() -> None:
-    known = {"alpha": 0.5, "expected": np.array([0.0])}
-    zero, asked = np.zeros(1), np.full(1, 400.0)
-    plain = single_answers(QUESTION, zero + 100, asked, labelled=False, **known)  # type: ignore[arg-type]
-    joined = single_answers(QUESTION, zero + 100, asked, labelled=True, **known)  # type: ignore[arg-type]
+def test_single_answers_know_their_precision() -> None:
     precision = 400 / (1 - (100 / 404) ** 2)
-    assert plain.plain[0] == joined.labelled[0] == 0.25
-    np.testing.assert_allclose(plain.weights, [[precision, 0, 0]])
-    np.testing.assert_allclose(joined.weights, [[0, 0, precision]])
-    labels = label_answers(100, 400, alpha=0.5, expected=0.0)
-    best = np.linspace(0, 1, 1001)[np.argmax(labels.log_likelihood(np.linspace(0, 1, 1001)))]
-    assert abs(best - 0.75) < 1e-9  # 0.25 = α (2π - 1)
+    for kind, weights in ((0, [precision, 0, 0]), (1, [0, 0, precision])):
+        asked = np.eye(2)[[kind]]
+        answers = mean_answers(
+            QUESTION, 400 * asked, 100 * asked, alpha=0.5, expected=np.zeros((1, 2))
+        )
+        np.testing.assert_allclose(answers.means, 0.25 * asked)
+        np.testing.assert_allclose(answers.weights, [weights])
+
+
+def test_the_label_is_a_labelled_question_that_every_feature_exceeds() -> None:
+    always = Questions(np.zeros(1, np.int64), np.array([-np.inf]), np.full(1, np.nan))
+    count, total = np.array([[0.0, 400.0]]), np.array([[0.0, 100.0]])
+    answers = mean_answers(always, count, total, alpha=0.5, expected=np.zeros((1, 2)))
+    points = RNG.normal(size=(1, 7, 4))
+    share = np.linspace(0, 1, 1001)
+    logs = log_likelihoods(answers, points)[0] @ [np.ones(1001), share, share**2]
+    np.testing.assert_allclose(logs, np.broadcast_to(logs[0], logs.shape))  # whatever the feature
+    assert abs(share[np.argmax(logs[0])] - 0.75) < 1e-9  # 0.25 = α (2π - 1)
+
+
+def test_questions_that_nobody_answered_are_left_out() -> None:
+    count = np.array([[0.0, 0.0], [0.0, 9.0]])
+    both = Questions(np.array([0, 1]), np.zeros(2), np.full(2, np.nan))
+    answers = mean_answers(both, count, count / 2, alpha=0.5, expected=np.zeros((2, 2)))
+    assert answers.questions.feature.tolist() == [1]
+    assert answers.of(0).alpha.size == 0
+    assert len(answers.and_also(answers).weights) == 2

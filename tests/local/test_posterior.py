@@ -7,7 +7,7 @@ import pytest
 from answered import answered
 from scipy.special import expit
 
-from dpfda.local.study.answers import above, label_answers
+from dpfda.local.study.answers import above
 from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
 
@@ -30,20 +30,19 @@ def test_it_is_that_of_bayes() -> None:
     rng = np.random.default_rng(0)
     n = 200_000
     places = ONE.places(0, rng.normal(size=(n, 3)))
-    d = ONE.differences(rng.normal(size=n), rng.random(n))
+    d = ONE.differences(rng.random(n))
     says = rng.random(n) < ONE.hypothesis_odds @ ONE.included[:, 0]
     d = np.where(says, d, 0.0)
     odds = np.where(rng.random(n) < 0.5, 0.15, 1.4) * rng.normal(size=n)
     share = expit(odds)
     told = posterior.answers
     logs = np.zeros(n)
-    for k in range(len(told.feature)):
-        ones, others = above(told.threshold[k], places[:, 0], np.exp(places[:, 1]), d, 0 * d)
-        plain = told.plain[k] - told.alpha[k] * (share * ones + (1 - share) * others)
-        joined = told.labelled[k] - told.alpha[k] * (share * ones - (1 - share) * others)
+    for k, threshold in enumerate(told.questions.threshold):
+        ones, others = above(threshold, places[:, 0], np.exp(places[:, 1]), d, 0 * d)
+        plain = told.means[k, 0] - told.alpha[k] * (share * ones + (1 - share) * others)
+        joined = told.means[k, 1] - told.alpha[k] * (share * ones - (1 - share) * others)
         own, _, label = told.weights[k]
         logs -= 0.5 * (own * plain**2 + label * joined**2)
-    logs += label_answers(0.5 * 600 * -0.3, 600, alpha=0.5, expected=0.0).log_likelihood(share)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     size = 1 / (weights**2).sum()

@@ -269,19 +269,16 @@ def test_nobody_waits_for_a_phase_of_very_few(
     people: int, plain: float, sizes: list[tuple[int, bool]]
 ) -> None:
     """Fewer than five who would be asked one kind of question are asked the other."""
-    grid, zero = np.linspace(-0.5, 0.5, 5), np.zeros(5)
+    thresholds = np.array([-np.inf, *np.linspace(-0.5, 0.5, 5)])
+    asked = np.array([[0, 0.2], *[[0.2, 0.16]] * 5])
     batch = Batch(
         per_person=1,
         alpha=0.5,
-        questions=Questions(np.zeros(5, np.int64), grid, np.full(5, np.nan)),
-        offsets=5,
-        folds=np.zeros(0),
-        plain=np.full(5, plain / 5),
-        labelled=np.full(5, 0.8 * (1 - plain) / 5),
-        label=0.2 * (1 - plain),
-        expected=(zero, zero, 0.0),
+        questions=Questions(np.zeros(6, np.int64), thresholds, np.full(6, np.nan)),
+        shares=asked * [plain, 1 - plain],
+        expected=np.zeros((6, 2)),
     )
-    assert [(group.people, group.labelled) for group in groups_of(batch, people)] == sizes
+    assert groups_of(batch, people) == sizes
 
 
 @pytest.mark.parametrize("middle", [0.0, 25.0])

@@ -9,26 +9,25 @@ from answered import answered
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
-from dpfda.local.study.worth import best_batch
+from dpfda.local.study.worth import Batch, best_batch
 
 PRIOR = Prior(turns=(0, 1, 2), levels=(True, False, False))
 
 
-def by_feature(shares: FloatArray) -> FloatArray:
-    return shares.reshape(3, -1).sum(axis=1)
+def by_feature(batch: Batch, kind: int) -> FloatArray:
+    return batch.shares[1:, kind].reshape(3, -1).sum(axis=1)
 
 
 def test_shares_add_up_and_everything_is_asked_now_and_then() -> None:
     posterior = Posterior(PRIOR)
     for epsilon in (0.3, 1.0, 3.0, 8.0):
         batch = best_batch(posterior, 100, left=2000, epsilon=epsilon)
-        total = batch.plain.sum() + batch.labelled.sum() + batch.label
-        assert total == pytest.approx(1.0)
-        assert min(batch.plain.min(), batch.labelled.min(), batch.label) >= 0
-        assert np.all(by_feature(batch.plain) > 0)
+        assert batch.shares.sum() == pytest.approx(1.0)
+        assert batch.shares.min() >= 0
+        assert np.all(by_feature(batch, 0) > 0)
         if batch.per_person == 1:
-            assert np.all(by_feature(batch.labelled) > 0)
-            assert batch.label > 0
+            assert np.all(by_feature(batch, 1) > 0)
+            assert batch.shares[0, 1] > 0
         assert 1 <= batch.per_person <= 4
 
 
@@ -43,18 +42,18 @@ def test_a_feature_that_is_known_is_hardly_asked_about_again() -> None:
     for _ in range(4):
         answered(posterior, (0.1, 0.2, 0.3), 0.5)  # of feature 0
     batch = best_batch(posterior, 100, left=0, epsilon=1.0)
-    assert by_feature(batch.plain)[0] < 0.03  # the even part
-    assert by_feature(batch.labelled)[0] < 0.05
-    assert by_feature(batch.labelled)[1:].sum() > 0.5
+    assert by_feature(batch, 0)[0] < 0.03  # the even part
+    assert by_feature(batch, 1)[0] < 0.05
+    assert by_feature(batch, 1)[1:].sum() > 0.5
 
 
 def test_at_the_end_middles_of_features_that_say_nothing_are_worth_nothing() -> None:
     posterior = Posterior(PRIOR)
     batch = best_batch(posterior, 100, left=0, epsilon=1.0)
-    assert batch.plain.sum() < 0.2
+    assert batch.shares[:, 0].sum() < 0.2
 
 
 def test_a_public_share_is_not_asked_for() -> None:
     prior = Prior(turns=(0, 1, 2), levels=(True, False, False), class_share=0.3)
     batch = best_batch(Posterior(prior), 100, left=100, epsilon=0.5)
-    assert batch.label == 0
+    assert batch.shares[0, 1] == 0

@@ -23,7 +23,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln, ndtr
+from scipy.special import ndtr, stdtrit
+from scipy.stats import t as student
 
 from dpfda._validate import FloatArray, IntArray
 
@@ -218,12 +219,11 @@ class Prior:
         """All combinations of the common quantities: log scale, fall, centers, wider class."""
         beliefs = self.beliefs
         scales = np.log(beliefs.width / np.array(beliefs.slacks))
-        falls = np.array(beliefs.falls if any(self.turns) else beliefs.falls[:1])
-        centers = np.array([_ALMOST_ZERO] if self.center_known else beliefs.centers)
-        wider = np.array(beliefs.wider if self.spread_differs else (0.0,))
-        grid = np.meshgrid(scales, falls, centers, wider, indexing="ij")
-        scale, fall, center, wide = (values.ravel() for values in grid)
-        return scale, fall, center, wide
+        falls = beliefs.falls if any(self.turns) else beliefs.falls[:1]
+        centers = [_ALMOST_ZERO] if self.center_known else beliefs.centers
+        wider = beliefs.wider if self.spread_differs else [0.0]
+        scale, fall, center, wide = np.meshgrid(scales, falls, centers, wider, indexing="ij")
+        return scale.ravel(), fall.ravel(), center.ravel(), wide.ravel()
 
     @cached_property
     def common_odds(self) -> FloatArray:
@@ -257,30 +257,24 @@ class Prior:
         """Prior draws of (m, log s), from rows of at least three standard normals."""
         which = self._combination(normals)
         width = self.width_means(feature)[which] + self.beliefs.own_width * normals[:, 1]
-        near = np.exp(width) * self.common[2][which]
-        spread = self.beliefs.level if self._anywhere(feature) else near
+        spread = self._center_spread(feature, width, self.common[2][which])
         return np.column_stack([spread * normals[:, 2], width])
 
     def log_places(self, feature: int, places: FloatArray) -> FloatArray:
         """Log density of (m, log s) given each combination, shape (n, combinations)."""
         center, width = places[:, 0, None], places[:, 1, None]
         density = _log_normal(width - self.width_means(feature), self.beliefs.own_width)
-        near = np.exp(width) * self.common[2]
-        spread = self.beliefs.level if self._anywhere(feature) else near
+        spread = self._center_spread(feature, width, self.common[2])
         return np.asarray(density + _log_normal(center, spread))
 
-    def differences(self, normals: FloatArray, chances: FloatArray) -> FloatArray:
-        """Prior draws of d where a feature differs, from normals and uniforms (for the tails)."""
-        tails, clipped = self.beliefs.tails, np.clip(chances, 1e-6, 1 - 1e-6)
-        stretch = gammaincinv(tails / 2, clipped) * 2 / tails
-        return np.asarray(self.beliefs.apart * normals / np.sqrt(stretch))
+    def differences(self, chances: FloatArray) -> FloatArray:
+        """Prior draws of d where a feature differs, from uniforms."""
+        apart, tails = self.beliefs.apart, self.beliefs.tails
+        return np.asarray(apart * stdtrit(tails, np.clip(chances, 1e-6, 1 - 1e-6)))
 
     def log_differences(self, d: FloatArray) -> FloatArray:
         """Log density of d where a feature differs."""
-        tails, apart = self.beliefs.tails, self.beliefs.apart
-        scale = gammaln((tails + 1) / 2) - gammaln(tails / 2) - 0.5 * np.log(tails * np.pi)
-        tail = -(tails + 1) / 2 * np.log1p((d / apart) ** 2 / tails)
-        return np.asarray(scale - np.log(apart) + tail)
+        return np.asarray(student.logpdf(d, self.beliefs.tails, scale=self.beliefs.apart))
 
     def spreads(self, normals: FloatArray) -> FloatArray:
         """Prior draws of r where a feature differs; the last normal is the feature's own part."""
@@ -309,8 +303,10 @@ class Prior:
         which = np.searchsorted(np.cumsum(self.common_odds), ndtr(normals[:, 0]))
         return np.asarray(np.minimum(which, len(self.common_odds) - 1))
 
-    def _anywhere(self, feature: int) -> bool:
-        return self.levels[feature] and not self.center_known
+    def _center_spread(self, feature: int, width: FloatArray, near: FloatArray) -> Any:
+        """Standard deviation of m given log s and the typical distance of centers."""
+        anywhere = self.levels[feature] and not self.center_known
+        return self.beliefs.level if anywhere else np.exp(width) * near
 
 
 def evidence(before: float, after: float) -> float:

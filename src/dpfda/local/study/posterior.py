@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaincinv, gammaln, logit, logsumexp, ndtr, ndtri
-from scipy.stats import qmc
+from scipy.special import chdtri, expit, logit, logsumexp, ndtr, ndtri
+from scipy.stats import multivariate_t, qmc
 
 from dpfda._validate import FloatArray
-from dpfda.local.study.answers import Answers, Labels, log_likelihoods
+from dpfda.local.study.answers import Answers, Questions, log_likelihoods
 from dpfda.local.study.beliefs import FIRST_LOG_ODDS, Prior, evidence
 
 _PARTICLES = (192, 96)  # of a feature that differs, and of one that does not
@@ -34,6 +34,10 @@ _RESOLUTION = 0.35  # of the distance of two grid values: the least standard dev
 _LEAST_SHARES = 3.0  # grid values of logit π that carry the weight, at least
 _MOST_AT_END = 0.02  # weight of the first or the last grid value, at most
 _LEAST = 1e-300
+_NOBODY = np.zeros(0)
+_NONE = Answers(
+    Questions(np.zeros(0, np.int64), _NOBODY, _NOBODY), _NOBODY, np.zeros((0, 2)), np.zeros((0, 3))
+)
 
 
 class Particles(NamedTuple):
@@ -76,8 +80,8 @@ class _Component:
 
     def add(self, answers: Answers) -> None:
         """Add the log likelihood of some answers."""
-        new = log_likelihoods(answers, self.points[answers.feature])
-        np.add.at(self.log_likelihood, answers.feature, new)
+        feature = answers.questions.feature
+        np.add.at(self.log_likelihood, feature, log_likelihoods(answers, self.points[feature]))
 
     def log_joint(self, shares: FloatArray) -> FloatArray:
         """Log likelihood plus `log_peak` at each share, shape (features, K, shares)."""
@@ -85,29 +89,33 @@ class _Component:
         return np.asarray(self.log_likelihood @ powers + self.log_peak[..., None])
 
     def redraw(self, feature: int, log_weights: FloatArray, answers: Answers) -> None:
-        """Draw the particles of one feature around those that carry the weight."""
+        """Draw the particles of one feature around those that carry the weight.
+
+        The proposal is a mixture: some particles stay draws from the prior, the others are drawn
+        from a Student law.
+        """
         prior, size = self._prior, self.points.shape[1]
         dims = (4 if prior.spread_differs else 3) if self._differs else 2
-        old, weights = self.points[feature, :, :dims], _flattened(log_weights)
-        center = weights @ old
-        spread = _INFLATION * ((old - center).T * weights) @ (old - center) + 1e-8 * np.eye(dims)
-        root, retained = np.linalg.cholesky(spread), size // _RETAINED
+        points, weights = self.points[feature], _flattened(log_weights)
+        center = weights @ points[:, :dims]
+        off = points[:, :dims] - center
+        spread = _INFLATION * (off.T * weights) @ off + 1e-8 * np.eye(dims)
         chances = np.clip(ndtr(self._normals[:, -1]), 1e-6, 1 - 1e-6)
-        stretch = np.sqrt(_PROPOSAL / 2 / gammaincinv(_PROPOSAL / 2, chances))
-        new = center + (self._normals[:, :dims] * stretch[:, None]) @ root.T
-        new[:, 1] = np.clip(new[:, 1], -_LARGEST_LOG, _LARGEST_LOG)
-        new[:retained] = self._first[feature, :retained, :dims]
-        self.points[feature, :, :dims] = new
-        # The proposal is a mixture: the retained draws from the prior, and the Student law.
-        near = _log_student(np.linalg.solve(root, (new - center).T).T) - np.log(np.diag(root)).sum()
-        log_prior = _log_prior(prior, feature, self.points[feature], differs=self._differs)
+        stretch = np.sqrt(_PROPOSAL / chdtri(_PROPOSAL, chances))
+        new = self._normals[:, :dims] * stretch[:, None] @ np.linalg.cholesky(spread).T
+        points[:, :dims] = center + new
+        points[:, 1] = np.clip(points[:, 1], -_LARGEST_LOG, _LARGEST_LOG)
+        retained = size // _RETAINED
+        points[:retained] = self._first[feature, :retained]
+        near = multivariate_t.logpdf(points[:, :dims], center, spread, _PROPOSAL)
+        log_prior = _log_prior(prior, feature, points, differs=self._differs)
         whole = logsumexp(log_prior + np.log(prior.common_odds), axis=1)
         part = retained / size
         proposal = np.logaddexp(near + np.log1p(-part), whole + np.log(part))
         log_ratio = log_prior - proposal[:, None] - np.log(size)
         self.log_peak[feature], self.ratio[feature] = _peaked(log_ratio)
-        points = np.broadcast_to(self.points[feature], (len(answers.feature), size, 4))
-        self.log_likelihood[feature] = log_likelihoods(answers, points).sum(axis=0)
+        repeated = np.broadcast_to(points, (len(answers.alpha), size, 4))
+        self.log_likelihood[feature] = log_likelihoods(answers, repeated).sum(axis=0)
 
 
 class Posterior:
@@ -115,15 +123,14 @@ class Posterior:
 
     Attributes:
         prior: before anyone answered.
-        answers: all answers about features.
+        answers: all answers.
         share_weights: posterior probability of each of the `shares`.
         hypotheses: posterior probability of each hypothesis of the prior.
         differs: posterior probability that each feature differs between the classes.
     """
 
     def __init__(self, prior: Prior) -> None:
-        self.prior, self.answers = prior, Answers.none()
-        self._labels: list[Labels] = []
+        self.prior, self.answers = prior, _NONE
         self._components = _Component(prior, differs=True), _Component(prior, differs=False)
         if prior.class_share is None:
             self._log_odds = FIRST_LOG_ODDS
@@ -131,23 +138,15 @@ class Posterior:
             self._log_odds = np.array([logit(prior.class_share)])
         self._weigh()
 
-    def update(self, answers: Answers, labels: list[Labels]) -> None:
+    def update(self, answers: Answers) -> None:
         """Take the answers of a batch into account."""
-        self.answers = Answers.all_of([self.answers, answers])
-        self._labels += labels
+        self.answers = self.answers.and_also(answers)
         for component in self._components:
             component.add(answers)
         self._weigh()
         for _ in range(_ATTEMPTS):
-            if not self._redrawn():
+            if not (self._redrawn() | self._moved()):
                 break
-            self._weigh()
-        for _ in range(_ATTEMPTS):
-            if self.prior.class_share is not None or self._shares_suffice:
-                break
-            mean, deviation = self.log_odds
-            deviation = max(deviation, _RESOLUTION * float(np.diff(self._log_odds).max()))
-            self._log_odds = mean + deviation * np.linspace(-_REACH, _REACH, _SHARES)
             self._weigh()
 
     @property
@@ -179,13 +178,16 @@ class Posterior:
         """Posterior probability that any feature differs, at even prior odds."""
         return evidence(self.prior.hypothesis_odds[0], self.hypotheses[0])
 
-    @property
-    def _shares_suffice(self) -> bool:
-        """Whether enough grid values of π carry the weight, and not those at an end."""
+    def _moved(self) -> bool:
+        """Move the grid of logit π if few of its values, or one at an end, carry the weight."""
         weights = self.share_weights
-        return bool(
-            1 / (weights**2).sum() >= _LEAST_SHARES and weights[[0, -1]].max() <= _MOST_AT_END
-        )
+        enough = 1 / (weights**2).sum() >= _LEAST_SHARES and weights[[0, -1]].max() <= _MOST_AT_END
+        if enough or self.prior.class_share is not None:
+            return False
+        mean, deviation = self.log_odds
+        deviation = max(deviation, _RESOLUTION * float(np.diff(self._log_odds).max()))
+        self._log_odds = mean + deviation * np.linspace(-_REACH, _REACH, _SHARES)
+        return True
 
     def _redrawn(self) -> bool:
         """Draw new particles where few carry the weight; whether any were drawn."""
@@ -219,8 +221,6 @@ class Posterior:
         included = prior.included[:, :, None, None]
         mixed = included * of_differing + (1 - included) * of_equal + _LEAST
         of_share = np.log(prior.share_odds(self._log_odds) + _LEAST) + top.sum(axis=0)
-        for labels in self._labels:
-            of_share = of_share + labels.log_likelihood(shares)
         log_joint = (
             np.log(mixed).sum(axis=1)
             + np.log(prior.hypothesis_odds)[:, None, None]
@@ -253,7 +253,7 @@ def _log_prior(prior: Prior, feature: int, points: FloatArray, *, differs: bool)
 @lru_cache(maxsize=8)
 def _first_particles(prior: Prior, differs: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Public normals, the prior draws made from them, and log prior over proposal there."""
-    size, columns = (_PARTICLES[0], 5 + prior.spread_differs) if differs else (_PARTICLES[1], 4)
+    size, columns = (_PARTICLES[0], 5) if differs else (_PARTICLES[1], 4)
     chances = qmc.Sobol(columns, scramble=True, seed=1 + differs).random_base2(10)[:size]
     normals = ndtri(np.clip(chances, 1e-9, 1 - 1e-9))
     points = np.zeros((prior.features, size, 4))
@@ -261,7 +261,7 @@ def _first_particles(prior: Prior, differs: bool) -> tuple[FloatArray, FloatArra
     for feature in range(prior.features):
         points[feature, :, :2] = prior.places(feature, normals)
         if differs:
-            points[feature, :, 2] = prior.differences(normals[:, 3], chances[:, 4])
+            points[feature, :, 2] = prior.differences(chances[:, 3])
         if differs and prior.spread_differs:
             points[feature, :, 3] = prior.spreads(normals)
         log_prior = _log_prior(prior, feature, points[feature], differs=differs)
@@ -285,12 +285,3 @@ def _flattened(logs: FloatArray) -> FloatArray:
         if 1 / (flat**2).sum() >= _CENTERED_ON:
             return np.asarray(flat)
         power /= 2
-
-
-def _log_student(rows: FloatArray) -> FloatArray:
-    """Log density of a Student law at standardized rows."""
-    dims = rows.shape[1]
-    scale = gammaln((_PROPOSAL + dims) / 2) - gammaln(_PROPOSAL / 2)
-    scale -= dims / 2 * np.log(_PROPOSAL * np.pi)
-    tail = np.log1p((rows**2).sum(axis=1) / _PROPOSAL)
-    return np.asarray(scale - (_PROPOSAL + dims) / 2 * tail)

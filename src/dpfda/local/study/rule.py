@@ -131,8 +131,9 @@ def _liars(posterior: Posterior, share: float) -> float:
     if posterior.prior.spread_differs:
         events.append(farther(_MEDIAN * np.exp(log_width), center, *law))
     weights = answers.weights[:, 2]
-    total = np.bincount(answers.feature, weights * answers.alpha, len(d))
-    alpha = total / np.maximum(np.bincount(answers.feature, weights, len(d)), _TINY)
+    feature = answers.questions.feature
+    total = np.bincount(feature, weights * answers.alpha, len(d))
+    alpha = total / np.maximum(np.bincount(feature, weights, len(d)), _TINY)
     needed = [0.0]
     for ones, others in events:
         observed = alpha * (share * ones - (1 - share) * others)[:, 0]

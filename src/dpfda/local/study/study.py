@@ -8,18 +8,18 @@ some participants calibrate the probabilities of the classifier, and others eval
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
-from dpfda.local.study.answers import Answers, Labels, label_answers, row_answers, single_answers
+from dpfda.local.study.answers import Answers, mean_answers
 from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.design import AnswersDesign
 from dpfda.local.study.posterior import Posterior
 from dpfda.local.study.rule import result
-from dpfda.local.study.worth import Batch, best_batch
+from dpfda.local.study.worth import CANDIDATES, Batch, best_batch
 from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
@@ -43,9 +43,10 @@ _FEWEST = 5
 """People with one kind of question, unless there are fewer in all: nobody waits for one person."""
 _FIRST, _LAST = 0.4, 1.6  # sizes of the first and the last batch beside their mean
 _ALWAYS = -2.0
-"""A threshold that every feature exceeds: the labelled answer to it is the label."""
+"""A threshold that every feature exceeds, instead of -∞: the labelled answer is the label."""
 
-_SoFar = Callable[[], Result]
+_Tasks = Callable[[int, int], Task]
+_Count = Callable[[StumpTask, FloatArray], Summary]
 
 
 @study("answers")
@@ -59,20 +60,14 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
         return result(posterior, plan, people=answered)
 
     for size in filter(None, batch_sizes(people)):
-        batch = best_batch(posterior, size, left=left - size, epsilon=plan.epsilon)
-        received: list[Answers] = []
-        labels: list[Labels] = []
-        count = 0
-        for group in groups_of(batch, size):
-            left -= group.people
+        batch, summaries = best_batch(posterior, size, left=left - size, epsilon=plan.epsilon), []
+        for group, labelled in groups_of(batch, size):
+            left, phase = left - group, phase + 1
+            tasks, count = asking(batch, plan, phase - 1, labelled=labelled)
             then = [Step("answers", left), calibration, evaluation]
-            summary = yield group.phase(plan, phase, so_far, then)
-            about_features, about_labels, replies = group.answers(summary)
-            received.append(about_features)
-            labels += about_labels
-            phase, count = phase + 1, count + replies
-        posterior.update(Answers.all_of(received), labels)
-        answered += count
+            summaries.append((yield Phase("answers", group, tasks, count, so_far, then=then)))
+        posterior.update(heard(batch, summaries))
+        answered += int(sum(summary["people"][0] for summary in summaries))
     learned = yield from tempered(so_far(), plan, calibration.people, phase, [evaluation])
     return (yield from evaluated(learned, plan, evaluation.people))
 
@@ -111,133 +106,88 @@ def batch_sizes(people: int, *, most: int = _BATCHES) -> list[int]:
     return [int(size) for size in np.diff(ends, prepend=0)]
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Participants of a batch with one kind of question: plain, labelled, or rows of k.
+def groups_of(batch: Batch, people: int) -> list[tuple[int, bool]]:
+    """How many answer plain questions, and how many answers are multiplied by the label.
 
-    The last question of a group with labelled answers is the label alone.
-
-    Attributes:
-        batch: their batch.
-        people: how many.
-        labelled: whether answers are multiplied by the label.
+    All answers of rows are, so that plain answers follow.
     """
-
-    batch: Batch
-    people: int
-    labelled: bool
-
-    @property
-    def _weights(self) -> FloatArray:
-        """Frequency of each question."""
-        batch = self.batch
-        if batch.per_person > 1 or not self.labelled:
-            return np.append(batch.plain, 0.0)
-        return np.append(batch.labelled, batch.label)
-
-    def phase(self, plan: StudyPlan, number: int, so_far: _SoFar, then: Sequence[Step]) -> Phase:
-        """The phase in which they answer."""
-        batch, label = self.batch, len(self.batch.plain)
-        chosen = self._rows if batch.per_person > 1 else self._single
-        width = label // batch.offsets + batch.per_person - 1 if batch.per_person > 1 else 1
-
-        def tasks(start: int, people: int) -> Task:
-            which = chosen(
-                public_uniforms(
-                    seed=plan.seed, phase=number, start=start, people=people, width=width
-                )
-            )
-            feature = np.where(which == label, 0, which // batch.offsets)
-            threshold = np.append(batch.questions.threshold, _ALWAYS)[which]
-            return plan.ask(
-                "stump",
-                people,
-                coordinates=feature,
-                thresholds=threshold,
-                positive=np.ones(people, dtype=np.int64),
-                uses_label=self.labelled,
-                **({"folds": batch.folds} if len(batch.folds) else {}),
-            )
-
-        def count(task: StumpTask, reply: FloatArray) -> Summary:
-            which = self._index(task.coordinates, task.thresholds).reshape(reply.shape)
-
-            def summed(values: FloatArray) -> FloatArray:
-                return np.bincount(which.ravel(), values.ravel(), label + 1).astype(np.float64)
-
-            summary = {"count": summed(np.ones_like(reply)), "total": summed(reply)}
-            if batch.per_person > 1:
-                # Every answer of a row is multiplied by the label, and the first is the label.
-                summary["plain"] = summed(reply * reply[:, :1])
-            return summary
-
-        return Phase("answers", self.people, tasks, count, so_far, then=then)
-
-    def _single(self, chances: FloatArray) -> IntArray:
-        """One question each."""
-        rising = np.cumsum(self._weights)
-        which = np.searchsorted(rising, chances * rising[-1])
-        return np.asarray(np.minimum(which, len(rising) - 1))
-
-    def _rows(self, chances: FloatArray) -> IntArray:
-        """The label, and k - 1 different features: one feature twice would count as two people."""
-        rising = np.cumsum(self.batch.plain.reshape(-1, self.batch.offsets), axis=1)
-        often, features = rising[:, -1], len(rising)
-        choose = self.batch.per_person - 1
-        feature = public_subsets(chances[:, :features], choose=choose, weights=often)
-        within = chances[:, features:] * often[feature]
-        offset = (rising[feature] < within[..., None]).sum(axis=2)
-        which = feature * self.batch.offsets + np.minimum(offset, self.batch.offsets - 1)
-        return np.insert(which, 0, len(self.batch.plain), axis=1)
-
-    def _index(self, features: IntArray, thresholds: FloatArray) -> IntArray:
-        """Which question has this feature and threshold."""
-        grid = self.batch.questions.threshold.reshape(-1, self.batch.offsets)
-        offset = np.abs(grid[features] - thresholds[..., None]).argmin(axis=-1)
-        about = features * self.batch.offsets + offset
-        return np.where(thresholds == _ALWAYS, grid.size, about)
-
-    def answers(self, summary: Summary) -> tuple[Answers, list[Labels], int]:
-        """Answers about features, answers about the label, and the number of replies."""
-        batch = self.batch
-        count, total = summary["count"][:-1], summary["total"][:-1]
-        which, alpha, (plain, labelled, label) = count > 0, batch.alpha, batch.expected
-        questions, some = batch.questions.at(which), count[which]
-        labels, named, of_label = [], float(summary["count"][-1]), float(summary["total"][-1])
-        if named:
-            labels = [label_answers(of_label, named, alpha=alpha, expected=label)]
-        if batch.per_person > 1:
-            both = row_answers(
-                questions,
-                (summary["plain"][:-1][which], total[which]),
-                some,
-                alpha=alpha,
-                expected=(plain[which], labelled[which]),
-                label=of_label / max(named, 1.0),
-            )
-            return both, labels, int(named)
-        single = single_answers(
-            questions,
-            total[which],
-            some,
-            alpha=alpha,
-            expected=(labelled if self.labelled else plain)[which],
-            labelled=self.labelled,
-        )
-        return single, labels, int(summary["count"].sum())
-
-
-def groups_of(batch: Batch, people: int) -> list[Group]:
-    """One group of rows, or two: plain questions, and questions with the label."""
-    if batch.per_person > 1:
-        return [Group(batch, people, labelled=True)]
-    plain = round(people * float(batch.plain.sum()))
-    if plain < _FEWEST:
+    plain = round(people * float(batch.shares[:, 0].sum()))
+    if batch.per_person > 1 or plain < _FEWEST:
         plain = 0
     elif people - plain < _FEWEST:
         plain = people
-    both = Group(batch, plain, labelled=False), Group(batch, people - plain, labelled=True)
-    return [group for group in both if group.people]
+    return [group for group in ((plain, False), (people - plain, True)) if group[0]]
+
+
+def asking(batch: Batch, plan: StudyPlan, phase: int, *, labelled: bool) -> tuple[_Tasks, _Count]:
+    """The tasks of a group, and what is counted of its replies."""
+    feature, threshold, center = batch.questions
+    coordinates = feature + (feature.max() + 1) * np.isfinite(center)
+    thresholds = np.maximum(threshold, _ALWAYS)
+    key, rows = 8 * coordinates + thresholds, batch.per_person > 1
+    order = np.argsort(key)
+    answers = np.tile([rows or not labelled, labelled], (len(key), 1))
+    answers[0, 0] = False  # everybody says that every feature exceeds -2
+
+    def tasks(start: int, people: int) -> Task:
+        width = len(key) // CANDIDATES + batch.per_person - 1 if rows else 1
+        chances = public_uniforms(
+            seed=plan.seed, phase=phase, start=start, people=people, width=width
+        )
+        which = _rows(batch, chances) if rows else _single(batch.shares[:, int(labelled)], chances)
+        return plan.ask(
+            "stump",
+            people,
+            coordinates=coordinates[which],
+            thresholds=thresholds[which],
+            positive=np.ones(people, dtype=np.int64),
+            uses_label=labelled,
+            **({"folds": batch.folds} if len(batch.folds) else {}),
+        )
+
+    def count(task: StumpTask, reply: FloatArray) -> Summary:
+        which = order[np.searchsorted(key[order], 8 * task.coordinates + task.thresholds)]
+        # Every answer of a row is multiplied by the label, and the first is the label.
+        plain = reply * reply[:, :1] if rows else reply
+        each, *totals = (
+            np.bincount(which.ravel(), values.ravel(), len(key)).astype(np.float64)
+            for values in (np.ones_like(reply), plain, reply)
+        )
+        return {
+            "count": each[:, None] * answers,
+            "total": np.column_stack(totals) * answers,
+            "people": np.array([float(len(reply))]),
+        }
+
+    return tasks, count
+
+
+def _single(shares: FloatArray, chances: FloatArray) -> IntArray:
+    """One question each."""
+    rising = np.cumsum(shares)
+    which = np.searchsorted(rising, chances * rising[-1])
+    return np.asarray(np.minimum(which, np.flatnonzero(shares)[-1]))
+
+
+def _rows(batch: Batch, chances: FloatArray) -> IntArray:
+    """The label, and k - 1 different features: one feature twice would count as two people."""
+    rising = np.cumsum(batch.shares[1:, 0].reshape(-1, CANDIDATES), axis=1)
+    often, features = rising[:, -1], len(rising)
+    feature = public_subsets(chances[:, :features], choose=batch.per_person - 1, weights=often)
+    within = chances[:, features:] * often[feature]
+    place = np.minimum((rising[feature] < within[..., None]).sum(axis=2), CANDIDATES - 1)
+    return np.insert(1 + feature * CANDIDATES + place, 0, 0, axis=1)
+
+
+def heard(batch: Batch, summaries: Sequence[Summary]) -> Answers:
+    """Mean answers to the questions of a batch."""
+    count, total = (
+        np.sum([summary[name] for summary in summaries], axis=0) for name in ("count", "total")
+    )
+    label = float(total[0, 1] / max(count[0, 1], 1)) if batch.per_person > 1 else None
+    return mean_answers(
+        batch.questions, count, total, alpha=batch.alpha, expected=batch.expected, label=label
+    )
 
 
 def tempered(
