@@ -75,26 +75,22 @@ def _findings(
     posterior: Posterior, plan: StudyPlan, scales: FloatArray, *, people: int
 ) -> Findings:
     """Posterior differences and centers of the features, with their uncertainty."""
-    particles = posterior.particles
+    particles, spread_differs = posterior.particles, posterior.prior.spread_differs
     center, log_width, d, r = np.moveaxis(particles.points, 2, 0)
-    differences, places, title = [d], [center], _TITLE
-    if posterior.prior.spread_differs:
-        differences, places = [d, r], [center, _MEDIAN * np.exp(log_width)]
-        title += _SPREADS
 
-    def estimates(values: FloatArray) -> list[Estimate]:
-        means, variances = particles.mean(values), particles.variance(values)
-        pairs = zip(means.tolist(), variances.tolist(), strict=True)
-        return [Estimate(mean, variance**0.5, people) for mean, variance in pairs]
+    def estimates(*columns: FloatArray) -> list[Estimate]:
+        pairs = [(particles.mean(values), particles.variance(values) ** 0.5) for values in columns]
+        means, deviations = np.concatenate(pairs, axis=1).tolist()
+        return [Estimate(*pair, people) for pair in zip(means, deviations, strict=True)]
 
     half = _half_interval(particles, 2 * d / np.exp(log_width))
     return Findings(
         classes=plan.classes,
         learnt="difference",
-        title=title,
-        features=[[one for values in differences for one in estimates(values)]],
-        centers=[one for values in places for one in estimates(values)],
-        folded=len(d) if posterior.prior.spread_differs else 0,
+        title=_TITLE + _SPREADS * spread_differs,
+        features=[estimates(d, r) if spread_differs else estimates(d)],
+        centers=estimates(center, *([_MEDIAN * np.exp(log_width)] * spread_differs)),
+        folded=len(d) * spread_differs,
         covariances=[np.diag((half * scales[: len(d)] / _NORMAL) ** 2)],
     )
 
@@ -170,14 +166,11 @@ def _population(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArra
     """
     share, center, log_width, d, r = _draws(posterior)
     _, normals = _public_numbers(d.shape[1])
-    rows, labels, weights = [], [], []
-    for label, chance in ((1.0, share), (-1.0, 1 - share)):
-        for sign in (1.0, -1.0):
-            off = label * d + sign * np.exp(label * r) * normals
-            rows.append(center + np.exp(log_width) * off)
-            labels.append(np.full(_DRAWS, label))
-            weights.append(chance / 2)
-    return np.concatenate(rows), np.concatenate(labels), np.concatenate(weights)
+    kinds = [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)]  # label and sign
+    off = [label * d + sign * np.exp(label * r) * normals for label, sign in kinds]
+    rows = np.concatenate([center + np.exp(log_width) * one for one in off])
+    labels = np.repeat([label for label, _ in kinds], _DRAWS)
+    return rows, labels, np.concatenate([share, share, 1 - share, 1 - share]) / 2
 
 
 def _better_than_guessing(posterior: Posterior, model: CurveModel) -> float:

@@ -81,38 +81,28 @@ class _Belief(NamedTuple):
     log_odds: float
 
 
-class _Choice(NamedTuple):
-    """What the greedy steps chose for some k, and the loss that it saves."""
-
-    worth: float
-    per_person: int
-    alpha: float
-    counts: FloatArray  # (features, 2, candidates): plain, labelled
-    label: float
-
-
 def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) -> Batch:
     """The questions for `people` participants, if `left` others come after them."""
-    belief, features = _belief(posterior), posterior.prior.features
-    alpha = QuestionResponse(epsilon=epsilon, questions=1).truth_probability
-    later = _PEAK * alpha**2 * left / features  # information about each d in later answers
-    best = _Choice(-math.inf, 1, alpha, np.zeros_like(belief.means), 0.0)
+    belief, features, even = (
+        _belief(posterior),
+        posterior.prior.features,
+        posterior.prior.beliefs.even,
+    )
+    expected = _listed(belief.means, 2 * belief.share - 1)
+    best, batch, later = -math.inf, None, 0.0
     for k in range(1, most_questions(features) + 1):
         alpha = QuestionResponse(epsilon=epsilon, questions=k).truth_probability
-        choice = _chosen(belief, people / _STEPS, per_person=k, alpha=alpha, later=later)
-        if choice.worth > best.worth:
-            best = choice
-        elif choice.worth < _WORSE * best.worth:
+        if k == 1:  # information about each d in later answers
+            later = _PEAK * alpha**2 * left / features
+        worth, counts = _chosen(belief, people / _STEPS, per_person=k, alpha=alpha, later=later)
+        if worth > best:
+            spread = _evenly(belief, k)
+            shares = (1 - even) * counts / counts.sum() + even * spread / spread.sum()
+            best, batch = worth, Batch(k, alpha, belief.questions, shares, expected)
+        elif worth < _WORSE * best:
             break
-    even = posterior.prior.beliefs.even
-    chosen, spread = _listed(best.counts, best.label), _evenly(belief, best.per_person)
-    return Batch(
-        per_person=best.per_person,
-        alpha=best.alpha,
-        questions=belief.questions,
-        shares=(1 - even) * chosen / chosen.sum() + even * spread / spread.sum(),
-        expected=_listed(belief.means, 2 * belief.share - 1),
-    )
+    assert batch is not None
+    return batch
 
 
 def _belief(posterior: Posterior) -> _Belief:
@@ -163,8 +153,12 @@ def _belief(posterior: Posterior) -> _Belief:
 
 def _chosen(
     belief: _Belief, step: float, *, per_person: int, alpha: float, later: float
-) -> _Choice:
-    """Greedy: in each step, `step` participants get the question that reduces the loss most."""
+) -> tuple[float, FloatArray]:
+    """Greedy: in each step, `step` participants get the question that reduces the loss most.
+
+    Returns:
+        The fall of the loss, and how many participants get each question, as in `Batch.shares`.
+    """
     covariance, log_odds, share = belief.covariance.copy(), belief.log_odds, belief.share
     noise = (1 - (alpha * belief.means) ** 2) / (alpha**2 * step)
     # What is answered about a feature: a plain or a labelled question, or both.
@@ -186,24 +180,24 @@ def _chosen(
 
     counts, label, at_first = np.zeros_like(noise), 0.0, loss(before).sum() + log_odds
     for _ in range(_STEPS):
+        gain = gains()
         of_label = (log_odds * reaction) ** 2 / (log_odds * reaction**2 + label_noise)
-        with_label = per_person > 1 or of_label > gains().max()
+        with_label = per_person > 1 or of_label > gain.max()
         if with_label:
             label, log_odds = label + step, log_odds - of_label
-        free = np.ones(len(counts), dtype=bool)  # features that this row does not contain yet
-        for _ in range(per_person - with_label):
-            gain = np.where(free[:, None], gains(), -math.inf)
-            option, feature, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
-            counts[feature, :, place] += step * np.isfinite(options[option, feature, :, place])
-            free[feature] = False
-            for kind, own in enumerate(options[option, feature, :, place]):
-                column = covariance[feature, :, _TARGETS + kind * counts.shape[2] + place].copy()
-                at = column[_TARGETS + kind * counts.shape[2] + place]
-                covariance[feature] -= np.outer(column, column) / (at + own)
+        # Different features in one row: an answer about one does not change what others save.
+        best = np.argsort(-gain.max(axis=(0, 2)), kind="stable")[: per_person - with_label]
+        for feature in best.tolist():
+            option, place = divmod(int(np.argmax(gain[:, feature])), gain.shape[2])
+            for kind, own in enumerate(options[option, feature, :, place].tolist()):
+                answer = _TARGETS + kind * gain.shape[2] + place
+                column = covariance[feature, :, answer].copy()
+                covariance[feature] -= np.outer(column, column) / (column[answer] + own)
+                counts[feature, kind, place] += step * math.isfinite(own)
     at_end = loss(np.einsum("jtt->jt", covariance)[:, :_TARGETS]).sum() + log_odds
     if per_person > 1:
         counts[:, 1] = label = 0.0  # every participant tells the label
-    return _Choice(float(at_first - at_end), per_person, alpha, counts, label)
+    return float(at_first - at_end), _listed(counts, label)
 
 
 def _loss(
