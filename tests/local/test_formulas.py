@@ -617,7 +617,7 @@ def covariance(features: int = 2, questions: int = 3) -> Any:
     rng = np.random.default_rng(0)
     size = 4 + 2 * questions
     half = rng.normal(size=(features, size, size))
-    return half @ np.swapaxes(half, 1, 2), rng.uniform(0.5, 2, size=(features, 2 * questions))
+    return half @ np.swapaxes(half, 1, 2), rng.uniform(0.5, 2, size=(features, 2, questions))
 
 
 def conditioned(whole: Any, places: list[int], noise: Any) -> Any:
@@ -629,23 +629,23 @@ def conditioned(whole: Any, places: list[int], noise: Any) -> Any:
 
 def test_variances_after_one_answer_and_after_both() -> None:
     whole, noise = covariance()
-    one, both = worth._after(whole, noise), worth._after_both(whole, noise)
-    for feature in range(2):
-        for k in range(6):
-            found = conditioned(whole[feature], [4 + k], noise[feature, [k]])
-            np.testing.assert_allclose(one[feature, :, k], found)
-        for k in range(3):
-            found = conditioned(whole[feature], [4 + k, 7 + k], noise[feature, [k, 3 + k]])
-            np.testing.assert_allclose(both[feature, :, k], found)
+    for answered in ([0], [1], [0, 1]):  # plain, labelled, both
+        heard = np.full_like(noise, np.inf)
+        heard[:, answered] = noise[:, answered]
+        falls = worth._falls(whole, heard)
+        for feature in range(2):
+            before = np.diag(whole[feature])[:4]
+            for k in range(3):
+                places = [4 + 3 * kind + k for kind in answered]
+                found = conditioned(whole[feature], places, noise[feature, answered, k])
+                np.testing.assert_allclose(before - falls[feature, :, k], found)
 
 
 def test_the_loss_is_a_variance_of_log_odds() -> None:
     """Of a feature with d = r = 0 and a middle that is known, at normal people: 4 d² and 8 r²."""
-    nowhere = np.zeros(1)
-    ahead: Any = SimpleNamespace(differs=nowhere, prior_variance=nowhere)
     z = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     for d, r in ((0.1, 0.0), (0.0, 0.1)):
-        loss = worth._loss(ahead, np.array([[d**2, 0.0, 0.0, r**2]]), later=1e12)
+        loss = worth._loss(np.array([[d**2, 0.0, 0.0, r**2]]), np.zeros(1), later=0.0)
         odds = 2 * d * np.ones_like(z) if d else 2 * r * (z**2 - 1)
         assert loss[0] == pytest.approx(np.mean(odds**2), rel=0.01)
 
@@ -653,11 +653,11 @@ def test_the_loss_is_a_variance_of_log_odds() -> None:
 def test_doubt_about_the_share_makes_answers_less_certain() -> None:
     """The variance of a mean answer is that over π and over points."""
     of = {"turns": (0,), "levels": (True,)}
-    unsure = worth._forecast(Posterior(Prior(**of)))
+    unsure = worth._belief(Posterior(Prior(**of)))
     one = Posterior(Prior(**of))
     particles, (share, doubt) = one.particles, one.share
     middle, log_width, d, r = np.moveaxis(particles.points, 2, 0)
-    threshold = unsure.thresholds[0, 3]
+    threshold = unsure.questions.threshold[1 + 3]
     ones, others = (part[0] for part in worth.above(threshold, middle, np.exp(log_width), d, r))
     weights = particles.weights[0]
     for place, sign in ((3, -1), (8, 1)):
@@ -670,11 +670,12 @@ def test_doubt_about_the_share_makes_answers_less_certain() -> None:
 
 def test_middles_are_worth_something_before_differences_are_known() -> None:
     """If others are asked about these later: beside the middle, their answers say less."""
-    ahead: Any = SimpleNamespace(differs=np.zeros(1), prior_variance=np.full(1, 0.2))
     variances = np.array([[[0.2, 0.2], [0.0, 1.5], [0.0, 0.0], [0.0, 0.0]]])
-    known_, vague = worth._loss(ahead, variances, later=10.0)[0]
-    assert vague - known_ == pytest.approx(4 * (1 / (5 + 10 / 2) - 1 / (5 + 10)))
-    known_, vague = worth._loss(ahead, variances, later=0.0)[0]
+    known_, vague = worth._loss(variances, np.zeros(1), later=10.0)[0]
+    told = 0.64 * 10 * 0.2  # information beside 1/variance; half of it where the middle is vague
+    expected = 4 * 0.2 * (np.log1p(told / 2) / (told / 2) - np.log1p(told) / told)
+    assert vague - known_ == pytest.approx(expected)
+    known_, vague = worth._loss(variances, np.zeros(1), later=0.0)[0]
     assert vague == known_
 
 
@@ -682,21 +683,18 @@ def test_middles_are_worth_something_before_differences_are_known() -> None:
 def test_features_that_are_alike_are_asked_about_alike(questions: int) -> None:
     """A question that was asked is worth less in the next step; a label is one as well."""
     one = Posterior(Prior(turns=(0, 0, 0, 0), levels=(True,) * 4, ordered=False))
-    found = worth._allocation(
-        worth._forecast(one), 50.0, per_person=questions, alpha=0.5, later=0.0
-    )
-    asked = found.counts.sum(axis=1)
-    assert np.ptp(asked) <= 50
-    assert asked.sum() + found.label == 8 * 50 * questions
+    _, asked = worth._chosen(worth._belief(one), 50.0, per_person=questions, alpha=0.5, later=0.0)
+    assert np.ptp(asked[1:].reshape(4, -1).sum(axis=1)) <= 50
+    assert asked.sum() == 8 * 50  # beside the label, which everybody tells who answers two
 
 
 def test_labels_tell_how_frequent_classes_are() -> None:
     """As 400 of them do that are normal around α (2π - 1)."""
-    one = worth._forecast(Posterior(Prior(turns=(0,), levels=(True,))))
+    one = worth._belief(Posterior(Prior(turns=(0,), levels=(True,))))
     of = {"per_person": 2, "alpha": 0.6, "later": 0.0}
-    asked, known_ = (
-        worth._allocation(one._replace(share=0.3, log_odds=odds), 50.0, **of) for odds in (0.5, 0.0)
+    (asked, _), (known_, _) = (
+        worth._chosen(one._replace(share=0.3, log_odds=odds), 50.0, **of) for odds in (0.5, 0.0)
     )
     rise = 0.6 * 2 * 0.3 * 0.7  # of the mean answer, with logit π
     after = 1 / (1 / 0.5 + 400 * rise**2 / (1 - (0.6 * 0.4) ** 2))
-    assert asked.worth - known_.worth == pytest.approx(0.5 - after)
+    assert asked - known_ == pytest.approx(0.5 - after)

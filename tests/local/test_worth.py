@@ -9,7 +9,7 @@ from answered import answered
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import Prior
 from dpfda.local.study.posterior import Posterior
-from dpfda.local.study.worth import Batch, best_batch
+from dpfda.local.study.worth import Batch, best_batch, remaining
 
 PRIOR = Prior(turns=(0, 1, 2), levels=(True, False, False))
 
@@ -51,6 +51,23 @@ def test_at_the_end_middles_of_features_that_say_nothing_are_worth_nothing() -> 
     posterior = Posterior(PRIOR)
     batch = best_batch(posterior, 100, left=0, epsilon=1.0)
     assert batch.shares[:, 0].sum() < 0.2
+
+
+def test_the_more_people_are_still_to_come_the_more_are_asked_where_features_lie() -> None:
+    posterior = Posterior(PRIOR)
+    plain = [
+        best_batch(posterior, 100, left=left, epsilon=0.5).shares[:, 0].sum()
+        for left in (0, 500, 2000, 20_000)
+    ]
+    assert plain == sorted(plain)
+    assert plain[0] < 0.1 < 0.8 < plain[-1]
+
+
+def test_what_remains_is_the_mean_over_how_much_of_the_information_arrives() -> None:
+    part = (np.arange(10_000) + 0.5) / 10_000
+    for variance, information in ((0.3, 5.0), (4.0, 0.0), (0.0, 3.0)):
+        expected = np.mean(variance / (1 + part * information * variance))
+        assert remaining(np.array(variance), information) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_public_share_is_not_asked_for() -> None:

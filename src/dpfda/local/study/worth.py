@@ -1,10 +1,11 @@
 """The choice of questions: those that reduce the expected loss most per participant.
 
-The loss is the posterior variance of the log odds that the classifier gives people: from d, m (in
-widths), log s, r and logit π. To first order, answers reduce these variances as in a normal model.
+The loss is the variance of the log odds that the classifier gives people: from d, m (in widths),
+log s, r and logit π. To first order, answers reduce these variances as in a normal model. The loss
+is that at the end of the study: part of a variance would be removed by later answers anyway.
 
-A center is worth knowing before its d is known, because answers about d at a wrong threshold carry
-little information. Its worth is what this costs at the end of the study.
+A center is worth knowing before its d is known, because later answers about d at a wrong threshold
+carry little information.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _DISTANCES = np.array([0.5, 0.9, 1.3, 1.7, 2.2])
 CANDIDATES = len(_OFFSETS)
 _GRID = 2.0**-20  # thresholds are multiples of it, so that rounding does not change a question
 _STEPS = 8  # greedy steps for a batch
-_PEAK = 0.64  # 4 φ(0)²: information about d in a noise-free answer at the center
+_PEAK = 0.64  # 4 φ(0)²: information about d, or m in widths, in a noise-free answer at the center
 _WORSE = 0.7  # of the best worth: beyond a k that is so much worse, no larger k is tried
 _TARGETS = 4  # d, m, log s, r
 _EVEN = {"plain": 0.3, "labelled": 0.5, "label": 0.2}  # parts of the evenly spread questions
@@ -92,8 +93,8 @@ def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) 
     best, batch, later = -math.inf, None, 0.0
     for k in range(1, most_questions(features) + 1):
         alpha = QuestionResponse(epsilon=epsilon, questions=k).truth_probability
-        if k == 1:  # information about each d in later answers
-            later = _PEAK * alpha**2 * left / features
+        if k == 1:  # an even share of later answers, for each feature and the label
+            later = alpha**2 * left / (features + 1)
         worth, counts = _chosen(belief, people / _STEPS, per_person=k, alpha=alpha, later=later)
         if worth > best:
             spread = _evenly(belief, k)
@@ -168,23 +169,29 @@ def _chosen(
         options[0, :, 1] = options[1, :, 0] = np.inf
     reaction = 2 * share * (1 - share)  # derivative of the mean label answer by logit π
     label_noise = (1 - (alpha * (2 * share - 1)) ** 2) / (alpha**2 * step)
-    before = np.einsum("jtt->jt", covariance)[:, :_TARGETS].copy()
 
     def loss(variances: FloatArray) -> FloatArray:
-        return _loss(variances, belief.differs, before[:, 0], later)
+        return _loss(variances, belief.differs, later)
+
+    def whole() -> float:
+        of_features = loss(np.einsum("jtt->jt", covariance)[:, :_TARGETS]).sum()
+        return float(of_features + of_share(log_odds))
+
+    def of_share(variance: float) -> float:
+        return float(remaining(np.array(variance), later * reaction**2))
 
     def gains() -> FloatArray:
         """What each answer saves, shape (options, features, candidates)."""
         now = np.einsum("jtt->jt", covariance)[:, :_TARGETS, None]
         return np.stack([loss(now) - loss(now - _falls(covariance, one)) for one in options])
 
-    counts, label, at_first = np.zeros_like(noise), 0.0, loss(before).sum() + log_odds
+    counts, label, at_first = np.zeros_like(noise), 0.0, whole()
     for _ in range(_STEPS):
         gain = gains()
-        of_label = (log_odds * reaction) ** 2 / (log_odds * reaction**2 + label_noise)
-        with_label = per_person > 1 or of_label > gain.max()
+        told = log_odds / (1 + log_odds * reaction**2 / label_noise)
+        with_label = per_person > 1 or of_share(log_odds) - of_share(told) > gain.max()
         if with_label:
-            label, log_odds = label + step, log_odds - of_label
+            label, log_odds = label + step, told
         # Different features in one row: an answer about one does not change what others save.
         best = np.argsort(-gain.max(axis=(0, 2)), kind="stable")[: per_person - with_label]
         for feature in best.tolist():
@@ -194,32 +201,33 @@ def _chosen(
                 column = covariance[feature, :, answer].copy()
                 covariance[feature] -= np.outer(column, column) / (column[answer] + own)
                 counts[feature, kind, place] += step * math.isfinite(own)
-    at_end = loss(np.einsum("jtt->jt", covariance)[:, :_TARGETS]).sum() + log_odds
     if per_person > 1:
         counts[:, 1] = label = 0.0  # every participant tells the label
-    return float(at_first - at_end), _listed(counts, label)
+    return at_first - whole(), _listed(counts, label)
 
 
-def _loss(
-    variances: FloatArray, differs: FloatArray, before: FloatArray, later: float
-) -> FloatArray:
+def _loss(variances: FloatArray, differs: FloatArray, later: float) -> FloatArray:
     """The loss by feature, given variances of the targets, shape (features, 4, ...).
 
     A person z widths from the center has 2 r (z² - 1) more log odds: 8 times the variance of r.
-
-    Args:
-        variances: of the targets.
-        differs: as in `_Belief`.
-        before: variance of d now.
-        later: information about d in later answers.
     """
-    shape = (-1,) + (1,) * (variances.ndim - 2)
-    differs, before = differs.reshape(shape), before.reshape(shape)
-    d, center, width, wider = np.moveaxis(variances, 1, 0)
+    differs = differs.reshape((-1,) + (1,) * (variances.ndim - 2))
+    d, center, width, wider = np.moveaxis(np.maximum(variances, 0), 1, 0)
     # Near a center with variance v, answers about d have (1 + 2 v)^-½ of their information.
-    blunt = 1 / (1 / np.maximum(before, 1e-9) + later / np.sqrt(1 + 2 * np.maximum(center, 0)))
-    places = (1 + differs) * (d + blunt) + differs * (center + (1 + differs) * width)
-    return np.asarray(4 * places + 8 * wider)
+    d = remaining(d, _PEAK * later / np.sqrt(1 + 2 * center))
+    center, width, wider = (remaining(one, _PEAK * later) for one in (center, width, wider))
+    return 4 * (1 + differs) * d + 4 * differs * (center + (1 + differs) * width) + 8 * wider
+
+
+def remaining(variance: FloatArray, information: FloatArray | float) -> FloatArray:
+    """The expected variance after so much information, of which any part may arrive.
+
+    Examples:
+        >>> remaining(np.array([4.0]), 0.0), remaining(np.array([4.0]), 2.0).round(2)
+        (array([4.]), array([1.1]))
+    """
+    product = np.maximum(variance * information, 1e-9)
+    return np.asarray(variance * np.log1p(product) / product)
 
 
 def _falls(covariance: FloatArray, noise: FloatArray) -> FloatArray:
