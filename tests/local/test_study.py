@@ -64,7 +64,7 @@ def test_every_channel_is_found_by_itself() -> None:
         return np.stack([np.full_like(X, 7.0), X], axis=-1)
 
     ends = [(-100.0, 50.0), (-30.0, 90.0)]
-    study = studied(both(some.X), (some.y > 0).astype(int), 2.0, 0, value_range=ends)
+    study = studied(both(some.X), (some.y > 0).astype(int), 2.0, 1, value_range=ends)
     assert np.mean(study.model.predict(both(others.X)) != (others.y > 0)) < 0.15
 
 

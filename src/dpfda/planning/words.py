@@ -30,7 +30,7 @@ def verdict(found: Forecast) -> str:
         ...     non_private_error=0.4, studies=10, also=(),
         ... )
         >>> print(verdict(found).partition(",")[0])
-        This study cannot work: its effective sample size is 9. Expect 49.4 % wrong
+        This study cannot work: its effective sample size is 9. Expect 49.3 % wrong
     """
     expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"
