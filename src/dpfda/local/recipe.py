@@ -20,6 +20,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.local.mrma.designs import MRMADesign
+from dpfda.local.study.beliefs import SLOPES
 from dpfda.local.study.design import AnswersDesign, NumberDesign, VectorDesign
 from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions, information
@@ -59,12 +60,6 @@ def smooth_curves(value_range: Any, domain_range: object, *, features: int) -> C
 _MOST_FEATURES = 8
 _FEATURES = 12
 """Of curves of two classes: answers find out which of them matter."""
-_EQUAL_FOR_CURVES, _EQUAL_FOR_TABLES = 240_000.0, 4_000.0
-"""Effective people times features at which answers and vectors lead to equal errors on random
-problems of two classes. Answers have less noise. Vectors do not need the working model, whose error
-grows with the number of features and does not fall with the number of people; columns of a table
-follow it less well than coefficients of curves. The expected error has no step there."""
-
 JUDGES = 0.15
 """`evaluation_share` of studies that are planned to be held, by the form and by `dpfda plan`.
 
@@ -167,10 +162,10 @@ def plan_study(
         if protects == "labels":
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
     elif len(classes) == 2:
-        effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
+        # Both lose a squared error: vectors by their noise, answers by what is wrong in their model.
+        noise = 1 / effective_people(n_people, _validate.positive("epsilon", epsilon))
         curves = encoder.basis.functional
-        equal = _EQUAL_FOR_CURVES if curves else _EQUAL_FOR_TABLES
-        if effective * (n_features or encoder.n_features) < equal:
+        if noise > (SLOPES.off_for_curves if curves else SLOPES.off_for_columns):
             kind = AnswersDesign
     if protects == "labels":
         for name in filter(known.get, known):

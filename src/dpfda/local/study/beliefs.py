@@ -142,42 +142,38 @@ class SlopeBeliefs:
     """Every number of the prior of a study by vector reports, beside those of `Beliefs`.
 
     Examples:
-        >>> SLOPES.falls, SLOPES.discrepancy
-        ((0.0, 1.0, 2.0), 0.3)
+        >>> SLOPES.separations[0], SLOPES.discrepancy
+        (0.1, 0.3)
     """
 
     separations: tuple[float, ...] = _belief(
         (0.1, 0.313, 0.979, 3.06, 9.59, 30.0),
         "Squared length of slopes: two classes overlap by nearly half, or hardly at all.",
     )
-    distances: tuple[float, ...] = _belief(
-        (0.1, 0.24, 0.577, 1.39, 3.33, 8.0),
-        "Several classes lie so many squared standard deviations from their common mean.",
-    )
     explained: tuple[float, ...] = _belief(
         (0.01, 0.0246, 0.0605, 0.149, 0.366, 0.9),
         "Features explain this share of the variance of a number.",
     )
-    falls: tuple[float, ...] = _belief(
-        (0.0, 1.0, 2.0), "Slopes fall like a power of the importance of their direction, or do not."
+    slabs: tuple[tuple[float, float], ...] = _belief(
+        ((0.2, 0.5), (1.0, 0.3), (3.0, 0.2)),
+        "Slopes are unequal: half have a fifth of the mean variance, a fifth three times as much.",
     )
-    unequal: tuple[float, ...] = _belief(
-        (0.1, 0.5), "Shares of several classes differ by a tenth or by half of 1/K."
-    )
-    rarest: float = _belief(0.1, "No class of a study is rarer than a tenth of 1/K.")
     target_centers: tuple[tuple[float, float], ...] = _belief(
         ((0.02, 0.5), (0.5, 0.5)),
         "Variance of the mean of a number that was standardized well, or badly; equally likely.",
     )
     most_explained: float = _belief(
-        0.9, "Classes, or features, leave a tenth of the variance of a direction or a number."
+        0.9, "Features leave a tenth of the variance of a number unexplained."
     )
     discrepancy: float = _belief(
         0.3, "Off where it is asked, the working model errs by 0.3 of the variance of a signal."
     )
-    off: tuple[float, ...] = _belief(
-        (0.01, 0.1, 0.5),
-        "The slopes of a regression differ from those of a discriminant by this share of them.",
+    off_for_curves: float = _belief(
+        5e-5,
+        "Squared error that the model of answers keeps however many answer, in units of a limit.",
+    )
+    off_for_columns: float = _belief(
+        1.25e-3, "The same for columns of a table, which are skewed, counts or yes/no more often."
     )
     worth_explaining: float = _belief(
         0.01, "A prediction is better than the mean if it explains at least 0.01 of the variance."

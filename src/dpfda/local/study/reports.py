@@ -3,8 +3,7 @@
 White features ψ of everybody are taken as standard normal; public rows stand for them. Labels: θ
 are the coefficients of a logistic regression, with one row for two classes and one for each of
 several, and reports are residuals times features, cut as they are asked. Numbers: the same with a
-linear regression. Studies of several classes begin with a linear discriminant: θ are share and
-share times mean of each class, until residuals of the regression are worth more.
+linear regression.
 """
 
 from __future__ import annotations
@@ -20,18 +19,15 @@ from scipy.special import logit, ndtr
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import SLOPES, current
 from dpfda.local.study.moments import FeatureMap, Reply, axes, public_rows
-from dpfda.local.study.slopes import Around, Event, Family, Slopes, priors
+from dpfda.local.study.slopes import Event, Family, Slopes, priors
 from dpfda.protocol.linear_scores import chances
 
 _RADIUS = 0.8
 """Vectors are cut at this share of their root mean square length: longer ones cost everybody."""
 _PATIENCE = 1.2  # standard deviations of a number's residual that are not cut: skew moves a mean
-_NO_CUT = 1e9
 _PUBLIC_ANSWERS = 1e6  # a public share is believed as if so many people had reported their label
 _WORLDS = 256  # draws of θ in which a rule is judged
 _LEAST, _SAME = 1e-9, 1e-6
-_CHORD = ((0.113, 5 / 18), (0.5, 8 / 18), (0.887, 5 / 18))  # Gauss's rule for a mean over [0, 1]
-_PLANS = np.linspace(0, 1, 9)  # shares of the remaining people who may report for a discriminant
 
 
 class Scores(NamedTuple):
@@ -77,29 +73,23 @@ class Kind(ABC):
     """The predicted quantity and the reports about it.
 
     Attributes:
-        batches: each is asked at what is known by then; later ones are larger.
         totals: grid of the variances of all slopes of a row together.
         constants: variances that the intercept may have, and how likely each is.
     """
 
-    batches = 12
     totals: FloatArray
     constants: Sequence[tuple[float, float]]
 
     def __init__(self, epsilon: float, rows: int = 1) -> None:
         self.epsilon, self.rows = epsilon, rows
 
-    def priors(self, importance: FloatArray, bases: Sequence[FloatArray]) -> list[Family]:
+    def priors(self, bases: Sequence[FloatArray]) -> list[Family]:
         """The priors of θ."""
-        return priors(importance, self.totals, self.constants, bases)
+        return priors(self.totals, self.constants, bases)
 
     def reply(self, query: Query) -> Reply:
         """Noise and length of one reply to a query."""
         return Reply.of(self.rows * len(query.weights), self.epsilon)
-
-    def next_stage(self, slopes: Slopes, people: int, batch: int) -> Slopes:
-        """The posterior with which the next batch is asked, of so many people still to come."""
-        return slopes
 
     @abstractmethod
     def query(self, slopes: Slopes, people: int) -> Query:
@@ -170,49 +160,31 @@ class _Residuals(Event):
         along: directions of weighted (1, ψ) of public people, shape (n, r).
         p: probabilities where it was asked, shape (n, K).
         factor: by which e - p is multiplied for each label, since it is cut; shape (n, K).
-        scores: one of two classes, else K.
     """
 
     along: FloatArray
     p: FloatArray
     factor: FloatArray
-    scores: int
 
     def expected(self, theta: FloatArray) -> FloatArray:
         """The expected report for labels distributed as θ states."""
-        likely = _likely(_unfolded(theta, self.scores)) * self.factor
-        residual = likely - self.p * likely.sum(axis=1, keepdims=True)
-        return _folded(residual[:, -self.scores :].T @ self.along / len(self.p))
+        kept = _likely(theta) * self.factor
+        residual = kept - self.p * kept.sum(axis=1, keepdims=True)
+        return np.asarray(residual[:, -len(theta) :].T @ self.along / len(self.p))
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        """Slope of the chord between both ends, where it is nearly exact."""
-        m, n = self.scores, len(self.p)
-        rise = np.zeros((n, m, m))
-        for place, share in _CHORD:
-            now = _likely(_unfolded(self.theta + place * (theta - self.theta), m))
-            passed = (now * self.factor).sum(axis=1, keepdims=True)
-            change = now * (self.factor - passed)  # of the sum of them, by each score
-            both = (
-                self.p[:, :, None] * change[:, None]
-                + (now * self.factor)[:, :, None] * now[:, None]
-            )
-            each = np.eye(now.shape[1]) * (now * self.factor)[:, None] - both
-            rise += share * each[:, -m:, -m:]
-        rows = public_rows(theta.shape[1] // m - 1)
-        pairs = (self.along[:, :, None] * rows[:, None]).reshape(n, -1)
-        slopes = rise.reshape(n, -1).T @ pairs / n
-        r, p = self.along.shape[1], rows.shape[1]
-        return slopes.reshape(m, m, r, p).transpose(2, 0, 3, 1).reshape(1, r * m, p * m)
+        """Slope of each score by itself, half-way from where it was asked.
 
-
-def _folded(theta: FloatArray) -> FloatArray:
-    """One row for all scores, coefficient by coefficient."""
-    return np.asarray(theta.T.reshape(1, -1))
-
-
-def _unfolded(theta: FloatArray, scores: int) -> FloatArray:
-    """One row for each score."""
-    return np.asarray(theta.reshape(-1, scores).T)
+        Scores of several classes add up to 0, so that each moves all others against it.
+        """
+        m, now = len(theta), _likely((self.theta + theta) / 2)
+        kept = now * self.factor
+        passed = kept.sum(axis=1, keepdims=True)
+        rise = kept * (1 - now) - self.p * (kept - now * passed)
+        together = m / max(m - 1, 1)
+        rows = public_rows(theta.shape[1] - 1)
+        weighted = rise.T[-m:, None] * self.along.T
+        return np.asarray(together * weighted @ rows / len(rows))
 
 
 def _likely(theta: FloatArray) -> FloatArray:
@@ -227,23 +199,44 @@ def _squares(p: FloatArray, scores: int) -> FloatArray:
     return np.asarray(1 - 2 * p + (p**2).sum(axis=1, keepdims=True))
 
 
-def _centered(theta: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same rule and its covariance, where scores of several classes add up to 0."""
-    if (m := len(theta)) == 1:
-        return theta, covariance
-    center = np.eye(m) - 1 / m
-    covariance = np.einsum("ab,bicj,dc->aidj", center, covariance, center, optimize=True)
-    return center @ theta, covariance
-
-
 class Labels(Kind):
-    """Residuals e - p of a logistic regression, times features."""
+    """Residuals e - p of a logistic regression, times features.
+
+    Args:
+        epsilon: of a report.
+        classes: how many.
+        share: of label 1 of two, where it is public.
+    """
+
+    totals = np.array(SLOPES.separations)
+
+    def __init__(self, epsilon: float, classes: int, share: float | None = None) -> None:
+        super().__init__(epsilon, 1 if classes == 2 else classes)
+        self.share, beliefs = share, current()
+        equal, other = beliefs.nearly**2, beliefs.uneven**2
+        self.constants = ((equal, beliefs.balanced), (other, 1 - beliefs.balanced))
+
+    def known_share(self, directions: int) -> Event | None:
+        """A public share, as if very many people had reported their label."""
+        if self.share is None:
+            return None
+        theta = logit(self.share) * np.eye(1, directions + 1)
+        p = _likely(theta)
+        return _Residuals(
+            theta=theta,
+            report=np.zeros((1, 1)),
+            people=1,
+            noise=self.share * (1 - self.share) / _PUBLIC_ANSWERS,
+            longest=1.0,
+            exact=True,
+            along=np.ones((len(p), 1)),
+            p=p,
+            factor=np.ones_like(p),
+        )
 
     def query(self, slopes: Slopes, people: int) -> Query:
         """The query at the present θ."""
-        return self._at(self.scores(slopes), people)
-
-    def _at(self, rule: Scores, people: int) -> Query:
+        rule = self.scores(slopes)
         m, size = rule.theta.shape
         p = _likely(rule.theta)
         varied = float(np.mean((p * _squares(p, m)).sum(axis=1)))
@@ -263,24 +256,22 @@ class Labels(Kind):
         (along, lengths), p, reply = _weighted(query), _likely(query.theta), self.reply(query)
         residual = np.sqrt(np.maximum(_squares(p, self.rows), _LEAST))
         return _Residuals(
-            theta=_folded(query.theta),
-            report=_folded(report.reshape(self.rows, -1)),
+            theta=query.theta,
+            report=report.reshape(self.rows, -1),
             people=people,
             noise=reply.noise,
             longest=reply.longest,
             along=along,
             p=p,
             factor=np.minimum(lengths[:, None], query.limit / residual) / query.limit,
-            scores=self.rows,
         )
 
     def scores(self, slopes: Slopes) -> Scores:
         """θ; of several classes, so that scores add up to 0."""
-        m = self.rows
-        theta = _unfolded(slopes.theta, m)
-        size = theta.shape[1]
-        covariance = slopes.covariance.reshape(size, m, size, m).transpose(1, 0, 3, 2)
-        theta, covariance = _centered(theta, covariance)
+        m = len(slopes.theta)
+        center = np.eye(m) - 1 / m if m > 1 else np.eye(1)
+        theta = center @ slopes.theta
+        covariance = np.einsum("ab,bij,db->aidj", center, slopes.covariance, center, optimize=True)
         shares = (p := _likely(theta)).mean(axis=0)
         first = int(shares.argmax())
         error = float(np.mean(p[:, first] * (1 - p[:, first])))
@@ -302,216 +293,9 @@ class Labels(Kind):
 
     def without(self, slopes: Slopes) -> FloatArray:
         """The shares of the labels alone."""
-        rule = self.scores(slopes).theta
-        shares = _likely(rule).mean(axis=0)
+        shares = _likely(self.scores(slopes).theta).mean(axis=0)
         constant = np.log(shares) if self.rows > 1 else logit(shares[1:])
-        return _folded(constant[:, None] * np.eye(rule.shape[1])[0])
-
-
-class TwoClasses(Labels):
-    """A study of two classes: one row of slopes.
-
-    Args:
-        epsilon: of a report.
-        share: of label 1, where it is public.
-    """
-
-    totals = np.array(SLOPES.separations)
-
-    def __init__(self, epsilon: float, share: float | None) -> None:
-        super().__init__(epsilon)
-        self.share, beliefs = share, current()
-        equal, other = beliefs.nearly**2, beliefs.uneven**2
-        self.constants = ((equal, beliefs.balanced), (other, 1 - beliefs.balanced))
-
-    def known_share(self, directions: int) -> Event | None:
-        """A public share, as if very many people had reported their label."""
-        if self.share is None:
-            return None
-        theta = logit(self.share) * np.eye(1, directions + 1)
-        p = _likely(theta)
-        return _Residuals(
-            theta=theta,
-            report=np.zeros((1, 1)),
-            people=1,
-            noise=self.share * (1 - self.share) / _PUBLIC_ANSWERS,
-            longest=1.0,
-            exact=True,
-            along=np.ones((len(p), 1)),
-            p=p,
-            factor=np.ones_like(p),
-            scores=1,
-        )
-
-
-class ManyClasses(Labels):
-    """A linear discriminant of normal classes at first, then residuals of the regression.
-
-    The discriminant is learnt from the mean of (1, ψ) in each class. That is asked for as a class
-    with a vector, or as the residuals of a rule that knows only shares, whichever says more at this
-    ε. Its slopes are off by a share of themselves that no further report of this kind can show.
-    """
-
-    batches = 6
-
-    def __init__(self, epsilon: float, classes: int) -> None:
-        super().__init__(epsilon, classes)
-        self.constants = tuple(((part / classes) ** 2, 0.5) for part in SLOPES.unequal)
-        self.totals = np.array(SLOPES.distances) * (classes - 1) / classes**3
-        self.discriminant = True
-
-    def next_stage(self, slopes: Slopes, people: int, batch: int) -> Slopes:
-        """Residuals from here on, if that leaves less unknown of slopes in the end."""
-        if not (self.discriminant and slopes.events):
-            return slopes
-        regression, size = self._regression(slopes), slopes.theta.shape[1] - 1
-        query = self._at(regression, people)
-        worth = _precision(super().event(query, np.zeros(regression.theta.size), 1), self.rows)
-        # A slope is a mean, turned by the inverse of what varies within classes, over a share.
-        scale = np.trace(self._picture(slopes)[3]) / size / self.rows
-        more = _precision(self.event(self.query(slopes, people), 0 * slopes.theta, 1)) * scale**2
-        known = size * self.rows / np.trace(regression.blocks[:, 1:, 1:].sum(axis=0))
-        off = float(np.mean(SLOPES.off)) * _strength(regression)
-        left = 1 / (known + more * people * _PLANS) + off
-        left = 1 / (1 / left + worth * people * (1 - _PLANS))
-        if _PLANS[left.argmin()] * people > batch / 2:
-            return slopes
-        self.discriminant = False
-        around = self._around(slopes, regression)
-        return Slopes(around, 1, place=slopes.place, constants=self.rows)
-
-    def _around(self, slopes: Slopes, regression: Scores) -> list[Family]:
-        """Priors of the regression: no slopes, or those of the discriminant, more or less."""
-        m, size = regression.theta.shape
-        eye, nothing = np.eye(size * m), slopes.nothing
-        constant = np.arange(size * m) < m
-        shares = np.log(self._picture(slopes)[0])[:, None] * np.eye(size)[0]
-        spread = regression.covariance.transpose(1, 0, 3, 2).reshape(size * m, -1)
-        alone = spread * np.outer(constant, constant) + _LEAST * eye
-        off = np.array(SLOPES.off)[:, None, None] * _strength(regression) * eye
-        around = np.repeat(_folded(regression.theta)[None], len(off), axis=0)
-        return [
-            Around(np.array([nothing]), _folded(shares)[None], alone[None, None]),
-            Around(np.full(len(off), (1 - nothing) / len(off)), around, (spread + off)[:, None]),
-        ]
-
-    def reply(self, query: Query) -> Reply:
-        """Noise and length of one reply to a query."""
-        if query.statistic == "classes":
-            return Reply.of(len(query.weights), self.epsilon, n_classes=self.rows)
-        return super().reply(query)
-
-    def query(self, slopes: Slopes, people: int) -> Query:
-        """The more informative of the two kinds of reports for a discriminant."""
-        if not self.discriminant:
-            return super().query(slopes, people)
-        both = self._about_means(slopes, people)
-        return max(both, key=lambda one: _precision(self.event(one, 0 * slopes.theta, 1)))
-
-    def _about_means(self, slopes: Slopes, people: int) -> list[Query]:
-        """A class with a vector, and residuals of a rule that knows only shares."""
-        shares, means, spreads, within = self._picture(slopes)
-        size, least = len(within), slopes.covariance[:, 0, 0].mean() * self.rows**2
-        # How far from the mean of the own class, in units of what varies around it.
-        into = np.linalg.inv(np.linalg.cholesky(within))
-        theta = np.column_stack([shares - 1 / self.rows, shares[:, None] * means])
-        bases = {"classes": (theta, into), "residual": (theta * np.eye(size + 1)[0], np.eye(size))}
-        queries = []
-        for statistic, (where, basis) in bases.items():
-            unknown = np.zeros((size + 1, size + 1))
-            unknown[0, 0] = least
-            unknown[1:, 1:] = basis @ np.einsum("k,kij->ij", shares, spreads) @ basis.T
-            query = Query(statistic, where, basis, np.ones(size + 1), _NO_CUT, 1.0)
-            noise, varied = self.reply(query).noise, 1.0
-            if statistic == "residual":
-                varied = float(1 - shares @ shares)
-            answers = people / (_RADIUS**2 * noise * varied * self.rows**2)
-            directions, weights, reach = _attentive(unknown, answers)
-            limit = reach * float(np.sqrt(varied))
-            queries.append(Query(statistic, where, directions @ basis, weights, _NO_CUT, limit))
-        return queries
-
-    def fields(self, query: Query, features: FeatureMap) -> dict[str, Any]:
-        """The fields of the task, with an offset for each class, or of the rule of class shares."""
-        if not self.discriminant:
-            return super().fields(query, features)
-        if query.statistic == "residual":
-            theta = query.theta.copy()
-            theta[:, 0] = np.log(theta[:, 0] + 1 / self.rows)
-            return super().fields(query._replace(theta=theta), features)
-        seen = features.then(query.directions)
-        return seen.public() | {"offsets": seen.offset - self._means(query) @ query.directions.T}
-
-    def _means(self, query: Query) -> FloatArray:
-        return np.asarray(query.theta[:, 1:] / (query.theta[:, :1] + 1 / self.rows))
-
-    def event(self, query: Query, report: FloatArray, people: int) -> Event:
-        """The mean report of so many people."""
-        if not self.discriminant:
-            return super().event(query, report, people)
-        shares, reply = query.theta[:, 0] + 1 / self.rows, self.reply(query)
-        joined = query.statistic == "classes"
-        residual = np.ones(self.rows) if joined else np.sqrt(_squares(shares[None], self.rows)[0])
-        vectors = (public_rows(len(query.directions)) * query.weights) ** 2
-        lengths = np.sqrt(vectors.sum(axis=1, keepdims=True))
-        shortened = np.minimum(1.0, query.limit / (residual * lengths))
-        passed = shortened.T @ vectors / vectors.sum(axis=0)  # of each entry, by class
-        matrix = np.tile(np.eye(len(query.weights)), (self.rows, 1, 1))
-        matrix[:, 1:, 1:] = query.directions
-        if joined:
-            matrix[:, 1:, 0] = -self._means(query) @ query.directions.T
-        matrix *= (query.weights * passed)[:, :, None] / query.limit
-        return _ClassMeans(
-            theta=query.theta,
-            report=report.reshape(self.rows, -1),
-            people=people,
-            noise=reply.noise,
-            longest=reply.longest,
-            matrix=matrix,
-            common=0 * shares if joined else shares,
-        )
-
-    def _picture(self, slopes: Slopes) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Shares, means, what is not known of each mean, and the covariance around them."""
-        k, theta = self.rows, slopes.theta
-        shares = np.maximum(1 / k + theta[:, 0], SLOPES.rarest / k)
-        shares = shares / shares.sum()
-        means = theta[:, 1:] / shares[:, None]
-        spreads = slopes.covariance[:, 1:, 1:] / (shares**2)[:, None, None]
-        # ψ is centered, as far as that is known.
-        doubt = float(np.einsum("k,kii->", shares**2, spreads)) / means.shape[1]
-        means = means - doubt / (doubt + slopes.place) * (shares @ means)
-        values, vectors = np.linalg.eigh((means.T * shares) @ means)
-        between = (vectors * np.minimum(values, SLOPES.most_explained)) @ vectors.T
-        within = np.eye(len(values)) - between + np.tensordot(shares, spreads, 1)
-        return shares, means, spreads, within
-
-    def _regression(self, slopes: Slopes) -> Scores:
-        """Regression of the linear discriminant; uncertainty of means counts as variance."""
-        shares, means, spreads, within = self._picture(slopes)
-        into, size = np.linalg.inv(within), len(within)
-        theta = np.column_stack([np.log(shares), means @ into])
-        theta[:, 0] -= 0.5 * (theta[:, 1:] * means).sum(axis=1)
-        covariance = np.zeros((self.rows, size + 1, self.rows, size + 1))
-        for k, spread in enumerate(spreads):
-            covariance[k, 0, k, 0] = slopes.covariance[k, 0, 0] / shares[k] ** 2
-            covariance[k, 1:, k, 1:] = into @ spread @ into
-        error = float(slopes.covariance[shares.argmax(), 0, 0] ** 0.5)
-        return Scores(theta, covariance, (float(1 - shares.max()), error))
-
-    def scores(self, slopes: Slopes) -> Scores:
-        """The scores, weighted by the evidence for the discriminant."""
-        if not self.discriminant:
-            return super().scores(slopes)
-        rule = self._regression(slopes)
-        m, size = rule.theta.shape
-        off = float(np.mean(SLOPES.off)) * _strength(rule) * np.eye(m * size)
-        off = rule.covariance + off.reshape(m, size, m, size)
-        return Scores(*_centered(rule.theta, off), rule.guessing)
-
-    def without(self, slopes: Slopes) -> FloatArray:
-        """The shares of the labels alone."""
-        return Kind.without(self, slopes) if self.discriminant else super().without(slopes)
+        return np.asarray(constant[:, None] * np.eye(slopes.theta.shape[1])[0])
 
 
 def _drawn(covariance: FloatArray) -> FloatArray:
@@ -520,40 +304,6 @@ def _drawn(covariance: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the same on every machine
     return np.asarray(normals @ root)
-
-
-def _strength(rule: Scores) -> float:
-    """Mean square of a slope."""
-    return float((rule.theta[:, 1:] ** 2).mean())
-
-
-def _precision(event: Event, constants: int = 1) -> float:
-    """Information of one person about a slope: the mean precision over slopes."""
-    slope = event.slope(event.theta)[:, :, constants:]
-    return float((slope**2).sum() / (slope.shape[0] * slope.shape[2] * event.noise))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ClassMeans(Event):
-    """A mean of (1, ψ) by class, less what classes have in common; θ is without the share 1/K.
-
-    Attributes:
-        matrix: shape (m, r, p).
-        common: share of the sum over classes that is taken off each class, shape (m,).
-    """
-
-    matrix: FloatArray
-    common: FloatArray
-
-    def expected(self, theta: FloatArray) -> FloatArray:
-        """Linear in θ."""
-        whole = theta + np.eye(theta.shape[1])[0] / len(theta)
-        every = np.einsum("krp,kp->kr", self.matrix, whole)
-        return np.asarray(every - self.common[:, None] * every.sum(axis=0))
-
-    def slope(self, theta: FloatArray) -> FloatArray:
-        """Everywhere the same; what classes have in common does not change."""
-        return self.matrix
 
 
 class Numbers(Kind):

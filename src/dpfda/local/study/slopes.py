@@ -1,4 +1,4 @@
-"""The posterior of slopes from mean reports: Gaussian updates over a grid of priors.
+"""The posterior of slopes from mean reports, over a grid of priors.
 
 The state θ has rows of coefficients of (1, ψ), ψ being white features: one row for each score, or
 one for all scores together, coefficient by coefficient. Rows are independent.
@@ -8,9 +8,9 @@ discrepancy of the working model in proportion to how far θ is from where the r
 reports that are asked at one place cannot average it away, while those at the present θ become
 trusted by themselves. All events are weighed again after every batch.
 
-Priors say how strong slopes are, how fast they fall with the importance of a direction, and whether
-one, three or all features matter. One of them is that there are none, so that the larger class
-wins, or the mean is predicted, where nothing is known.
+Priors say how strong slopes are and in which basis they are independent, many of them small and a
+few large. One of them is that there are none, so that the larger class wins, or the mean is
+predicted, where nothing is known.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import expit, logit, logsumexp, xlogy
+from scipy.special import logsumexp, softmax, xlogy
 
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import SLOPES, current, evidence
 
+_SWEEPS = 3  # over the features; each begins where the last one ended
 _ROUNDS = 2  # of weighing all events again after a batch
-_SWEEPS = 6  # over the features of a sparse prior; each begins where the last one ended
-_TINY, _SURE = 1e-9, 1 - 1e-9
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Event(ABC):
 
     Attributes:
         theta: where it was asked, shape (m, p).
-        report: the mean, shape (m, r); the first entries of a row are about its constants.
+        report: the mean, shape (m, r); the first entry of a row is about its constant.
         people: how many reported.
         noise: variance of an entry of one person's report.
         longest: length of the longest reply that anybody could send, in the units of the report.
@@ -64,168 +64,84 @@ Fitted = tuple[FloatArray, FloatArray, FloatArray]
 """Means (G, m, p) and covariances (G, m, p, p) of θ, and log evidence (G,), one a prior."""
 
 
-@dataclass(frozen=True)
-class Family(ABC):
-    """Some priors of θ.
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Some priors of θ: a basis times independent normal numbers of one of several variances.
+
+    Which variance a number has is the same for all scores.
 
     Attributes:
-        odds: how likely each prior is.
+        odds: how likely each prior is, shape (G,).
+        basis: shape (p, p).
+        variances: that a number may have, shape (G, S, p).
+        likely: how likely it has each of them, shape (S,).
     """
 
     odds: FloatArray
-
-    @abstractmethod
-    def before(self, rows: int) -> Fitted:
-        """Before any report."""
-
-    @abstractmethod
-    def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
-        """Posterior for log likelihoods pull·θ - ½ θ·precision·θ, from the start `means`."""
-
-
-@dataclass(frozen=True)
-class Dense(Family):
-    """Gaussian priors, one coefficient independent of the others.
-
-    Attributes:
-        variances: of a row, shape (G, p).
-    """
-
-    variances: FloatArray
-
-    def before(self, rows: int) -> Fitted:
-        """Before any report."""
-        g, p = self.variances.shape
-        spreads = (self.variances[:, None] * np.eye(p))[:, None]
-        return np.zeros((g, rows, p)), np.tile(spreads, (1, rows, 1, 1)), np.zeros(g)
-
-    def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
-        """Exact."""
-        root = np.sqrt(self.variances)
-        whole = root[:, None, :, None] * precision * root[:, None, None, :]
-        whole = np.asarray(whole + np.eye(root.shape[1]))
-        spreads = root[:, None, :, None] * np.linalg.inv(whole) * root[:, None, None, :]
-        return _updated(spreads, whole, pull)
-
-
-@dataclass(frozen=True)
-class Around(Family):
-    """Gaussian priors around a θ that is nearly known; the first is that there are no slopes.
-
-    Attributes:
-        center: means of θ, shape (G, m, p).
-        spreads: its covariances, shape (G, m, p, p).
-    """
-
-    center: FloatArray
-    spreads: FloatArray
-
-    def before(self, rows: int) -> Fitted:
-        """Before any report."""
-        return self.center, self.spreads, np.zeros(len(self.odds))
-
-    def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
-        """Exact."""
-        shift = np.einsum("gmij,gmj->gmi", precision, self.center)
-        root = np.linalg.cholesky(self.spreads)
-        turned = np.swapaxes(root, 2, 3)
-        whole = turned @ precision @ root + np.eye(root.shape[3])
-        found = _updated(root @ np.linalg.inv(whole) @ turned, whole, pull - shift)
-        fit = found[2] + np.einsum("gmi,gmi->g", pull - shift / 2, self.center)
-        return self.center + found[0], found[1], fit
-
-
-def _updated(spreads: FloatArray, whole: FloatArray, pull: FloatArray) -> Fitted:
-    """Posterior of normal numbers with mean 0; `whole` is its precision in units of the prior's."""
-    means = np.einsum("gmij,gmj->gmi", spreads, pull)
-    fit = 0.5 * np.einsum("gmi,gmi->g", means, pull)
-    return means, spreads, fit - 0.5 * np.linalg.slogdet(whole)[1].sum(axis=1)
-
-
-@dataclass(frozen=True)
-class Sparse(Family):
-    """Few features matter: θ is a basis times numbers most of which are 0, for all scores alike.
-
-    Attributes:
-        variances: of the numbers that are not 0, shape (G, p).
-        basis: shape (p, p).
-        matter: how likely a number is not 0, shape (G, p).
-    """
-
-    variances: FloatArray
     basis: FloatArray
-    matter: FloatArray
+    variances: FloatArray
+    likely: FloatArray
 
     def before(self, rows: int) -> Fitted:
         """Before any report."""
-        g, p = self.variances.shape
-        spreads = np.einsum("ij,gj,kj->gik", self.basis, self.variances * self.matter, self.basis)
+        g, _, p = self.variances.shape
+        variances = np.einsum("s,gsj->gj", self.likely, self.variances)
+        spreads = np.einsum("ij,gj,kj->gik", self.basis, variances, self.basis)
         return np.zeros((g, rows, p)), np.tile(spreads[:, None], (1, rows, 1, 1)), np.zeros(g)
 
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
-        """Near: by the best law under which numbers are independent (variational Bayes)."""
+        """Posterior for log likelihoods pull·θ - ½ θ·precision·θ, from the start `means`.
+
+        It is near: the best law under which numbers are independent (variational Bayes).
+        """
         inner, pull = self.basis.T @ precision @ self.basis, pull @ self.basis
-        own, wide = np.einsum("gmii->gmi", inner), self.variances[:, None]
-        spread, odds = 1 / (own + 1 / wide), logit(self.matter)
+        own, wide = np.einsum("gmii->gmi", inner), self.variances[:, :, None]
+        spread = 1 / (own[:, None] + 1 / wide)
         gain = 0.5 * np.log(spread / wide)
         mean = means @ np.linalg.inv(self.basis).T
-        there, value = np.ones_like(odds), mean.copy()
+        value, which = np.zeros_like(spread), np.zeros_like(self.variances)
         for _ in range(_SWEEPS):
             for j in range(mean.shape[2]):
                 others = (inner[..., j, :] * mean).sum(axis=2) - own[..., j] * mean[..., j]
-                value[..., j] = spread[..., j] * (pull[..., j] - others)
+                value[..., j] = spread[..., j] * (pull[..., j] - others)[:, None]
                 better = gain[..., j] + 0.5 * value[..., j] ** 2 / spread[..., j]
-                there[:, j] = expit(odds[:, j] + better.sum(axis=1))
-                mean[..., j] = there[:, j, None] * value[..., j]
-        square = spread + value**2
-        variance = there[:, None] * square - mean**2
+                which[..., j] = softmax(np.log(self.likely) + better.sum(axis=2), axis=1)
+                mean[..., j] = (which[:, :, None, j] * value[..., j]).sum(axis=1)
+        square, each = spread + value**2, which[:, :, None]
+        variance = (each * square).sum(axis=1) - mean**2
         fit = (pull * mean - 0.5 * own * variance).sum(axis=(1, 2))
         fit -= 0.5 * np.einsum("gmi,gmij,gmj->g", mean, inner, mean)
-        fit += (there[:, None] * (0.5 + gain - 0.5 * square / wide)).sum(axis=(1, 2))
-        fit -= xlogy(there, there / self.matter).sum(axis=1)
-        fit -= xlogy(1 - there, (1 - there) / (1 - self.matter)).sum(axis=1)
+        fit += (each * (0.5 + gain - 0.5 * square / wide)).sum(axis=(1, 2, 3))
+        fit -= xlogy(which, which / self.likely[:, None]).sum(axis=(1, 2))
         spreads = np.einsum("ij,gmj,kj->gmik", self.basis, variance, self.basis)
         return mean @ self.basis.T, spreads, fit
 
 
 def priors(
-    importance: FloatArray,
-    totals: FloatArray,
-    constants: Sequence[tuple[float, float]],
-    bases: Sequence[FloatArray],
+    totals: FloatArray, constants: Sequence[tuple[float, float]], bases: Sequence[FloatArray]
 ) -> list[Family]:
     """All priors; those of the first family are that there are no slopes.
 
     Args:
-        importance: of each direction.
         totals: of the variances of all slopes of a row together.
         constants: variances that the constant may have, and how likely each is.
-        bases: in which few numbers may matter.
+        bases: of slopes; each is equally likely.
     """
-    q = len(importance)
-    falls = (importance / importance.mean()) ** np.array(SLOPES.falls)[:, None]
-    falls = falls / falls.sum(axis=1, keepdims=True)
-    few = [number for number in current().matter if 2 * number < q]  # each as likely as all
-    nothing = current().nothing
-    odds = (1 - nothing) / (1 + len(few) * len(bases))
+    times, likely = np.array(SLOPES.slabs).T
+    nothing, q = current().nothing, len(bases[0])
 
-    def family(slopes: FloatArray, chance: float, **sparse: FloatArray) -> Family:
-        whole = [np.column_stack([np.full(len(slopes), one), slopes]) for one, _ in constants]
-        likely = [np.full(len(slopes), chance * share / len(slopes)) for _, share in constants]
-        both = np.concatenate(likely), np.concatenate(whole)
-        return Sparse(*both, **sparse) if sparse else Dense(*both)
+    def family(basis: FloatArray, each: FloatArray, odds: float) -> Family:
+        (variances, shares), size = np.array(constants).T, len(each)
+        both = np.tile(each[:, :, None], (len(constants), 1, q + 1))
+        both[:, :, 0] = np.repeat(variances, size)[:, None]
+        wide = np.eye(q + 1)
+        wide[1:, 1:] = basis
+        odds_of = np.repeat(odds * shares / size, size)
+        return Family(odds=odds_of, basis=wide, variances=both, likely=likely)
 
-    every = [family(np.full((1, q), _TINY), nothing)]
-    every.append(family((totals[:, None, None] * falls).reshape(-1, q), odds))
-    for number in few:
-        matter = np.full((len(totals) * len(constants), q + 1), number / q)
-        matter[:, 0] = _SURE
-        for basis in bases:
-            wide = np.eye(q + 1)
-            wide[1:, 1:] = basis
-            slopes = np.tile(totals[:, None] / number, (1, q))
-            every.append(family(slopes, odds, basis=wide, matter=matter))
-    return every
+    every = np.maximum(totals[:, None] * times / q, _TINY)
+    none = family(bases[0], np.full((1, len(times)), _TINY), nothing)
+    return [none, *(family(basis, every, (1 - nothing) / len(bases)) for basis in bases)]
 
 
 class Slopes:
@@ -235,7 +151,6 @@ class Slopes:
         families: of priors; those of the first are that there are no slopes, which was as
             likely at the beginning of the study as `Beliefs.nothing` says.
         rows: of θ.
-        constants: how many constants come first in a row.
         place: variance of what is not known of the middle of each direction.
 
     Attributes:
@@ -245,10 +160,8 @@ class Slopes:
         events: all mean reports.
     """
 
-    def __init__(
-        self, families: Sequence[Family], rows: int, *, place: float, constants: int = 1
-    ) -> None:
-        self._families, self._constants, self.place = families, constants, place
+    def __init__(self, families: Sequence[Family], rows: int, *, place: float) -> None:
+        self._families, self.place = families, place
         self.events = list[Event]()
         self._odds = np.concatenate([one.odds for one in families])
         self._fit([one.before(rows) for one in families], np.zeros(len(self._odds)))
@@ -260,35 +173,37 @@ class Slopes:
             self._weigh()
 
     def _weigh(self) -> None:
-        (g, m, p), c = self._means.shape, self._constants
+        g, m, p = self._means.shape
         precision, pull, fit = np.zeros((g, m, p, p)), np.zeros((g, m, p)), np.zeros(g)
         for event in self.events:
-            slope, wrong = event.slope(self.theta), 1.0 - event.exact
-            first, square = _square(slope[:, :c]), _square(slope[:, c:])
-            off, r = self._means - event.theta, slope.shape[1]
-            away = self._spreads + off[..., :, None] * off[..., None, :]
-            signal = np.einsum("gmij,mij->gm", away, first + square)
-            noise = event.noise / event.people + wrong * SLOPES.discrepancy * signal / r
-            # Where ψ is not quite centered, slopes move the mean residual too.
-            moved = wrong * np.trace(away[..., c:, c:], axis1=2, axis2=3) / c
-            rise = (slope[:, :c, :c] ** 2).sum(axis=(1, 2)) / c
-            noises = noise + self.place * rise * moved, noise
+            slope = event.slope(self.theta)
+            noise = self._noise(event, slope, self._means, self._spreads)
             gap = event.report - event.expected(self.theta)
             gap += np.einsum("mrp,mp->mr", slope, self.theta)
-            for variance, part, entries in zip(
-                noises, (first, square), (slice(c), slice(c, None)), strict=True
-            ):
-                precision += part / variance[..., None, None]
-                pulled = np.einsum("mrp,mr->mp", slope[:, entries], gap[:, entries])
-                pull += pulled / variance[..., None]
-                lost = (gap[:, entries] ** 2).sum(axis=1) / variance
-                fit -= 0.5 * (lost + len(range(r)[entries]) * np.log(variance)).sum(axis=1)
+            weighed = np.swapaxes(slope, 1, 2) / noise[:, :, None]
+            precision += weighed @ slope
+            pull += np.einsum("gmpr,mr->gmp", weighed, gap)
+            fit -= 0.5 * (gap**2 / noise + np.log(noise)).sum(axis=(1, 2))
         ends = np.cumsum([0] + [len(one.odds) for one in self._families])
         fitted = [
             one.after(precision[start:end], pull[start:end], self._means[start:end])
             for one, (start, end) in zip(self._families, pairwise(ends), strict=True)
         ]
         self._fit(fitted, fit)
+
+    def _noise(
+        self, event: Event, slope: FloatArray, means: FloatArray, spreads: FloatArray
+    ) -> FloatArray:
+        """Variance of each entry of a mean report around what is expected, shape (G, m, r)."""
+        off, wrong = means - event.theta, 1.0 - event.exact
+        away = spreads + off[..., :, None] * off[..., None, :]
+        signal = np.einsum("gmij,mij->gm", away, np.swapaxes(slope, 1, 2) @ slope)
+        noise = event.noise / event.people + wrong * SLOPES.discrepancy * signal / slope.shape[1]
+        noise = np.repeat(noise[..., None], slope.shape[1], axis=2)
+        # Where ψ is not quite centered, slopes move the mean residual too.
+        moved = wrong * np.trace(away[..., 1:, 1:], axis1=2, axis2=3)
+        noise[..., 0] += self.place * slope[:, 0, 0] ** 2 * moved
+        return noise
 
     def _fit(self, fitted: Sequence[Fitted], fit: FloatArray) -> None:
         self._means, self._spreads, better = (
@@ -324,8 +239,3 @@ class Slopes:
                 reach = event.longest - float((moved * honest).sum()) / size
                 people, lying = people + event.people, lying + event.people * size / reach
         return lying / max(people, 1)
-
-
-def _square(slope: FloatArray) -> FloatArray:
-    """FᵀF of each row of θ."""
-    return np.asarray(np.swapaxes(slope, 1, 2) @ slope)

@@ -25,11 +25,11 @@ from dpfda.local.study.moments import (
     effective_people,
     mean_and_deviation,
     on_grid,
-    principal,
     public_rows,
+    whitening,
     with_distances,
 )
-from dpfda.local.study.reports import Kind, ManyClasses, Numbers, Query, TwoClasses
+from dpfda.local.study.reports import Kind, Labels, Numbers, Query
 from dpfda.local.study.slopes import Slopes
 from dpfda.local.study.study import added_up, batch_sizes, evaluated, tempered
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
@@ -47,7 +47,7 @@ from dpfda.protocol.tasks.vector import SummaryTask
 _PLACED, _MOST_PLACED = 300.0, 0.2
 """Clean answers that find a column, and the share of people who give them at most: what is not
 known of a place makes reports less efficient, but moves no rule."""
-_LOOKS = 12  # batches of them: a narrow column in a wide range is found by halves
+_LOOKS = 8  # batches of them: a narrow column in a wide range is found by halves
 _SPREAD = 0.08
 """Of people: two numbers a feature are soon known."""
 _TOGETHER, _TOGETHER_FROM = 0.15, 100.0
@@ -95,8 +95,8 @@ def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
         summary = yield known.column_phase(step, [*steps[number + 1 :], *left])
         known.update_columns(step.kind, summary)
     rest = left[0].people
-    for size in batch_sizes(rest, most=known.kind.batches):
-        query = known.next_query(rest, size)
+    for size in batch_sizes(rest):
+        query = known.next_query(rest)
         rest -= size
         fields = known.kind.fields(query, known.fit.reported) | {"weights": query.weights}
         fields |= {"statistic": query.statistic, "limit": query.limit}
@@ -137,7 +137,6 @@ class Known:
         reach = 1 / np.maximum(turns, 1) if encoder.basis.ordered else np.ones(d)
         ordered = bool(design.settled(encoder).ordered)
         place = turns if encoder.basis.ordered else np.arange(d)
-        self.favor: FloatArray = 1 / (1.0 + place) if ordered else np.ones(d)
         own = expected(curves=encoder.basis.functional, center_known=design.center_known)
         prior = np.vstack([expected(curves=True)] * self.targets + [own] * d)
         self.d = d + self.targets
@@ -146,7 +145,7 @@ class Known:
         self._columns = Columns(
             prior, np.r_[np.ones(self.targets), reach], alpha=self._alpha, alone=self.targets
         )
-        self._often = np.sqrt(self.favor)
+        self._often = 1 / np.sqrt(1.0 + place) if ordered else np.ones(d)
         if self.targets:
             # As often as about all features: without its place nothing is predicted.
             self._often = np.r_[self._often.sum(), self._often]
@@ -156,17 +155,16 @@ class Known:
         self._fit: Fit | None = None
         if self.targets:
             self.kind: Kind = Numbers(plan.epsilon)
-        elif plan.n_classes == 2:
-            self.kind = TwoClasses(plan.epsilon, getattr(design, "class_share", None))
         else:
-            self.kind = ManyClasses(plan.epsilon, plan.n_classes)
+            share = getattr(design, "class_share", None)
+            self.kind = Labels(plan.epsilon, plan.n_classes, share)
 
     def sizes(self, people: int) -> dict[str, int]:
         """How many of all people say something about columns."""
         answers = max(people * self.k * self._alpha**2, 1e-9)
         few = _PLACED * self.d / (_MOST_PLACED * answers)
         many = effective_people(people, self.plan.epsilon) / (_TOGETHER_FROM * self.d)
-        alone = len(self.favor) == 1
+        alone = self.d - self.targets == 1
         return {
             "location": int(people * _MOST_PLACED * few / (1 + few)),
             "spread": int(people * _SPREAD),
@@ -181,7 +179,7 @@ class Known:
             features, statistic, square = self._standard(), "spread", 2 * self.d
         else:
             features = self._features().then(self._together.into)
-            statistic, square = "products", len(self.favor)
+            statistic, square = "products", self.d - self.targets
         fields = {"statistic": statistic, "limit": math.sqrt(square)}
         return self.summary_phase(step.kind, step.people, features.public() | fields, then)
 
@@ -265,12 +263,10 @@ class Known:
         every = self._standardized()
         return every.then(np.eye(self.d)[self.targets :]) if self.targets else every
 
-    def next_query(self, people: int, batch: int) -> Query:
-        """The vector that a batch of so many people still to come reports."""
-        fit = self.fit
-        slopes = self.kind.next_stage(fit.slopes, people, batch)
-        self._fit = fit._replace(slopes=slopes)
-        return self.kind.query(slopes, people)
+    def next_query(self, people: int) -> Query:
+        """The vector that the next of so many people still to come report."""
+        self._fit = self.fit
+        return self.kind.query(self._fit.slopes, people)
 
     def update_slopes(self, query: Query, summary: Summary) -> None:
         """Take in a batch of reports."""
@@ -288,23 +284,22 @@ class Known:
     def _first_fit(self) -> Fit:
         """Before anybody reported."""
         features, covariance = self._features(), self._together.covariance
-        favor = self.favor
         if getattr(self.design, "spread_differs", False):
             # Where a column is nearly constant, noise takes its middle out of the range.
             standard = self._standard()
             middle = np.clip(standard.location + standard.width * self._mean, -1, 1)
             deviation = standard.width * self._deviation
             features = FeatureMap.with_distances(middle, deviation, CLIP)
-            covariance, favor = with_distances(covariance), np.tile(favor, 2)
-        into, importance = principal(covariance, favor)
-        # Coefficients of few features, or means of few features.
-        bases = () if self.design.settled(self.plan.encoder).ordered else (into @ covariance, into)
+            covariance = with_distances(covariance)
+        into = whitening(covariance)
+        # Few directions matter, or coefficients of few features, or means of few features.
+        bases = np.eye(len(into)), into @ covariance, into
         white = reported = features.then(into)
         if self.targets:
             both = np.vstack([np.eye(self.d)[:1], into @ np.eye(self.d)[1:]])
             reported = self._standardized().then(both)
-        slopes = Slopes(self.kind.priors(importance, bases), self.kind.rows, place=self._place)
-        share = self.kind.known_share(len(into)) if isinstance(self.kind, TwoClasses) else None
+        slopes = Slopes(self.kind.priors(bases), self.kind.rows, place=self._place)
+        share = self.kind.known_share(len(into)) if isinstance(self.kind, Labels) else None
         if share is not None:
             slopes.update(share)
         return Fit(slopes, white, reported)
@@ -328,7 +323,7 @@ class Known:
                 for row in zip(weights[:, self.targets :], errors[:, self.targets :], strict=True)
             ],
             centers=_estimates(location[self.targets :], doubt[self.targets :], self._placed),
-            folded=len(self.favor) if len(white.folds) else 0,
+            folded=len(white.folds),
         )
         if self.replies:
             findings = replace(
