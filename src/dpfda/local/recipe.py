@@ -162,7 +162,7 @@ def plan_study(
         if protects == "labels":
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
     elif len(classes) == 2:
-        # Both lose a squared error: vectors by their noise, answers by what is wrong in their model.
+        # Vectors err by their noise, answers by what is wrong in their model.
         noise = 1 / effective_people(n_people, _validate.positive("epsilon", epsilon))
         curves = encoder.basis.functional
         if noise > (SLOPES.off_for_curves if curves else SLOPES.off_for_columns):

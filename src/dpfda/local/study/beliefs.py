@@ -155,8 +155,8 @@ class SlopeBeliefs:
         "Features explain this share of the variance of a number.",
     )
     slabs: tuple[tuple[float, float], ...] = _belief(
-        ((0.2, 0.5), (1.0, 0.3), (3.0, 0.2)),
-        "Slopes are unequal: half have a fifth of the mean variance, a fifth three times as much.",
+        ((0.1, 0.5), (1.0, 0.3), (6.0, 0.2)),
+        "Slopes are unequal: half have a tenth of a common variance, a fifth six times as much.",
     )
     target_centers: tuple[tuple[float, float], ...] = _belief(
         ((0.02, 0.5), (0.5, 0.5)),

@@ -20,7 +20,10 @@ _FARTHEST = 1.5  # of a mean, in units of the spread that was sought before
 _EDGE = 2.4
 """Noise of standard deviation σ alone has eigenvalues up to (2 + 2.4 d^-2/3) σ √d, but for one time
 in two hundred (the Tracy-Widom law)."""
+_NARROW = 1.2  # a direction that seems narrow is stretched, so it must stand out by more
 _FLOOR, _LEAST, _MOST = 0.08, 0.02, 0.3  # least eigenvalues: of one look, and in the end
+_SCALE_PRIOR = 0.3**2
+_BULK_STEPS = 4
 _ROWS = 1024
 _BITS, _APART = 16, 0.01  # of a matrix whose axes are public; what tells equal ones apart
 _LONGEST = 1 << 16  # entries of a vector that one codeword reports
@@ -222,12 +225,22 @@ def denoised(second: FloatArray, noise: float) -> FloatArray:
         noise: standard deviation of an entry off the diagonal.
     """
     size = len(second)
+    # Standardized features have variance 1 on average; the trace may say something else.
+    doubt = 2 * noise**2 / size
+    average = 1 + (np.trace(second) / size - 1) * _SCALE_PRIOR / (_SCALE_PRIOR + doubt)
+    common = float(np.clip(average, 0.1, 3.0))
     values, vectors = np.linalg.eigh(second)
     edge = (2 + _EDGE * size ** (-2 / 3)) * noise * np.sqrt(size)
-    common = max(float(np.median(values)), _FLOOR)
-    away = values - common
-    kept = common + np.sign(away) * np.sqrt(np.maximum(away**2 - edge**2, 0.0))
-    return np.asarray((vectors * np.maximum(kept, _FLOOR * common)) @ vectors.T)
+    bulk = common
+    for _ in range(_BULK_STEPS):
+        # What stands out is not counted twice: the rest shares what is left of the trace.
+        above = np.sqrt(np.maximum((values - bulk) ** 2 - edge**2, 0))[values > bulk].sum()
+        bulk = max(common - float(above) / size, 0.1 * common)
+    away = values - bulk
+    beyond = np.sqrt(np.maximum(away**2 - edge**2, 0))
+    short = np.sqrt(np.maximum(away**2 - (_NARROW * edge) ** 2, 0)) if edge < 0.5 * bulk else 0.0
+    kept = bulk + np.where(away > 0, beyond, -short)
+    return np.asarray((vectors * np.clip(kept, _FLOOR * bulk, 30.0 * size)) @ vectors.T)
 
 
 def with_distances(covariance: FloatArray) -> FloatArray:

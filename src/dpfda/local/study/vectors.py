@@ -47,7 +47,7 @@ from dpfda.protocol.tasks.vector import SummaryTask
 _PLACED, _MOST_PLACED = 300.0, 0.2
 """Clean answers that find a column, and the share of people who give them at most: what is not
 known of a place makes reports less efficient, but moves no rule."""
-_LOOKS = 8  # batches of them: a narrow column in a wide range is found by halves
+_LOOKS = 12  # batches of them: a narrow column in a wide range is found by halves
 _SPREAD = 0.08
 """Of people: two numbers a feature are soon known."""
 _TOGETHER, _TOGETHER_FROM = 0.15, 100.0
