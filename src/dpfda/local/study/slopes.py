@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import logsumexp, xlogy
 
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import SLOPES, current, evidence
@@ -105,7 +105,9 @@ class Family:
                 others = (inner[..., j, :] * mean).sum(axis=2) - own[..., j] * mean[..., j]
                 value[..., j] = spread[..., j] * (pull[..., j] - others)[:, None]
                 better = gain[..., j] + 0.5 * value[..., j] ** 2 / spread[..., j]
-                which[..., j] = softmax(np.log(self.likely) + better.sum(axis=2), axis=1)
+                odds = np.log(self.likely) + better.sum(axis=2)
+                odds = np.exp(odds - odds.max(axis=1, keepdims=True))
+                which[..., j] = odds / odds.sum(axis=1, keepdims=True)
                 mean[..., j] = (which[:, :, None, j] * value[..., j]).sum(axis=1)
         square, each = spread + value**2, which[:, :, None]
         variance = (each * square).sum(axis=1) - mean**2
