@@ -19,10 +19,9 @@ SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".html", ".mako", ".toml"}
 PAGE = {".svg", ".webmanifest"}  # what phones install the participants' page with
 KINDS = {"dpfda": SOURCE | PAGE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
-LARGER = {  # the browser client, the page's words in every language, one long algorithm
+LARGER = {  # the browser client, the page's words in every language
     "dpfda/collector/pages/static/client.js": 20_000,
     "dpfda/collector/pages/static/take-part.js": 34_000,
-    "dpfda/local/study/reports.py": 9_000,  # all randomized reports of vectors, and their posterior
 }
 LARGEST = {"dpfda": 1_300_000, "dpfda_bench": 325_000}  # with a browser client
 
