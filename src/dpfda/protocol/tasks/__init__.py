@@ -1,4 +1,4 @@
-"""The task types, one file each, found by name: ``Task.named("stump")``."""
+"""The task types, found by name: ``Task.named("stump")``. Questions and vectors have a file each."""
 
 from dpfda._registry import discover
 
