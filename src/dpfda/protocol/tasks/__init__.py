@@ -1,4 +1,4 @@
-"""The task types, found by name: ``Task.named("stump")``. Questions and vectors have a file each."""
+"""The task types, found by name: ``Task.named("stump")``. One file holds questions, one vectors."""
 
 from dpfda._registry import discover
 
