@@ -157,7 +157,7 @@ class Query(
             _ = query.event
         except DpfdaError:
             raise
-        except (ArithmeticError, MemoryError, TypeError, ValueError):
+        except (ArithmeticError, MemoryError, RecursionError, TypeError, ValueError):
             raise ProtocolError(f"the fields make no valid query {data.get('name')!r}") from None
         return query
 
@@ -384,9 +384,13 @@ def in_rows(records: Records, block: slice) -> Records:
 
 
 def finite(column: AnyArray) -> AnyArray:
-    """A column of numbers without NaN and without any whose square overflows."""
+    """A column in double precision, without NaN and without any whose square overflows.
+
+    In single precision a record would be rounded otherwise where another one in the column is NaN.
+    """
+    if column.dtype.kind == "f":
+        column = column.astype(np.float64, copy=False)
     flat = np.ravel(column)
     if float(np.vdot(flat, flat)) <= LARGEST**2:  # one pass, and NaN is not below anything
         return column
-    # In double precision: in single, a bound of 1e100 is infinity.
-    return np.nan_to_num(np.clip(column.astype(np.float64), -LARGEST, LARGEST))
+    return np.asarray(np.nan_to_num(np.clip(column, -LARGEST, LARGEST)))
