@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from skfda import FDataIrregular
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpfda import (
@@ -37,6 +40,16 @@ class Nothing(PrivateEstimator):
         self._require_raw_rows()
         self.done_ = True
         return self
+
+
+class Scores(Nothing):
+    """Hands on what it got."""
+
+    def transform(self, X):
+        return X
+
+    def predict(self, X):
+        return np.zeros(len(X))
 
 
 def test_what_a_fit_brings_is_missing_before_it_in_scikit_learns_words():
@@ -67,6 +80,47 @@ def test_steps_around_a_pipeline_inside_a_pipeline_count_as_well() -> None:
         make_pipeline(make_pipeline(Scores()), LogisticRegression()).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        FeatureUnion([("scores", Scores())]),
+        GridSearchCV(
+            Scores(), {"epsilon": [1.0]}, cv=2, scoring=lambda *_: 0.0, error_score="raise"
+        ),
+        MultiOutputRegressor(Scores()),
+    ],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_steps_around_what_fits_copies_of_an_estimator_count_as_well(inner: Any) -> None:
+    X, y = np.ones((4, 2)), np.ones((4, 2))
+    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+        make_pipeline(StandardScaler(), inner).fit(X, y)
+    make_pipeline(FunctionTransformer(), inner).fit(X, y)
+
+
+def test_steps_of_pipelines_with_a_fit_of_their_own_count_as_well() -> None:
+    """As pipelines have that resample rows."""
+
+    class Own(Pipeline):
+        def fit(self, X: Any, y: Any = None) -> Any:
+            for step in self[:-1]:
+                X = step.fit_transform(X, y)
+            self[-1].fit(X, y)
+            return self
+
+    steps = [("scaler", StandardScaler()), ("model", Nothing())]
+    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+        Own(steps).fit(np.ones((3, 2)))
+
+
+def test_what_learned_from_private_targets_is_refused() -> None:
+    X, y = np.ones((3, 2)), np.arange(3.0)
+    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+        TransformedTargetRegressor(Scores(), transformer=StandardScaler()).fit(X, y)
+    public = TransformedTargetRegressor(Scores(), func=np.log1p, inverse_func=np.expm1)
+    assert public.fit(X, y).regressor_.done_
+
+
 def test_a_fit_that_failed_is_not_taken_for_one_that_goes_on() -> None:
     class Fails(Nothing):
         def fit(self, X, y=None):
@@ -81,13 +135,6 @@ def test_a_fit_that_failed_is_not_taken_for_one_that_goes_on() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert pipe[-1].fit(np.ones((3, 2))).done_
-
-
-class Scores(Nothing):
-    """Hands on what it got."""
-
-    def transform(self, X):
-        return X
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -2,7 +2,8 @@
 
 A step of a pipeline is told nothing about the others. Therefore every fit of a pipeline, and of an
 estimator that fits others and learns something of its own, is noted while it runs: `note_fits`
-extends these classes of scikit-learn when this module is imported.
+extends these classes of scikit-learn, and those that are derived from them, when this module is
+imported.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -60,6 +62,8 @@ class _Noted:
 
 
 def _noted(instance: Any, method: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    if any(one is instance for one in _running.get()):  # a class calls that it is derived from
+        return method(*args, **kwargs)
     with _note(instance):
         return method(*args, **kwargs)
 
@@ -73,16 +77,30 @@ def _note(instance: Any) -> Iterator[None]:
         _running.reset(token)
 
 
-def note_fits(kind: type, *methods: str) -> None:
-    """From now on, note these methods of a class while they run."""
+def note_fits(kind: Any, *methods: str) -> None:
+    """From now on, note these methods of a class, and of all derived from it, while they run."""
     for name in methods:
-        plain = getattr_static(kind, name)
-        if not isinstance(plain, _Noted):
-            setattr(kind, name, _Noted(plain))
+        _replace(kind, name)
+    for derived in kind.__subclasses__():
+        note_fits(derived, *methods)
+    made = kind.__init_subclass__.__func__
+
+    def note_derived(derived: Any, /, **given: Any) -> None:
+        made(derived, **given)
+        for name in methods:
+            _replace(derived, name)
+
+    kind.__init_subclass__ = classmethod(note_derived)
+
+
+def _replace(kind: type, name: str) -> None:
+    plain = getattr_static(kind, name)
+    if not isinstance(plain, _Noted):
+        setattr(kind, name, _Noted(plain))
 
 
 note_fits(Pipeline, "fit", "fit_transform", "fit_predict")
-for _kind in _LEARNERS:
+for _kind in (*_LEARNERS, TransformedTargetRegressor):
     note_fits(_kind, "fit")
 note_fits(SelectFromModel, "partial_fit")
 
@@ -105,7 +123,7 @@ def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
     """
     name = type(estimator).__name__
     before, behind = _steps_around(estimator)
-    for step in before:
+    for step in (*before, *_transformers_of_targets()):
         if get_tags(step).requires_fit and not isinstance(step, private):
             told = (
                 f"{type(step).__name__} learned from the private rows before {name} protects "
@@ -137,6 +155,12 @@ def _learners() -> dict[str, str]:
     return found
 
 
+def _transformers_of_targets() -> list[Any]:
+    """What was fitted to the targets that come to an estimator now."""
+    running = (one for one in _running.get() if isinstance(one, TransformedTargetRegressor))
+    return [one.transformer for one in running if hasattr(one.transformer, "fit")]
+
+
 def _steps_around(estimator: Any) -> tuple[list[Any], list[Any]]:
     """The steps before and behind it in the pipelines that are fitting it now."""
     before: list[Any] = []
@@ -145,9 +169,19 @@ def _steps_around(estimator: Any) -> tuple[list[Any], list[Any]]:
     for pipeline in (one for one in reversed(_running.get()) if isinstance(one, Pipeline)):
         steps = [step for _, step in pipeline.steps]
         places = [k for k, step in enumerate(steps) if any(step is one for one in inner)]
+        places += [k for k, step in enumerate(steps) if _fits_such(step, inner[0])]
         if places:
             before = steps[: places[0]] + before
             behind += steps[places[0] + 1 :]
             inner = (pipeline, pipeline)
     fitted = ([step for step in part if hasattr(step, "fit")] for part in (before, behind))
     return next(fitted), next(fitted)
+
+
+def _fits_such(step: Any, inner: Any) -> bool:
+    """Whether a step, such as a search over a grid, has an estimator of this class inside.
+
+    It fits copies of that, perhaps copies of copies.
+    """
+    parts = step.get_params(deep=True).values() if hasattr(step, "get_params") else ()
+    return any(type(part) is type(inner) for part in parts)
