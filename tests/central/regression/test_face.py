@@ -226,3 +226,34 @@ def test_a_scaler_fitted_on_private_rows_is_refused_or_warned_about():
         make_pipeline(StandardScaler(), linear(1.0)).fit(X, y)
     with pytest.warns(UserWarning, match="StandardScaler learned"):
         make_pipeline(StandardScaler(), linear(1.0, random_state=0)).fit(X, y)
+
+
+def about_rows_of(size, ledger):
+    model = linear(0.5, ledger=ledger, random_state=0)
+    return model.set_params(feature_norm_bound=size, target_range=(-size, size))
+
+
+@pytest.mark.filterwarnings("ignore")  # all rows are alike
+@pytest.mark.parametrize("size", [1e-98, 1e98])
+def test_a_ball_inside_the_smallest_and_the_largest_public_ball_can_be_asked_about(size):
+    """The one that the first answer shows is smaller than the public one, or a little larger."""
+    ledger = Ledger(1.0, limit_delta=1e-6)
+    for far in (0.0, size):
+        model = about_rows_of(size, ledger).fit(np.full((3000, 2), far), np.full(3000, far))
+        assert np.isfinite(model.predict(np.zeros((1, 2)))).all()
+
+
+@pytest.mark.parametrize("size", [1e-100, 9e-99, 1.1e98, 1e100])
+def test_public_ranges_without_room_are_refused_before_the_first_question(size):
+    ledger = Ledger(1.0, limit_delta=1e-6)
+    with pytest.raises(InvalidParameter, match=r"radius must be from 1e-98 to 1e\+98"):
+        about_rows_of(size, ledger).fit(np.zeros((3000, 2)), np.zeros(3000))
+    assert not ledger.entries
+
+
+def test_centers_that_are_too_far_away_are_refused_before_the_first_question():
+    X, y = rows(2000)
+    model = linear(1.0, feature_center=1e100, ledger=(ledger := Ledger(1.0, limit_delta=1e-6)))
+    with pytest.raises(InvalidParameter, match=r"center must be at most 1e\+99 from 0"):
+        model.fit(X, y)
+    assert not ledger.entries

@@ -111,6 +111,14 @@ def test_two_stages_share_the_budget():
     assert shares(looks)[1:] == [(MomentQuery, Fraction(11, 20)), (NewtonQuery, quarter)]
 
 
+@pytest.mark.parametrize("settings", [{}, {"share": 0.2}])
+def test_steps_leave_something_for_the_moments(settings):
+    moments = RegressionMechanism.named("moments")
+    assert moments(newton_share=0.79, **settings).newton_share == 0.79
+    with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
+        moments(newton_share=0.8, **settings)
+
+
 def test_very_few_rows_are_asked_once():
     # nμ/√2 is below 10 for n = 50, μ = 0.24.
     assert 50 * gaussian_mu(epsilon=1.0, delta=1e-6) / 2**0.5 < 10
@@ -146,7 +154,10 @@ def test_pure_noise_is_used_where_it_is_smaller():
     many = Regression(problem=replace(line, rows=10**6), either=True, **known)
     assert not many.pure
     classes = replace(line, link="logistic")
-    assert not Regression(problem=classes, either=True, **known).pure
+    assert Regression(problem=classes, either=True, **known).pure
+    steps = RegressionMechanism.from_dict({"name": "moments", "newton_steps": 1})
+    given = known | {"mechanism": steps}  # whose questions have Gaussian noise only
+    assert not Regression(problem=classes, either=True, **given).pure
 
 
 @pytest.mark.parametrize("features", [3, 20, 100])

@@ -87,6 +87,9 @@ def clip_to_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> Floa
 
 Link = Literal["linear", "logistic"]
 _LEAST = 1e-100  # no quotient by a radius overflows
+_RADII, _FURTHEST = (1e-98, 1e98), 1e99
+"""Of public balls and their centers: one found inside is at most fifteen times as small and five
+times as large, so nothing is refused after the first question."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,6 +155,15 @@ class Problem(Declared):
     bounds: Bounds = part(lambda: Bounds)
     fit_intercept: bool = flag(default=True)
     rows: int | None = whole(optional=True, default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ball, (least, most) = self.bounds, _RADII
+        for name in ("radius", "target_radius"):
+            if not least <= getattr(ball, name) <= most:
+                raise InvalidParameter(name, f"from {least:g} to {most:g}", getattr(ball, name))
+        if max(float(np.abs(ball.center).max()), abs(ball.target_center)) > _FURTHEST:
+            raise InvalidParameter("center", f"at most {_FURTHEST:g} from 0", "one further away")
 
     @property
     def dimension(self) -> int:

@@ -91,7 +91,8 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.fraction("share + newton_share", (self.share or 0.0) + self.newton_share)
+        first = float(_SHARE[False]) if self.share is None else self.share
+        _validate.fraction("share + newton_share", first + self.newton_share)
 
     def plan(self, regression: Regression, costs: Sequence[Cost]) -> BudgetPlan | None:
         """The division of the budget, as far as it follows from the number of rows."""
