@@ -80,7 +80,7 @@ def test_what_cannot_be_asked_of_blocks_is_refused() -> None:
     ledger = Ledger(9.0, limit_delta=0.1)
     with pytest.raises(InvalidParameter, match="groups must be left out for dask"):
         line(ledger=ledger).fit(X, y, groups=np.arange(FEW))
-    with pytest.raises(InvalidParameter, match="classes must be given: no step sees"):
+    with pytest.raises(InvalidParameter, match="classes must be given, because no process sees"):
         dpfda.PrivateLogisticRegression(1.0, feature_ranges=(-1, 1), random_state=0,
                                         ledger=ledger).fit(X, y)  # fmt: skip
     with pytest.raises(InvalidData, match="cannot be computed from sums"):
@@ -237,7 +237,7 @@ def test_a_worker_that_fails_quotes_nobody(client: Any) -> None:
         raise ValueError("could not read 'private'")
 
     ledger = Ledger(1.0, limit_delta=1e-5)
-    with pytest.raises(ProtocolError, match=r"a worker met ValueError in a block") as told:
+    with pytest.raises(ProtocolError, match=r"a worker raised ValueError in a block") as told:
         line(ledger=ledger).fit_stream([block], scheduler=client)
     assert "private" not in str(told.value)
     assert "private" not in str(client.get_worker_logs())

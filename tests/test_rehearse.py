@@ -86,7 +86,7 @@ def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None
     with pytest.raises(InvalidParameter, match=r"sums with .*LocalCurveClassifier"):
         rehearse(local, tables(CASES["mean"]))  # type: ignore[type-var]
     groups = dpfda.PrivateGroupComparison(1.0, value_range=(-3, 3), random_state=0)
-    with pytest.raises(InvalidParameter, match="groups must be given: no step sees"):
+    with pytest.raises(InvalidParameter, match="groups must be given, because no process sees"):
         rehearse(groups, tables(CASES["groups"]))
 
 
@@ -103,7 +103,7 @@ def test_an_inquiry_says_nothing_that_is_somebodys_own() -> None:
         with pytest.raises(InvalidParameter, match="each site sets its own"):
             Inquiry(**known, parameters=PRICE | OF_CURVES | {name: value})
     for wrong in ("Ledger", "LocalCurveClassifier", "os"):
-        with pytest.raises(InvalidParameter, match="one that works from sums"):
+        with pytest.raises(InvalidParameter, match="estimator that works from sums"):
             Inquiry(**known | {"estimator": wrong}, parameters=PRICE)
     with pytest.raises(InvalidParameter, match="sigma must be a parameter of PrivateMean"):
         Inquiry(**known, parameters=PRICE | OF_CURVES | {"sigma": 0})

@@ -144,7 +144,7 @@ def test_looks_at_channels_are_checked() -> None:
         ChannelQuery(query=look, channel=2, channels=2)
     with pytest.raises(InvalidParameter, match="unit"):
         ChannelQuery(query=look, channel=0, channels=2, unit="household")
-    with pytest.raises(InvalidParameter, match="query must be one that adds up over single rows"):
+    with pytest.raises(InvalidParameter, match="query must be a sum over single rows"):
         Query.from_dict(first.to_dict() | {"query": first.to_dict()})
     (asked,) = ChannelMeans.examples(n=20, epsilon=1.0, delta=0.0)
     with pytest.raises(InvalidParameter, match="shares"):

@@ -379,7 +379,7 @@ def test_function_on_scalar_recovers_its_coefficients() -> None:
     assert distance(model.intercept_, np.ones(40)) < 0.02
     assert model.predict([[0.5, -0.5]]).shape == (1, 40)
     assert model.release_.values([0.0, 1.0]).shape == (3, 2)
-    with pytest.raises(InvalidData, match="one row a curve"):
+    with pytest.raises(InvalidData, match="one row for each curve"):
         model.fit(x[:5], curves)
     with pytest.raises(InvalidParameter, match="feature_norm_bound"):
         PrivateFunctionOnScalar(1.0, bound=1.0).fit(x, curves)

@@ -101,5 +101,5 @@ def test_how_well_curves_are_predicted() -> None:
     assert model.predict(x, grid_points=some).shape == (4000, len(some))
     np.testing.assert_allclose(model.predict(x, grid_points=T), model.predict(x), atol=1e-6)
     assert model.score(x, y[:, ::3], grid_points=some) == pytest.approx(score, abs=0.02)
-    with pytest.raises(InvalidData, match="one row a curve"):
+    with pytest.raises(InvalidData, match="one row for each curve"):
         model.score(x[:5], y)

@@ -66,7 +66,7 @@ def test_what_a_fit_brings_is_missing_before_it_in_scikit_learns_words():
 
 def test_a_step_that_learned_from_private_rows_is_refused():
     X = np.ones((3, 2))
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         make_pipeline(StandardScaler(), Nothing()).fit(X)
     with pytest.warns(UserWarning, match="give public ranges instead"):
         make_pipeline(StandardScaler(), Nothing(random_state=0)).fit(X)
@@ -74,9 +74,9 @@ def test_a_step_that_learned_from_private_rows_is_refused():
 
 def test_steps_around_a_pipeline_inside_a_pipeline_count_as_well() -> None:
     X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         make_pipeline(StandardScaler(), make_pipeline(Nothing())).fit(X)
-    with pytest.warns(UserWarning, match="LogisticRegression learns from what Scores makes of"):
+    with pytest.warns(UserWarning, match="LogisticRegression learns from the output of Scores"):
         make_pipeline(make_pipeline(Scores()), LogisticRegression()).fit(X, y)
 
 
@@ -142,11 +142,11 @@ def test_a_step_that_learns_from_scores_is_named(cached, tmp_path):
     """Scores are as private as rows: a model of them is as private as its own noise makes it."""
     X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
     memory = str(tmp_path) if cached else None
-    with pytest.warns(UserWarning, match="LogisticRegression learns from what Scores makes of"):
+    with pytest.warns(UserWarning, match="LogisticRegression learns from the output of Scores"):
         make_pipeline(Scores(), LogisticRegression(), memory=memory).fit(X, y)
     harmless = make_pipeline(Scores(), FunctionTransformer(np.tanh), Nothing(), memory=memory)
     assert harmless.fit(X, y)[-1].done_
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         make_pipeline(StandardScaler(), Scores(), Nothing(), memory=memory).fit(X, y)
 
 

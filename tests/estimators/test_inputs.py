@@ -177,7 +177,9 @@ def test_a_public_fact_is_said_once(classifier: Any) -> None:
     with pytest.raises(InvalidParameter, match="value_range must be left out where feature_ranges"):
         clone(classifier).set_params(feature_ranges=(-1, 1)).fit(DATA.X, DATA.y)
     if "encoder" in classifier.get_params():
-        with pytest.raises(InvalidParameter, match="value_range must be left out where an encoder"):
+        with pytest.raises(
+            InvalidParameter, match="value_range must be left out where encoder is given"
+        ):
             clone(classifier).set_params(encoder=CurveEncoder()).fit(DATA.X, DATA.y)
 
 
@@ -208,7 +210,7 @@ def test_probabilities_of_three_classes(classifier: Any) -> None:
 def test_a_step_that_learned_from_private_rows_is_refused(classifier: Any) -> None:
     X = DATA.X[:, ::20]
     real = clone(classifier).set_params(random_state=None, classes=(-1, 1))
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         make_pipeline(StandardScaler(), real).fit(X, DATA.y)
 
 

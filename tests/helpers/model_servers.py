@@ -100,7 +100,7 @@ SIGNS = (1, -1, 1)
 
 def judge_all(hospitals):
     """Ask once, so that servers know their studies; then their people judge."""
-    with pytest.raises(StudyFailed, match="its people have not judged yet"):
+    with pytest.raises(StudyFailed, match="its participants have not evaluated"):
         hospitals.coordinator().run()
     for number, folder in enumerate(hospitals.folders.values()):
         hold(folder, to_hold(folder), of_sign(SIGNS[number], number), SimulationSource(number))

@@ -98,12 +98,12 @@ def test_what_others_are_called_leaves_a_site_readable(tmp_path):
 def test_what_cannot_be_read_again_is_not_written(tmp_path):
     write_table(tmp_path / "table.csv", 0)
     given = {"name": "n", "data": "table.csv", "epsilon": 1.0, "delta": 0.0}
-    with pytest.raises(InvalidData, match=r"site\.toml must be that of a site"):
+    with pytest.raises(InvalidData, match=r"site\.toml must be a site's configuration"):
         SiteFolder.begin(tmp_path, SiteConfig(**given, ranges={"age": [0.0, float("inf")]}))
     assert not (tmp_path / "site.toml").exists()
     folder = SiteFolder.begin(tmp_path, SiteConfig(**given, ranges={"age": [0.0, 1.0]}))
     (tmp_path / "site.toml").write_bytes(b'name = "\xff"')
-    with pytest.raises(InvalidData, match=r"site\.toml must be that of a site"):
+    with pytest.raises(InvalidData, match=r"site\.toml must be a site's configuration"):
         _ = folder.config
 
 
@@ -166,9 +166,9 @@ def test_plans_of_impossible_sites_are_refused(finished):
         Card.signed_by(twin, name="h2", node=node, rows=200), app=second.app, signature=""
     )
     stranger = msgspec.structs.replace(stranger, signature=twin.sign(stranger.content).hex())
-    with pytest.raises(ProtocolError, match="'h2' signs another Flower app"):
+    with pytest.raises(ProtocolError, match="'h2' signs the Flower app of another"):
         signed(sites=(first, second, stranger))
-    with pytest.raises(InvalidParameter, match="whose key signs the plan"):
+    with pytest.raises(InvalidParameter, match="the owner of the key that signs the plan"):
         Plan.signed_by(twin, body)
     assert third.name == "h2"
 

@@ -88,9 +88,9 @@ def test_told_answers_must_be_those_of_the_questions_before(hospitals):
     for wrong, reason in (
         ((), "must come with the answers to all earlier questions"),
         ((told,), "must come with the answers to all earlier questions"),
-        ((replace(told, total=told.total[:-1]), last), "another length"),
-        ((replace(told, survivors=told.survivors[:-1]), last), "3 different sites at least"),
-        ((replace(told, survivors=("h0",) * 3), last), "3 different sites at least"),
+        ((replace(told, total=told.total[:-1]), last), "the length of the sum differs"),
+        ((replace(told, survivors=told.survivors[:-1]), last), "at least 3 different sites"),
+        ((replace(told, survivors=("h0",) * 3), last), "at least 3 different sites"),
         ((replace(told, question="0" * 64), last), "question 0 differs from"),
         ((told, last), "the plan does not ask this as question 2"),
     ):
@@ -189,7 +189,7 @@ def test_a_plan_that_was_changed_is_not_read(hospitals):
         signed_again(hospitals, sites=(msgspec.structs.replace(first, rows=900), *others))
     deep = text.replace(b'"parameters": {', b'"parameters": {"x": ' + b"[" * 10**5)
     for broken in (b"", b"{}", text[:-3], text.replace(b'"dropouts"', b'"dropout"'), deep):
-        with pytest.raises(InvalidData, match="plan must be that of a shared study"):
+        with pytest.raises(InvalidData, match="plan must be a plan of a shared study"):
             Plan.from_json(broken)
 
 
@@ -247,12 +247,12 @@ def test_a_coordinator_cannot_hide_behind_a_sites_name(hospitals):
     body = msgspec.structs.replace(
         hospitals.plan.body, coordinator=Card.signed_by(other, name="h0")
     )
-    with pytest.raises(InvalidParameter, match="named unlike every site"):
+    with pytest.raises(InvalidParameter, match="a name that no site has"):
         Plan.signed_by(other, body)
 
 
 def test_a_site_says_from_how_many_it_wants_to_be_protected(tmp_path):
-    with pytest.raises(ProtocolError, match="protects from 0 colluding sites, this site"):
+    with pytest.raises(ProtocolError, match="protects against 0 colluding sites, but this site"):
         Hospitals(tmp_path / "a", sites=3, colluders=0, dropouts=0)
     Hospitals(tmp_path / "b", sites=3, colluders=0, dropouts=0, **{"colluders_": 0})
 
@@ -262,7 +262,7 @@ TASKS = {
         "asks for the column 'hiv', which this site does not offer"),
     "range": ({"feature_ranges": {"age": [18, 50]}}, r"takes \[18.0, 50.0\] for the public range"),
     "target": ({"target_range": [0, 50]}, r"takes \[0, 50\] for the public range of 'dose'"),
-    "unit": ({"unit": "visit"}, "protects each visit, this site each person"),
+    "unit": ({"unit": "visit"}, "protects each visit, but this site each person"),
     "price": ({"epsilon": 2.5}, "this site cannot pay for the plan"),
 }  # fmt: skip
 
@@ -281,7 +281,7 @@ def test_a_site_signs_only_what_it_offers_and_can_pay(hospitals, case):
 
 def test_a_site_whose_rows_are_not_those_of_its_card_does_not_serve(hospitals):
     write_table(hospitals.folders["h0"].path / "table.csv", 0, rows=150)
-    with pytest.raises(ProtocolError, match="counts on 200 rows of this site, and there are 150"):
+    with pytest.raises(ProtocolError, match="lists 200 rows of this site, which has 150"):
         hospitals.folders["h0"].guard(hospitals.plan)
 
 
@@ -322,7 +322,7 @@ def test_a_plan_says_the_range_of_every_column(hospitals):
 def test_a_plan_counts_the_rows_of_its_cards(hospitals):
     with pytest.raises(InvalidParameter, match="rows must be 600, as the cards say, got 599"):
         signed_again(hospitals, inquiry=inquiry(599))
-    with pytest.raises(InvalidParameter, match="not among the others"):
+    with pytest.raises(InvalidParameter, match="different from the other columns"):
         signed_again(hospitals, inquiry=inquiry(3 * ROWS, targets=("age",)))
 
 

@@ -452,15 +452,15 @@ def test_what_cannot_be_asked_of_owners_is_no_plan(tmp_path):
         asked("sample", protects="features")
     with pytest.raises(InvalidParameter, match="feature_ranges must be of 2 numbers"):
         OwnersInquiry(study=study(), feature_ranges={"age": [0, 1]}, target="sick")
-    with pytest.raises(InvalidParameter, match="not among the others"):
+    with pytest.raises(InvalidParameter, match="different from the other columns"):
         OwnersInquiry(study=study(), feature_ranges=RANGES, target="age")
-    with pytest.raises(InvalidParameter, match="study must be one of owners"):
+    with pytest.raises(InvalidParameter, match="study must be a boosting study"):
         OwnersInquiry(
             study=dataclasses.replace(study(), design={"name": "moments"}),
             feature_ranges=RANGES, target="sick",
         )  # fmt: skip
     for inquiry, said in (
-        (asked(unit="person"), "protects each person, this site each owner"),
+        (asked(unit="person"), "protects each person, but this site each owner"),
         (asked(epsilon=4.5), "cannot pay for the plan"),
         (
             OwnersInquiry(study=study(), feature_ranges=RANGES, target="ill"),
@@ -475,7 +475,7 @@ def test_a_sites_card_counts_owners(tmp_path):
     hospitals = sites(tmp_path)
     assert [card.rows for card in hospitals.plan.body.sites] == [OWNERS] * SITES
     write_owners(hospitals.folders["h0"].path / "table.csv", 0, owners=25)
-    with pytest.raises(ProtocolError, match="counts on 60 rows of this site, and there are 25"):
+    with pytest.raises(ProtocolError, match="lists 60 rows of this site, which has 25"):
         hospitals.folders["h0"].guard(hospitals.plan)
     with pytest.raises(InvalidData, match="--owner must be a column of table"):
         sites(tmp_path / "x", owner="whose")

@@ -40,7 +40,9 @@ def test_each_server_uses_reverses_and_ignores_what_its_people_say(three):
     with pytest.raises(StudyFailed) as waiting:
         three.coordinator().run()
     assert "question 1 was not answered: 0 of 3 sites answered" in str(waiting.value)
-    assert "site 'h2' refused judge: its people have not judged yet" in str(waiting.value)
+    assert "site 'h2' refused judge: its participants have not evaluated the models yet" in str(
+        waiting.value
+    )
     assert three.folder.attempts == [1, 1]  # whoever refuses is not asked again at once
     used = {}
     for number, (name, folder) in enumerate(three.folders.items()):
@@ -97,7 +99,7 @@ class OverNodes(MultiServerMRMA):
             own_epsilon=self.epsilon,
         )  # fmt: skip
         hospitals = servers(self.place, models, inquiry, people=plans[0].n_people)
-        with pytest.raises(StudyFailed, match="its people have not judged yet"):
+        with pytest.raises(StudyFailed, match="its participants have not evaluated the models yet"):
             hospitals.coordinator().run()
         for folder, crowd in zip(hospitals.folders.values(), crowds, strict=True):
             hold(folder, to_hold(folder), crowd, source)

@@ -53,9 +53,9 @@ def test_what_cannot_be_shared_is_no_plan_and_no_site(three, tmp_path):
             three.folders["h0"].agree(signed(inquiry))
     cheaper = signed(asked(own_epsilon=0.5))
     three.folders["h0"].agree(cheaper)
-    with pytest.raises(ProtocolError, match="the model cost its people ε = 1"):
+    with pytest.raises(ProtocolError, match="the model cost its participants ε = 1"):
         three.folders["h0"].guard(cheaper)
-    with pytest.raises(ProtocolError, match="asks sites that hold a study, this one rows"):
+    with pytest.raises(ProtocolError, match="is for sites with a study, but this one has rows"):
         Hospitals(tmp_path / "rows", sites=3, dropouts=0, asked=asked().to_dict())
     with pytest.raises(InvalidData, match="--study must be an exported study"):
         servers(tmp_path / "none", MODELS, data="elsewhere")
@@ -86,7 +86,7 @@ def test_the_page_runs_as_it_is_written(tmp_path, monkeypatch):
     plan = folder.plan()
     assert plan.guarantee.epsilon == 3.0
     given = {"identity": folder.identity, "folder": folder, "carrier": carry}
-    with pytest.raises(StudyFailed, match="its people have not judged yet"):
+    with pytest.raises(StudyFailed, match="its people have not evaluated the models yet"):
         Coordinator(plan, **given).run()
     for name, people in (("oslo", 400), ("turku", 300)):
         study = to_hold(place := SiteFolder(tmp_path / name))

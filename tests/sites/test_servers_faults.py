@@ -104,7 +104,7 @@ def test_the_others_go_on_without_one_who_may_be_missing(tmp_path):
     hospitals = servers(tmp_path, MODELS, dropouts=1, colluders=0)
     hospitals.silent = {("model", "h2")}
     judge_all_but_h2 = list(hospitals.folders.values())[:2]
-    with pytest.raises(StudyFailed, match="its people have not judged yet"):
+    with pytest.raises(StudyFailed, match="its participants have not evaluated"):
         hospitals.coordinator().run()
     for number, folder in enumerate(judge_all_but_h2):
         study = to_hold(folder)

@@ -45,7 +45,10 @@ def test_a_model_is_judged_if_its_server_signed_it_for_this_plan(three, tmp_path
 
 def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     good = documents_of()
-    assert "was not asked for its own model" in send(three, "judge", shared(three, good)).refused
+    assert (
+        "the model of this server was not requested yet"
+        in send(three, "judge", shared(three, good)).refused
+    )
     assert decode(send(three, "model", "x").body, Model).document == good["h0"]
     bent = MODELS[1].to_dict() | {"clipped": True}
     steep = MODELS[1].to_dict() | {"coefficients": [[1e10, 0.0]], "scales": [[1e-300, 1.0]]}
@@ -60,9 +63,9 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
             "model of 'h2': the model has another encoder"),
         ({"h2": line(1.0, 0, classes=("a", "b")).to_json().encode()}, "or other classes than"),
         ({"h2": line(1.0, 0, epsilon=1.5).to_json().encode()},
-            "model of 'h2': the model cost its people ε = 1.5, and the plan counts on 1 at most"),
+            "the model cost its participants ε = 1.5, and the plan allows 1 at most"),
         *(
-            ({"h2": line(1.0, 0, promise=promise).to_json().encode()}, "another thing than ε of")
+            ({"h2": line(1.0, 0, promise=promise).to_json().encode()}, "is not ε of a local study")
             for promise in (
                 Guarantee(epsilon=1.0, model="local", unit="visit"),
                 Guarantee(epsilon=1.0, model="central"),
@@ -78,11 +81,11 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     backwards = dict(reversed(good.items()))
     assert "in its order" in send(three, "judge", shared(three, backwards)).refused
     fewer = {name: good[name] for name in ("h0", "h1")}
-    assert "the models of 3 servers at least" in send(three, "judge", shared(three, fewer)).refused
+    assert "models of at least 3 servers" in send(three, "judge", shared(three, fewer)).refused
     assert "no such step" in send(three, "owners", "x").refused
     assert three.spent("h0") == ()
     assert not (three.folders["h0"].path / "exchanges").exists()
-    assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
+    assert "have not evaluated the models yet" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
@@ -92,7 +95,7 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     )
     to_hold(three.folders["h0"])  # one study, and no other
     assert (three.folders["h0"].path / "exchanges").stat().st_mode & 0o777 == 0o700
-    assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
+    assert "have not evaluated the models yet" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
 
 
@@ -120,7 +123,7 @@ def test_a_server_that_stopped_goes_on(three, monkeypatch):
         assert "cannot be computed" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()  # nobody could be asked yet
     three.restart("h0")
-    assert "have not judged yet" in send(three, "judge", shared(three, documents_of())).refused
+    assert "have not evaluated the models yet" in send(three, "judge", shared(three, documents_of())).refused
     assert len(three.spent("h0")) == 1
 
 
@@ -137,7 +140,7 @@ def test_what_is_paid_for_and_forgotten_is_not_judged_again(three):
     """An account that was put back: other models would be judged for the price of one."""
     good = documents_of()
     send(three, "model", "x")
-    assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
+    assert "have not evaluated the models yet" in send(three, "judge", shared(three, good)).refused
     (three.folders["h0"].account(three.plan) / "0001.begun").unlink()
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
@@ -155,7 +158,7 @@ def test_a_server_that_stopped_before_it_paid_pays_when_it_is_asked_again(three,
     assert "this cannot be computed" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()
     three.restart("h0")
-    assert "have not judged yet" in send(three, "judge", shared(three, documents_of())).refused
+    assert "have not evaluated the models yet" in send(three, "judge", shared(three, documents_of())).refused
     assert len(three.spent("h0")) == 1
     written = [one for one in three.guards["h0"].journal.lines if "people judge the models" in one]
     assert len(written) == 1

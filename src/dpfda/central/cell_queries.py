@@ -45,7 +45,7 @@ class Cells:
 
     def __post_init__(self) -> None:
         if not np.all(self.high - self.low >= _LEAST_SIDE):
-            raise InvalidParameter("low", f"below high by {_LEAST_SIDE:g}", self.low.tolist())
+            raise InvalidParameter("low", f"at least {_LEAST_SIDE:g} below high", self.low.tolist())
         if self.size > self.most:
             raise InvalidParameter("along", f"{self.most} cells at most", self.along)
 

@@ -48,9 +48,9 @@ class ChannelQuery(AdditiveQuery, name="channel"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.query, AdditiveQuery) or len(self.query.columns) != 1:
-            raise InvalidParameter("query", "one that adds up over single rows", self.query.name)
+            raise InvalidParameter("query", "a sum over single rows", self.query.name)
         if self.query.unit != self.unit:
-            raise InvalidParameter("unit", f"the query's: {self.query.unit!r}", self.unit)
+            raise InvalidParameter("unit", f"{self.query.unit!r}, the query's", self.unit)
         if self.channel >= self.channels:
             raise InvalidParameter("channel", f"below {self.channels}", self.channel)
 
@@ -115,7 +115,9 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         if own != {(self.n, self.epsilon, self.delta, self.unit)}:
             raise InvalidParameter("parts", "about the same records, for the same budget", own)
         if sum(one.share for one in self.parts) > 1:
-            raise InvalidParameter("parts", "shares of 1", [str(one.share) for one in self.parts])
+            raise InvalidParameter(
+                "parts", "shares that add up to 1", [str(one.share) for one in self.parts]
+            )
 
     @property
     def pure(self) -> bool:

@@ -300,7 +300,9 @@ class FunctionBasis:
 def derivatives(grid: Grid, rows: FloatArray, axis: FloatArray, *, order: int) -> FloatArray:
     """Derivatives at `axis` of functions of one variable, known on a grid, by cubic splines."""
     if len(grid) != 1:
-        raise InvalidParameter("order", "of functions of one variable", f"{len(grid)} variables")
+        raise InvalidParameter(
+            "order", "used with functions of one variable", f"{len(grid)} variables"
+        )
     if grid[0].size <= _CUBIC:
         raise InvalidParameter("grid_points", f"more than {_CUBIC} points", grid[0].size)
     spline = make_interp_spline(grid[0], rows, k=_CUBIC, axis=1)

@@ -89,7 +89,7 @@ def quantile_curves(
         True
     """
     if len(release.basis.grid) != 2:
-        raise InvalidParameter("release", "of surfaces that `below` made", "a curve")
+        raise InvalidParameter("release", "a release of surfaces made by `below`", "a curve")
     wanted = tuple(_validate.fraction("quantiles", one) for one in quantiles)
     levels, t = release.basis.grid
     share = release.values()

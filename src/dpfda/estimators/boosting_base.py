@@ -148,7 +148,7 @@ class BoostingClassifier(LocalClassifier):
         made._check_parameters()
         for name in ("classes", "feature_ranges", "rows_per_owner"):
             if getattr(made, name) is None:
-                raise InvalidParameter(name, "given: the owners' rows are not at hand", None)
+                raise InvalidParameter(name, "given, because no rows of owners are read", None)
         assert made.rows_per_owner is not None
         set_classes(made, np.asarray(made.classes))
         made.n_features_in_ = len(PublicColumns.of(made.feature_ranges).names)

@@ -169,7 +169,7 @@ def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
         return error
     except Exception as error:
         kind = type(error).__name__
-        return ProtocolError(f"a worker met {kind} in a block; without scheduler it is shown")
+        return ProtocolError(f"a worker raised {kind} in a block; fit without scheduler to see it")
 
 
 def _opened(found: Any) -> Any:

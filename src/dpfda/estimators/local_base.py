@@ -149,7 +149,7 @@ class CurveClassifier(LocalClassifier):
             if not isinstance(encoder, CurveEncoder):
                 raise InvalidParameter("encoder", "None or a CurveEncoder", encoder)
             names = ("value_range", "domain_range", "feature_ranges")
-            refuse_given(self, *names, where="an encoder says it")
+            refuse_given(self, *names, where="encoder is given, which states it")
             return every_channel(encoder, X)
         if self.feature_ranges is None:
             domain = public_domain(X, grid_points, self.domain_range)

@@ -94,7 +94,7 @@ class PrivateFunctionOnScalar(CentralEstimator):
         points = points_of(y, grid_points)
         read = self._curves.read_curves(_with_points(y), points, least=least)
         if len(rows) != len(read.rows[0]):
-            raise InvalidData("X", "one row a curve", f"{len(rows)} rows")
+            raise InvalidData("X", "one row for each curve", f"{len(rows)} rows")
         return read._replace(rows=((rows - self._shift) / self._unit_of, *read.rows))
 
     def __sklearn_tags__(self) -> Any:
@@ -189,7 +189,7 @@ class PrivateFunctionOnScalar(CentralEstimator):
         truth, grid = read_records(curves, points, domain_range=self.domain_range)
         predicted = self.predict(X, grid_points=grid[0])
         if len(predicted) != len(truth):
-            raise InvalidData("X", "one row a curve", f"{len(predicted)} rows")
+            raise InvalidData("X", "one row for each curve", f"{len(predicted)} rows")
         weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
         spread = weights @ (truth - np.average(truth, axis=0, weights=weights)) ** 2
         missed = weights @ (truth - predicted) ** 2

@@ -114,7 +114,7 @@ class PrivateMoments(CentralEstimator):
 
     def _names_of_y(self) -> Sequence[Label] | None:
         if self._grouped and self.groups is None:
-            raise InvalidParameter("groups", "given: no step sees the groups of all rows", None)
+            raise InvalidParameter("groups", "given, because no process sees all rows", None)
         return self.groups
 
     def _names(self, labels: Any) -> tuple[Label, ...]:
@@ -124,7 +124,7 @@ class PrivateMoments(CentralEstimator):
             raise InvalidParameter("groups", rule, None)
         names = tuple(np.unique(labels).tolist() if self.groups is None else self.groups)
         if len(names) < 2 or len(set(names)) < len(names):
-            raise InvalidParameter("groups", "two names at least, all different", names)
+            raise InvalidParameter("groups", "at least two names, all different", names)
         return names
 
     def _conversation(self, read: HeldRecords, n: int) -> MomentsRelease:

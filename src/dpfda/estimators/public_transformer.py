@@ -103,7 +103,7 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         made = _dense(self.transformer_, self._inside(X))
         if len(made) != len(X):
             name = type(self.transformer).__name__
-            raise InvalidData("X", f"rows that {name} turns into one row each")
+            raise InvalidData("X", f"rows for which {name} returns one row each")
         return made
 
     def ranges_out(self) -> list[tuple[float, float]]:

@@ -245,7 +245,7 @@ def public_classes(estimator: Any) -> Sequence[Any] | None:
     if not estimator._classifies:
         return None
     if estimator.classes is None:
-        raise InvalidParameter("classes", "given: no step sees the labels of all rows", None)
+        raise InvalidParameter("classes", "given, because no process sees all labels", None)
     names: Sequence[Any] = estimator.classes
     return names
 

@@ -126,23 +126,23 @@ def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
     for step in (*before, *_transformers_of_targets()):
         if get_tags(step).requires_fit and not isinstance(step, private):
             told = (
-                f"{type(step).__name__} learned from the private rows before {name} protects "
-                f"them, so the guarantee would not cover it: {instead_of(step)}"
+                f"{type(step).__name__} learns from the private rows, and the guarantee of {name} "
+                f"does not cover it: {instead_of(step)}"
             )
             if not simulated:
-                raise InvalidParameter("pipeline", f"without such a step. {told}", step)
+                raise InvalidParameter("pipeline", f"without unprotected steps. {told}", step)
             warn(told)
     for step in behind:
         if get_tags(step).requires_fit and not isinstance(step, private):
             warn(
-                f"{type(step).__name__} learns from what {name} makes of the private rows, which "
-                "is as private as they are: no guarantee covers it"
+                f"{type(step).__name__} learns from the output of {name}, which is as private as "
+                "the rows: no guarantee covers it"
             )
     for kind, what in _learners().items():
         warn(
-            f"{kind} learns {what} from the private rows by itself, and no guarantee covers it: "
-            f"each fit of {name} is a release of its own and keeps its guarantee (dpfda.spent() "
-            "adds them up), the rest may not be published"
+            f"{kind} learns {what} from the private rows, and no guarantee covers it: do not "
+            f"publish it. Each fit of {name} is a separate release with its own guarantee "
+            "(dpfda.spent() adds them up)"
         )
 
 

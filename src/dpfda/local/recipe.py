@@ -137,7 +137,7 @@ def plan_study(
     if feature_ranges is not None:
         named = isinstance(feature_ranges, Mapping)
         if not named and not any(isinstance(one, Collection) for one in feature_ranges):
-            raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
+            raise InvalidParameter("feature_ranges", "one pair for each column", feature_ranges)
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
         answered = classes is not None and len(classes) == 2
@@ -266,7 +266,7 @@ def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
     try:
         found = msgspec.convert(dict(facts), _FACTS)
     except msgspec.ValidationError as error:
-        raise InvalidData("facts", "those that plan_study takes", str(error)) from None
+        raise InvalidData("facts", "arguments of plan_study", str(error)) from None
     return plan_study(**{name: getattr(found, name) for name in _FACTS.__struct_fields__})
 
 

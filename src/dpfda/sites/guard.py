@@ -51,8 +51,8 @@ class Guard:
     ) -> None:
         if part.rows != plan.card(part.name).rows:
             raise ProtocolError(
-                f"the plan counts on {plan.card(part.name).rows} rows of this site, "
-                f"and there are {part.rows}"
+                f"the plan lists {plan.card(part.name).rows} rows of this site, "
+                f"which has {part.rows}"
             )
         self.plan, self.part, self.journal = plan, part, journal
         self._identity, self._approve = identity, approve

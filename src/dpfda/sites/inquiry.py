@@ -140,5 +140,5 @@ def _class(name: str) -> type[CentralEstimator]:
     package = import_module("dpfda")
     found = getattr(package, name) if name in package.__all__ else None
     if not (isinstance(found, type) and issubclass(found, CentralEstimator)):
-        raise InvalidParameter("estimator", "the name of one that works from sums", name)
+        raise InvalidParameter("estimator", "an estimator that works from sums", name)
     return found

@@ -146,4 +146,4 @@ def decode(content: bytes, kind: object) -> Any:
     try:
         return msgspec.msgpack.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise ProtocolError("a message is not what its step asks for") from None
+        raise ProtocolError("a message does not have the form that its step requires") from None

@@ -192,8 +192,8 @@ class OwnersPart(Part):
         first, last = np.searchsorted(self._tickets, [asked.start, asked.stop]).tolist()
         if not 0 < task.people == last - first:
             raise ProtocolError(
-                f"the query is for {task.people} owners, and {last - first} owners of this site "
-                "are next"
+                f"the query is for {task.people} owners, but the next ones of this site are "
+                f"{last - first}"
             )
         allow(_shown(task, number))
         self._kept.begin(number, Begun(mark, asked.stop, self._people))
@@ -260,7 +260,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         object.__setattr__(self, "feature_ranges", dict(self.feature_ranges))
         _ = self.study.asks  # refused here, before anybody signs
         if not isinstance(self.study.built_design, BoostingDesign):
-            raise InvalidParameter("study", "one of owners", self.study.built_design.name)
+            raise InvalidParameter("study", "a boosting study", self.study.built_design.name)
         if self.study.protects != "both":
             rule = "'both': owners at sites send nothing in clear"
             raise InvalidParameter("protects", rule, self.study.protects)
@@ -268,7 +268,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
             rule = f"of {self.study.encoder.n_features} numbers, as the study asks"
             raise InvalidParameter("feature_ranges", rule, width)
         if self.target in self.feature_ranges:
-            raise InvalidParameter("target", "a column that is not among the others", self.target)
+            raise InvalidParameter("target", "different from the other columns", self.target)
 
     @property
     def public(self) -> PublicColumns:

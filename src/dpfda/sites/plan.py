@@ -59,22 +59,22 @@ class Plan:
         for card in body.sites:
             _validate.whole(f"rows of {card.name!r}", card.rows, least=1)
         if body.coordinator.name in [card.name for card in body.sites]:
-            raise InvalidParameter("coordinator", "named unlike every site", body.coordinator.name)
+            raise InvalidParameter("coordinator", "a name that no site has", body.coordinator.name)
         nodes = [card.node for card in body.sites]
         if not all(map(is_node_key, nodes)) or len(set(nodes)) != len(nodes):
-            raise InvalidParameter("node keys", "there, and different for every site", None)
+            raise InvalidParameter("node keys", "valid, and different for every site", None)
         for card in body.sites:
             if not signed(card.public, card.approval, approved_content()):
                 raise ProtocolError(
-                    f"the card of {card.name!r} signs another Flower app than this version's: ask "
-                    "the site for the card of a folder that this version of dpfda made"
+                    f"the card of {card.name!r} signs the Flower app of another version: ask the "
+                    "site for the card of a folder made by this version of dpfda"
                 )
         try:
             self.inquiry = SharedInquiry.from_dict(body.inquiry)
         except DpfdaError:
             raise
         except Exception as error:  # whatever an enemy wrote; nothing private is here
-            raise InvalidParameter("inquiry", "one that can be asked", str(error)) from None
+            raise InvalidParameter("inquiry", "a valid inquiry", str(error)) from None
         self.inquiry.check(body.sites)
         self.terms = Terms(
             study=self.digest,
@@ -88,7 +88,9 @@ class Plan:
     def signed_by(cls, identity: Identity, body: PlanBody) -> Self:
         """A new plan, by its coordinator."""
         if body.coordinator.public != identity.public:
-            raise InvalidParameter("coordinator", "whose key signs the plan", body.coordinator.name)
+            raise InvalidParameter(
+                "coordinator", "the owner of the key that signs the plan", body.coordinator.name
+            )
         signature = identity.sign(_content(body)).hex()
         return cls(msgspec.structs.replace(body, signature=signature))
 
@@ -98,7 +100,7 @@ class Plan:
         try:
             body = msgspec.json.decode(document, type=PlanBody)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise InvalidData("plan", "that of a shared study", str(error)) from None
+            raise InvalidData("plan", "a plan of a shared study", str(error)) from None
         given, key = from_hex("signature", body.signature), body.coordinator.public
         if not signed(key, given, _content(body)):
             raise ProtocolError("the plan is not signed by the coordinator that it names")

@@ -162,12 +162,12 @@ class ServersInquiry(SharedInquiry, name="servers"):
         paid = model.guarantee
         if paid.model != "local" or paid.delta or paid.unit != self.unit or paid.assumptions:
             raise ProtocolError(
-                f"the model promises another thing than ε of a local study to each {self.unit}, "
+                f"the guarantee of the model is not ε of a local study for each {self.unit}, "
                 "without further assumptions"
             )
         if paid.epsilon > self.own_epsilon:
             raise ProtocolError(
-                f"the model cost its people ε = {paid.epsilon:g}, and the plan counts on "
+                f"the model cost its participants ε = {paid.epsilon:g}, and the plan allows "
                 f"{self.own_epsilon:g} at most"
             )
         _ = self.exchange({"": model}, people=1, seed=0).asks  # whose numbers nobody can judge
@@ -334,7 +334,7 @@ class ServerPart(Part):
 
     def _judged(self, message: Models, allow: Allow) -> Verdicts:
         if not self._kept.answered(_SHARE):
-            raise ProtocolError("this server was not asked for its own model")
+            raise ProtocolError("the model of this server was not requested yet")
         question = hashlib.sha256(encode(message)).hexdigest()
         known = self._kept.begun.get(_JUDGE)
         if known is not None and known.question != question:
@@ -351,7 +351,7 @@ class ServerPart(Part):
         if [one for one in names if one in message.models] != list(message.models):
             raise ProtocolError("models must be those of the plan's servers, in its order")
         if len(message.models) < needed:
-            raise ProtocolError(f"there must be the models of {needed} servers at least")
+            raise ProtocolError(f"models of at least {needed} servers are needed")
         mine = message.models.get(self.name)
         if mine is None or mine.document != self._kept.again(_SHARE, "model"):
             raise ProtocolError("the model listed for this server is not its own")
@@ -403,8 +403,8 @@ class ServerPart(Part):
             durable.keep(written, plan.encode())
         if not folder.is_dir():
             raise ProtocolError(
-                f"its people have not judged yet: it holds the study exchanges/{study.hash}.json "
-                f"and exports it into exchanges/{study.hash}"
+                "its participants have not evaluated the models yet: run the study "
+                f"exchanges/{study.hash}.json and export it into exchanges/{study.hash}"
             )
         server = replayed(study, folder)
         totals, people = verdict_sums(server.findings)

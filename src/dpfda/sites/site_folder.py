@@ -133,7 +133,7 @@ class SiteFolder:
         try:
             return _read(self._config_path.read_text(encoding="utf-8"))
         except UnicodeError as error:
-            raise InvalidData("site.toml", "that of a site", str(error)) from None
+            raise InvalidData("site.toml", "a site's configuration", str(error)) from None
 
     @property
     def identity(self) -> Identity:
@@ -222,8 +222,8 @@ class SiteFolder:
             raise ProtocolError("the plan lists another card of this site than its own")
         if plan.inquiry.masked and plan.terms.colluders < config.colluders:
             raise ProtocolError(
-                f"the plan protects from {plan.terms.colluders} colluding sites, this site asks "
-                f"for {config.colluders} (colluders in site.toml)"
+                f"the plan protects against {plan.terms.colluders} colluding sites, but this site "
+                f"requires {config.colluders} (colluders in site.toml)"
             )
         if config.questions and plan.inquiry.facts.title not in config.questions:
             raise ProtocolError(
@@ -238,9 +238,11 @@ class SiteFolder:
         if reason := differences(plan.inquiry.columns, config.ranges):
             raise ProtocolError(f"the plan does not fit this site: {reason}")
         if (asked := plan.inquiry.holds) != config.holds:
-            raise ProtocolError(f"the plan asks sites that hold {asked}, this one {config.holds}")
+            raise ProtocolError(
+                f"the plan is for sites with {asked}, but this one has {config.holds}"
+            )
         if (unit := plan.inquiry.facts.unit) != config.unit:
-            raise ProtocolError(f"the plan protects each {unit}, this site each {config.unit}")
+            raise ProtocolError(f"the plan protects each {unit}, but this site each {config.unit}")
         new = plan.digest not in config.agreed
         if new and (reason := self.ledger.refusal(plan.inquiry.facts.most)):
             raise ProtocolError(f"this site cannot pay for the plan: {reason}")
@@ -317,7 +319,7 @@ def _read(written: str) -> SiteConfig:
     try:
         return msgspec.convert(tomllib.loads(written), SiteConfig)
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
-        raise InvalidData("site.toml", "that of a site", str(error)) from None
+        raise InvalidData("site.toml", "a site's configuration", str(error)) from None
 
 
 def as_toml(values: dict[str, Any]) -> str:

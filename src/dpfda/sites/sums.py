@@ -73,9 +73,9 @@ def answer_of(plan: Plan, query: Query, opened_sum: SiteAnswer) -> Answer:
     assert isinstance(query, AdditiveQuery)
     survivors = tuple(dict.fromkeys(opened_sum.survivors))
     if survivors != opened_sum.survivors or len(survivors) < plan.terms.needed:
-        raise ProtocolError(f"a sum has vectors of {plan.terms.needed} different sites at least")
+        raise ProtocolError(f"a sum needs vectors of at least {plan.terms.needed} different sites")
     if len(opened_sum.total) != length(query):
-        raise ProtocolError("the sum has another length than its question asks for")
+        raise ProtocolError("the length of the sum differs from that of its query")
     return opened(
         query,
         np.array(opened_sum.total, dtype=np.int64),
@@ -307,7 +307,7 @@ class TableInquiry(SharedInquiry, name="table"):
         object.__setattr__(self, "targets", tuple(self.targets))
         targets = self.targets
         if set(targets) & set(self.inquiry.columns) or len(set(targets)) < len(targets):
-            raise InvalidParameter("target", "a column that is not among the others", targets)
+            raise InvalidParameter("target", "different from the other columns", targets)
         _ = self.columns  # a site reads nothing that has no public range
         if not addable(first := next(self.conversation.questions())):
             rule = "one whose questions are sums with Gaussian noise (delta above 0)"
@@ -383,7 +383,7 @@ class TableInquiry(SharedInquiry, name="table"):
             return None
         if isinstance(ranges, Mapping):
             if set(ranges) != set(names):
-                raise ProtocolError("the plan's columns are not those that it gives ranges for")
+                raise ProtocolError("the plan's columns differ from those with ranges")
             ranges = {name: ranges[name] for name in names}
         return PublicColumns.of(ranges, width=len(names))
 

@@ -195,7 +195,7 @@ def test_few_people_are_warned_and_many_are_not() -> None:
 
 @pytest.mark.parametrize("groups", [("a",), ("a", "a")])
 def test_groups_are_two_names_at_least(groups: Any) -> None:
-    with pytest.raises(InvalidParameter, match="groups must be two names at least, all different"):
+    with pytest.raises(InvalidParameter, match="groups must be at least two names, all different"):
         PrivateMoments(1.0, value_range=(-4, 4), groups=groups).fit(curves(50, 0), ["a"] * 50)
 
 

@@ -202,7 +202,7 @@ def test_bands_allow_for_estimated_times(fall: float) -> None:
         ({"mechanism": "frl"}, "mechanism must be 'adaptive' with design='sparse'"),
         ({"times": "often"}, "times must be 'uniform', 'estimate'"),
         ({"times": [1.0, 2.0]}, "times must be 101 finite numbers"),
-        ({"times": T}, "times must be a density that is nowhere below 0.01"),
+        ({"times": T}, "times must be a density that is never below 0.01"),
         ({"design": "few"}, "design must be"),
     ],
 )

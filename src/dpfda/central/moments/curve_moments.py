@@ -285,7 +285,7 @@ class CurveMoments(JointAnswer, Documented):
         }
         for name, holds in rules.items():
             if not holds:
-                raise InvalidData(name, "as long as the query of this document asks for")
+                raise InvalidData(name, "of the length that the document's query has")
         basis = FunctionBasis(grid, functions, np.ones(len(functions)))
         return cls(**body, query=query, noisy=noisy, center=center, basis=basis)
 

@@ -374,6 +374,6 @@ def declared_density(times: Any, grid: FloatArray, *, shared: bool) -> FloatArra
         values = values / trapezoid((grid,))
     least = _LEAST_GIVEN * float(trapezoid((grid,)) @ values) / float(grid[-1] - grid[0])
     if not (least > 0 and values.min() >= least):
-        rule = f"a density that is nowhere below {_LEAST_GIVEN:g} of its mean"
-        raise InvalidParameter("times", rule, "a lower one")
+        rule = f"a density that is never below {_LEAST_GIVEN:g} of its mean"
+        raise InvalidParameter("times", rule, "a lower minimum")
     return values

@@ -170,9 +170,9 @@ class Request(Task):
         features, labels, present = (np.asarray(column) for column in records)
         shape = (self.people, *features.shape[1:2])
         if features.ndim != 3 or not features.shape[:2] == labels.shape == present.shape == shape:
-            raise ProtocolError(f"the request is for {self.people} owners with rows and labels")
+            raise ProtocolError(f"the request needs rows and labels of {self.people} owners")
         if features.shape[2] != self.dimension:
-            raise ProtocolError(f"the request is about rows of {self.dimension} features")
+            raise ProtocolError(f"the request needs rows of {self.dimension} features")
         known = (labels >= 0) & (labels < self.n_classes)
         inside = finite(features.astype(np.float64, copy=False))
         numbers = np.where(known, labels, 0).astype(np.int64)
