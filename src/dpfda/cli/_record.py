@@ -39,7 +39,7 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 
 record_options = options_of(
     click.option("--report", type=_PATH, help="Write one HTML page here: results, guarantee in "
-        "plain words, picture, paragraph for a paper, record."),
+    "plain words, picture, paragraph for a paper, deployment record."),
     click.option("--record", type=_PATH, help="Write an entry for a public registry of "
         "deployments here (YAML, or .json), with a paragraph for a paper; takes --curator, "
         "--data and --date."),
@@ -122,9 +122,9 @@ def spending_options(what: str) -> Callable[[Command], Command]:
     return options_of(
         click.option("--unit", default="person", show_default=True, help="Whose data one row is."),
         click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not "
-            "private; spends --ledger too."),
-        click.option("--ledger", type=_PATH, help="File with the data set's budget over all runs; "
-            "spent before noise is drawn."),
+    "private; charges --ledger, too."),
+        click.option("--ledger", type=_PATH, help="File with the budget of the data set, shared "
+    "by all runs; charged before noise is drawn."),
         click.option("--ledger-limit", type=(float, float), metavar="EPSILON DELTA",
             help="Create the ledger with this limit: ε and δ of all releases together."),
         click.option("--analysis", metavar="NAME",

@@ -45,9 +45,9 @@ from dpfda.privacy.cost import limit
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip
 @click.option("--evaluation-share", type=float,
-    help="Keep this share of the people out of the fit, such as 0.2, and release how often the "
-    "classifier is right about them, with the same ε: nobody is in both, but --ledger counts "
-    "both.")  # fmt: skip
+    help="Leave this share of the people, such as 0.2, out of the fit, and release "
+    "how often the classifier is right about them, with the same ε. Nobody is in "
+    "both groups, but --ledger is charged for both.")  # fmt: skip
 @reading_options()
 @spending_options("model")
 def command(
@@ -58,8 +58,8 @@ def command(
     FILE is CSV, TSV, Parquet, Feather, NPZ or XLSX, a folder or quoted pattern of such files, or
     an address like s3://...; a row is a curve, and --label the column of its class.
     The set of labels is public knowledge and must be given: a set taken from the file would not be
-    private. The range of the values, if left out, is found privately, from n·ε = 500 on with a δ
-    and 1000 without. Without --ledger every run spends its budget anew.
+    private. If the range of the values is left out, it is found privately; this needs n·ε of at
+    least 500 with a δ, and 1000 without. Without --ledger every run spends its budget anew.
     """
     check_outputs(out, plot)
     told = check_record(options, out)

@@ -71,24 +71,24 @@ def inquiry_options(command: Command) -> Command:
     given: list[Callable[[Command], Command]] = [
         click.option("--ask", "what", type=click.Choice(sorted([*ESTIMATORS, *OTHERS])),
             required=True, help="The result to compute."),
-        click.option("--target", help="Column to predict, of classes or of groups; of curves "
-            "(function-on-scalar) all of them: t0..t49."),
+        click.option("--target", help="Column to predict, or column of classes or groups; for "
+    "function-on-scalar all columns of the curve: t0..t49."),
         click.option("--feature-ranges", metavar="RANGES",
             help="Columns of a table with public ranges: age=18:99,weight=30:150, or a .json "
             "file, which may list categories."),
         click.option("--columns", metavar="COLUMNS",
-            help="Columns of curves, one a point: t0..t49, or a,b,c."),
+            help="Columns of a curve, one for each point: t0..t49, or a,b,c."),
         click.option("--grid", metavar="START:END", default="0:1", show_default=True,
-            help="Where the first and the last of them are."),
+            help="Positions of the first and the last point."),
         click.option("--range", "value_range", **pair, help="Public range of curves' values."),
         click.option("--target-range", **pair, help="Public range of the target."),
         click.option("--classes", help="Public labels of the target: no,yes."),
-        click.option("--mechanism", help="How the budget is spent, where there is a choice."),
+        click.option("--mechanism", help="Mechanism, if the result has several."),
         click.option("--epsilon", type=float, required=True,
-            help="ε of the study, for everybody's data."),
+            help="ε of the study."),
         delta_option,
-        click.option("--unit", help="Whose data one row is, or all rows of an owner; person or "
-            "owner by default."),
+        click.option("--unit", help="Protected unit: whose data one row is, or all rows of an "
+    "owner. Default: person or owner."),
         click.option("--rule", type=click.Choice(RULES), default="statistic", show_default=True,
             help="What owners send (ada-boost)."),
         click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
@@ -262,9 +262,9 @@ def command() -> None:
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--name", required=True, help="Who we are.")
+@click.option("--name", required=True, help="Name of the coordinator.")
 def init(folder: Path, name: str) -> None:
-    """Make the lasting identity of a coordinator: sites pin its card once, for all its studies."""
+    """Create the identity of a coordinator. Sites pin its card once, for all its studies."""
     place = StudyFolder(folder)
     if place.card_path.exists():
         raise InvalidParameter("FOLDER", "one without an identity", str(folder))
@@ -279,17 +279,17 @@ def _write_card(place: StudyFolder, card: Card) -> None:
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--name", help="Who we are, if not with --identity.")
+@click.option("--name", help="Name of the coordinator, unless --identity is given.")
 @click.option("--identity", type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder that `dpfda consortium init` made: the plan is of that coordinator.")  # fmt: skip
-@click.option("--study", required=True, help="What the study is called.")
+    help="Folder made by `dpfda consortium init`, whose coordinator leads the study.")  # fmt: skip
+@click.option("--study", required=True, help="Title of the study.")
 @click.option("--site", "sites", type=_FILE, multiple=True, required=True, metavar="CARD",
-    help="Card of a site that is to take part; once for each.")  # fmt: skip
+    help="Card of a site that takes part; may be repeated.")  # fmt: skip
 @click.option("--address", default="127.0.0.1:8000", show_default=True, metavar="HOST:PORT",
-    help="Where sites reach us.")  # fmt: skip
+    help="Address at which sites reach the coordinator.")  # fmt: skip
 @inquiry_options
 @click.option("--colluders", type=int, default=1, show_default=True,
-    help="Number of sites that may collude with us.")  # fmt: skip
+    help="Number of sites that may collude with the coordinator.")  # fmt: skip
 @click.option("--dropouts", type=int, default=0, show_default=True,
     help="Number of sites that may drop out during a question.")  # fmt: skip
 def plan(folder: Path, **given: Any) -> None:
@@ -344,14 +344,14 @@ def _coordinator(place: StudyFolder, name: str | None, identity: Path | None) ->
 @click.option("--gather", type=float, default=600.0, show_default=True,
     help="Seconds to wait for sites to connect.")  # fmt: skip
 @click.option("--start", type=float, default=120.0, show_default=True,
-    help="Seconds in which Flower's processes here must have started.")  # fmt: skip
+    help="Seconds that Flower's processes here may take to start.")  # fmt: skip
 @click.option("--bind", metavar="HOST:PORT",
     help="Where to listen, if not at the plan's address: 0.0.0.0:8443.")  # fmt: skip
 def run(folder: Path, wait: float, gather: float, start: float, bind: str | None) -> None:
-    """Ask the sites everything that the plan says, and write the result.
+    """Send the queries of the plan to the sites, and write the result.
 
-    Started again after a crash, it goes on where it was: also to tell the sites that there is a
-    result, so that their processes end.
+    After a crash, run the command again: it continues where it stopped. If there is a result, it
+    notifies the sites, so that their processes end.
     """
     if bind is not None:
         _check_address("--bind", bind)

@@ -41,16 +41,16 @@ def _list(folder: Path | None, as_json: bool) -> None:
 @command.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @_FOLDER
-@click.option("--as", "name", help="Which data set, where names do not tell.")
-@click.option("--unverified", is_flag=True, help="Write other contents than the catalogue's too; "
-    "loaders read them with verify=False.")  # fmt: skip
+@click.option("--as", "name", help="Name of the data set, if the file name is ambiguous.")
+@click.option("--unverified", is_flag=True, help="Also import files whose contents "
+    "differ from the catalogue; loaders read them with verify=False.")  # fmt: skip
 def _import(
     paths: tuple[Path, ...], folder: Path | None, name: str | None, unverified: bool
 ) -> None:
     """Convert original files, or copy files of the catalogue.
 
-    For example DTI.RData. A folder stands for all files in it that are known. Nothing is
-    downloaded.
+    An original file is, for example, DTI.RData. Of a folder, all known files are imported.
+    Nothing is downloaded.
     """
     there = _files(paths)
     wanted = [name] if name else [known for known in CATALOGUE if _given(known, there)]

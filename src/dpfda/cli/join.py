@@ -20,15 +20,18 @@ _HOME = Path.home() / ".dpfda"
 @click.command()
 @click.argument("url")
 @click.argument("plan_hash", metavar="HASH")
-@click.option("--most-epsilon", type=float, required=True, help="Your ceiling for this study.")
+@click.option(
+    "--most-epsilon", type=float, required=True, help="Largest ε that you accept for this study."
+)
 @click.option("--limit-epsilon", type=float,
-    help="What all studies together may cost you; needed the first time.")  # fmt: skip
+    help="Largest ε that all studies together may cost you; needed the first time.")  # fmt: skip
 @click.option("--accept", "accepts", multiple=True, metavar="ASSUMPTION",
     help='An assumption that you accept, such as "labels are public". May be '
     'repeated.')  # fmt: skip
 @home_option
 @click.option("--invitation", type=click.File(encoding="utf-8"),
-    help="File with your invitation or its link, which the organizer gave you; - asks for it."
+    help="File with your invitation or its link, from the organizer; with - the command asks for "
+    "it."
     )  # fmt: skip
 @certificates_option
 @click.option("--insecure", is_flag=True,

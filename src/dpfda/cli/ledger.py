@@ -33,7 +33,7 @@ _FILE = click.argument(
 def command() -> None:
     """Show a budget on disk, plan releases from it, or split it.
 
-    FILE is what --ledger of another command names. `dpfda ledger FILE` shows it.
+    FILE is the file that other commands name with --ledger. `dpfda ledger FILE` shows it.
     """
 
 
@@ -64,7 +64,7 @@ def show(path: Path, as_json: bool, parts: bool) -> None:
 def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) -> None:
     """Show whether planned releases fit, and what they would leave. Nothing is spent.
 
-    With exit status 2 if they do not fit.
+    The exit status is 2 if they do not fit.
     """
     _validate.positive("--epsilon", epsilon)
     _validate.delta("--delta", delta)

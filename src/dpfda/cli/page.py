@@ -16,8 +16,9 @@ from dpfda.errors import InvalidParameter
 def command(folder: Path, collector: str) -> None:
     """Write the page on which people take part into FOLDER.
 
-    Any web server can serve it: people then trust that host for the code that sees their data, and
-    the collector for nothing. The collector must allow it with --page-url, or with --allow-origin.
+    Any web server can serve it. People must then trust that host for the code that processes their
+    data, but need not trust the collector. The collector must allow the page with --page-url or
+    --allow-origin.
     """
     try:
         written = write_files(folder, collector)

@@ -76,7 +76,7 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="Forecast: how many studies are simulated.")  # fmt: skip
 @reading_options(without={"groups": "everybody in a study has one curve or row"})
 @click.option("--seed", type=int, default=0, show_default=True,
-    help="Of the public randomness: who is asked what.")  # fmt: skip
+    help="Seed of the public randomness, which determines who is asked what.")  # fmt: skip
 @click.option("--title", default="", help="Title of the study, which participants read.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the plan.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path),
@@ -97,7 +97,8 @@ def command(
 
     `dpfda plan release SUMMARY` forecasts a release of a curator instead (see its --help).
 
-    From public facts alone: what people are asked, how many of them, and what they are promised.
+    The plan follows from public facts alone. It says what people are asked, how many of them, and
+    which guarantee they have.
     With --non-private-error, or a --sample of public people, whole studies are simulated first:
     give two of --people, --epsilon and --error, and the third is computed.
     """
@@ -172,16 +173,17 @@ def command(
     help="Grid points of a curve.")  # fmt: skip
 @click.option("--features", type=int, default=3, show_default=True,
     help="Columns of a regression.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--repeats", type=int, default=20, show_default=True,
     help="How many releases are simulated.")  # fmt: skip
 @json_option
 def release(summary: Summary, as_json: bool, **options: Any) -> None:
     """Forecast a release before anything is spent.
 
-    SUMMARY is mean, groups, components, regression or density. Made-up people that follow from
-    public facts are released with seeded noise: the expected error stands beside the error without
-    privacy. Of --people, --epsilon and --error give two, and the third is found. No file is read.
+    SUMMARY is mean, groups, components, regression or density. The command simulates people from
+    public facts and releases their data with seeded noise. It prints the expected error and the
+    error without privacy. Give two of --people, --epsilon and --error; the third is computed. No
+    file is read.
     """
     named = {"n": "--people", "epsilon": "--epsilon", "error": "--error"}
     given = [option for name, option in named.items() if options[name] is not None]

@@ -38,9 +38,9 @@ from dpfda.report.terminal import to_json
 def command(model: Path, file: Path, out: Path | None, as_json: bool, **options: object) -> None:
     """Predict the rows of a file by a saved model.
 
-    MODEL is what dpfda classify, dpfda regress or a study has written. It is public and predicting
-    costs no budget, but the predictions are about the rows of FILE: they are as private as those.
-    With --label the share of wrong ones is shown as well.
+    MODEL is a file written by dpfda classify, dpfda regress or a study. It is public, and
+    predicting costs no budget. The predictions are as private as the rows of FILE. With --label
+    the share of wrong predictions is shown as well.
     """
     check_writable("--out", out)
     reading = reading_from(options)

@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Ask whether your reply was counted.
 
-    The collector of the study with this HASH is shown the receipt of your reply, and nothing else.
-    With --withdraw it is shown a secret that this device has kept, and removes the reply.
+    Only the receipt of your reply is sent to the collector of the study with this HASH. With
+    --withdraw a secret that this device has stored is sent, and the collector removes the reply.
     """
     client = client_at(home, certificates)
     if withdraw:

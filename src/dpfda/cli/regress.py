@@ -43,9 +43,10 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @files_argument
 @click.option("--target", required=True, help="Column to predict.")
 @click.option("--link", type=click.Choice(["linear", "logistic"]), default="linear",
-    show_default=True, help="A number, or one of two classes.")  # fmt: skip
+    show_default=True, help="Type of the target: linear for a number, logistic for "
+    "two classes.")  # fmt: skip
 @click.option("--mechanism", type=click.Choice(sorted(RegressionMechanism.members())),
-    default="moments", show_default=True, help="How the budget is spent.")  # fmt: skip
+    default="moments", show_default=True, help="Mechanism of the regression.")  # fmt: skip
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @delta_option
 @click.option("--feature-ranges", metavar="RANGES",
@@ -81,8 +82,8 @@ def command(
     With --range or --curves a row is a curve, its other columns are points in the order of the
     file, and the result is a slope function with a band.
 
-    The default mechanism is made for prediction and clips rows; where coefficients are the
-    question, choose --mechanism gaussian_fm.
+    The default mechanism is designed for prediction and clips rows. To estimate coefficients,
+    use --mechanism gaussian_fm.
     """
     _check(options)
     check_outputs(out, plot)

@@ -61,7 +61,7 @@ _MODELS = {
 @click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--bound", type=float,
-    help="Instead of --range: public bound on √(average of X(t)²), minus --center.")  # fmt: skip
+    help="Instead of --range: public bound on √(average of (X(t) - center)²).")  # fmt: skip
 @click.option("--center", type=float, help="Public level to subtract, with --bound.")
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves.")  # fmt: skip
@@ -70,7 +70,7 @@ _MODELS = {
     '.toml file, with categories of covariates: {"age": [18, 99], "sex": ["f", "m"]}.')  # fmt: skip
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
 @click.option("--inference", is_flag=True,
-    help="Give the mean a band for the mean of the population.")  # fmt: skip
+    help="Release a band for the mean of the population, too.")  # fmt: skip
 @click.option("--design", type=click.Choice(["dense", "sparse"]), default="dense",
     show_default=True,
     help="sparse: few points of each curve are known (mean); others are empty cells.")  # fmt: skip
@@ -80,8 +80,8 @@ _MODELS = {
 @click.option("--target", help="Column to predict (kernel-machine).")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the target, for squared loss.")  # fmt: skip
-@click.option("--classes", help="The public labels of --label, or the two of the target for other "
-    "losses than squared: no,yes.")  # fmt: skip
+@click.option("--classes", help="Public labels: those of --label, or the two classes "
+    "of the target for losses other than squared: no,yes.")  # fmt: skip
 @click.option("--label", metavar="LABEL", help="Column of groups (moments, groups, synthetic).")
 @click.option("--components", "n_components", type=int,
     help="How many components (fpca); by default those that stand out of the noise.")  # fmt: skip
@@ -120,9 +120,9 @@ def command(
 
     FILE is CSV, TSV, Parquet, Feather, NPZ or XLSX, a folder or quoted pattern of such files, or
     an address like s3://... A row is a curve (or a point, for densities and kernel machines); its
-    columns are grid points. Bounds and ranges are public knowledge; --range, if left
-    out, is found privately, from n·ε = 500 on with a δ and 1000 without. Without --ledger every run
-    spends its budget anew.
+    columns are grid points. Bounds and ranges are public knowledge. If --range is left out, it is
+    found privately; this needs n·ε of at least 500 with a δ, and 1000 without. Without --ledger
+    every run spends its budget anew.
     """  # noqa: D301
     _refuse_foreign(context, summary)
     estimator: type[CentralEstimator] = getattr(dpfda, _MODELS[summary])

@@ -74,26 +74,27 @@ def _setting(name: str, *more: str, **how: object) -> Callable[[Any], Any]:
 @click.option("--config", type=click.Path(dir_okay=False, path_type=Path), is_eager=True,
     expose_value=False, callback=lambda ctx, _, file: _read_config(ctx, file),
     envvar="DPFDA_CONFIG", metavar="FILE",
-    help="TOML file with any of these options by their names, such as port = 8000. The "
-    "environment (DPFDA_PORT) counts before the file, and an option before both.")  # fmt: skip
+    help="TOML file with any of these options by their names, such as port = 8000. "
+    "An option overrides the environment (DPFDA_PORT), which overrides the file.")  # fmt: skip
 @_setting("--database", metavar="URL",
     help="Where studies are kept: sqlite:///FILE or postgresql://USER@HOST/NAME. With a password "
     "only in DPFDA_DATABASE or --database-file.  [default: sqlite:///dpfda.db]")  # fmt: skip
 @_setting("--database-file", type=click.Path(dir_okay=False, path_type=Path),
-    help="File that holds that URL, closed to other users.")  # fmt: skip
+    help="File with this URL, which other users cannot read.")  # fmt: skip
 @_setting("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @_setting("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
     help="Port; 0 takes a free one.")  # fmt: skip
 @_setting("--admin-listen", metavar="HOST:PORT",
-    help="A listener of its own for the dashboard, /metrics, /live, /ready and whatever needs the "
-    "key; the other one then serves participants only.")  # fmt: skip
+    help="Separate address for the dashboard, /metrics, /live, /ready and all "
+    "requests that need the key; the main address then serves participants only.")  # fmt: skip
 @_setting("--workers", type=click.IntRange(1),
     help="Processes on the same port, with a supervisor that replaces them one by one on SIGHUP. "
     "Without it there is one process and no supervisor.")  # fmt: skip
 @_setting("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
-    help="File with the administrator's key, closed to other users; made if it does not exist. It "
-    "may hold several keys, a line each, and is read again when it changes. Without it the key is "
-    "taken from DPFDA_ADMIN_KEY, or made up and shown once.")  # fmt: skip
+    help="File with the administrator's key, which other users cannot read; created "
+    "if it does not exist. It may hold several keys, one a line, and is read again "
+    "when it changes. Without it the key is taken from DPFDA_ADMIN_KEY, or generated "
+    "and shown once.")  # fmt: skip
 @_setting("--tls-certificate", type=click.Path(exists=True, dir_okay=False),
     help="TLS certificate (PEM).")  # fmt: skip
 @_setting("--tls-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
@@ -101,30 +102,32 @@ def _setting(name: str, *more: str, **how: object) -> Callable[[Any], Any]:
     help="Address or network of a proxy before the collector, whose X-Forwarded headers "
     "are trusted. May be repeated; by default none are.")  # fmt: skip
 @_setting("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
-    help="Origin of a page elsewhere on which people may take part in studies of this collector, "
-    "such as https://studies.example (see page). May be repeated.")  # fmt: skip
+    help="Origin of a page on another host on which people may take part in studies "
+    "of this collector, such as https://studies.example (see page). May be repeated.")  # fmt: skip
 @_setting("--public-url", metavar="URL",
     help="Where participants reach this collector, such as https://studies.example: links and QR "
     "codes begin with it.  [default: the address with which the dashboard is opened]")  # fmt: skip
 @_setting("--page-url", metavar="URL",
-    help="Host that serves the page which dpfda page has written, such as https://studies.example: "
-    "links and QR codes of participants lead there, and --allow-origin names it too.  [default: "
-    "people take part on the collector's own page]")  # fmt: skip
+    help="Host of the page that dpfda page has written, such as "
+    "https://studies.example: links and QR codes of participants lead there, and "
+    "requests from it are allowed.  [default: people take part on the collector's "
+    "own page]")  # fmt: skip
 @_setting("--secure-cookies/--no-secure-cookies", default=None,
     help="Whether browsers send the dashboard's cookie over https only.  [default: with "
     "a certificate or a proxy]")  # fmt: skip
 @_setting("--patience", type=_Finite(1e6), default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
 @_setting("--rate", type=_Finite(1e9), default=5.0, show_default=True,
-    help="Requests a second of one token.")  # fmt: skip
+    help="Requests per second of one token.")  # fmt: skip
 @_setting("--enrolments", type=click.IntRange(0), default=20, show_default=True,
-    help="People of one address who may take part in an open study at once; 0 for any number."
+    help="Number of people from one address who may take part in an open study at once; 0 for any "
+    "number."
     )  # fmt: skip
 @_setting("--purge-after", type=_Finite(1e5), metavar="DAYS",
     help="Purge the replies of a study this long after it finished.  [default: never]"
     )  # fmt: skip
 @_setting("--group", type=click.IntRange(1), default=256, show_default=True,
-    help="Largest group commit.")  # fmt: skip
+    help="Largest number of replies in one commit.")  # fmt: skip
 def command(
     database: str | None,
     database_file: Path | None,
@@ -144,9 +147,9 @@ def command(
 ) -> None:
     """Run a collector of studies.
 
-    Studies, people, a dashboard at /, the interface under /api. Replies are acknowledged once they
-    are durable. The first line on stdout is the address. Every option may also stand in the
-    environment, as DPFDA_PORT, or in a TOML file (--config).
+    The dashboard is at /, the interface under /api. Replies are acknowledged once they are durable.
+    The first line on stdout is the address. Every option can also be set in the environment, such
+    as DPFDA_PORT, or in a TOML file (--config).
     """
     try:
         from dpfda.collector.middleware import checked_origin

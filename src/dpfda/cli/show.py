@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """Show a saved model or release: guarantee, ranges, numbers.
 
-    MODEL is what --out of another command has written.
+    MODEL is a file that another command has written with --out.
     """
     check_picture(plot)
     check_writable("--csv", csv)

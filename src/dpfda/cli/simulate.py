@@ -154,9 +154,9 @@ METHODS: dict[str, Callable[..., Predict]] = {
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--method", "methods", type=click.Choice(list(METHODS)), multiple=True,
     default=["study"], show_default=True,
-    help="What participants are asked; several give a row each.")  # fmt: skip
+    help="What participants are asked; may be repeated, each method is one row.")  # fmt: skip
 @click.option("--epsilon", "epsilons", type=float, multiple=True, required=True,
-    help="What each of them spends; several give a row each.")  # fmt: skip
+    help="What each of them spends; may be repeated, each value is one row.")  # fmt: skip
 @click.option("--classes", help="The labels: no,yes or a,b,c. Default: those of the file.")
 @click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
@@ -179,9 +179,9 @@ def command(
     """Simulate studies with the rows of a file as their participants.
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve (--range) or a row of a table
-    (--feature-ranges), and --label the column of its class. The table has the error of every method
-    on held-out people, beside guessing and a classifier without privacy. Whoever has the file sees
-    all rows, so this is a simulation and protects nobody.
+    (--feature-ranges), and --label the column of its class. The command prints the error of every
+    method on held-out people, and the errors of guessing and of a classifier without privacy. It
+    reads all rows, so this is a simulation and protects nobody.
     """
     for epsilon in epsilons:
         _validate.positive("--epsilon", epsilon)

@@ -36,31 +36,35 @@ def command() -> None:
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--name", required=True, help="Our name in every list of sites.")
-@click.option("--data", type=_FILE, help="Our table; it is read here, never sent.")
+@click.option("--name", required=True, help="Name of the site, for all parties.")
+@click.option("--data", type=_FILE, help="Table of the site; it is read here and never sent.")
 @click.option("--feature-ranges", "ranges", metavar="RANGES",
     help="Columns that may be asked about, with their public ranges: age=18:99,dose=0:100 or a "
     ".json file, which may list categories.")  # fmt: skip
-@click.option("--epsilon", type=float, required=True, help="ε of all studies together, for ever.")
-@click.option("--delta", type=float, help="δ likewise; 1e-5 for rows, 0 otherwise.")
-@click.option("--unit", help="Whose data one row is; person, or owner with --owner, by default.")
+@click.option("--epsilon", type=float, required=True, help="Total ε of all studies.")
+@click.option("--delta", type=float, help="Total δ of all studies; 1e-5 for rows, 0 otherwise.")
+@click.option(
+    "--unit", help="Protected unit: whose data one row is. Default: person, or owner with --owner."
+)
 @click.option("--owner", default="", metavar="COLUMN",
-    help="Column that says whose a row is, where several rows are one owner's.")  # fmt: skip
+    help="Column that identifies the owner of a row, if an owner may have several "
+    "rows.")  # fmt: skip
 @click.option("--study", type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Instead of a table, a study of our people that dpfda studies export wrote.")  # fmt: skip
+    help="Instead of --data: a study of the site's people, written by dpfda studies "
+    "export.")  # fmt: skip
 @click.option("--people", type=click.IntRange(0), default=0,
-    help="With --study, how many of our people evaluate models.")  # fmt: skip
+    help="With --study: number of people who evaluate models.")  # fmt: skip
 @click.option("--least-rows", type=click.IntRange(0), default=0,
-    help="Make no card for fewer records than this: a card publishes the count.")  # fmt: skip
+    help="Create no card for fewer records than this: a card publishes the count.")  # fmt: skip
 @click.option("--least-together", type=click.IntRange(0), default=0,
-    help="Refuse plans whose sites say that they hold fewer records together.")  # fmt: skip
+    help="Refuse plans whose sites together hold fewer records than this.")  # fmt: skip
 @click.option("--question", "questions", multiple=True, metavar="TITLE",
-    help="Refuse plans for other results, by the title that a plan shows: PrivateMean; once for "
-    "each.")  # fmt: skip
+    help="Refuse plans for results with another title, such as PrivateMean; may be "
+    "repeated.")  # fmt: skip
 @click.option("--confirm", is_flag=True, help="Ask a person before each question is answered.")
 @_trust
 def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
-    """Make a site: its keys, its card for the others, its budget and its config file."""
+    """Create a site: its keys, its card for other parties, its budget and its configuration."""
     local = bool(given["owner"] or given["study"])
     delta = given["delta"] if given["delta"] is not None else 0.0 if local else 1e-5
     site = SiteFolder.begin(
@@ -110,13 +114,13 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--plan", "plan_file", type=_FILE, required=True, help="What the coordinator sent.")
+@click.option("--plan", "plan_file", type=_FILE, required=True, help="Plan of the coordinator.")
 @_trust
 @click.option("--agree", metavar="HASH",
     help="Sign the plan with this hash without being asked; `policy` signs any that site.toml "
     "allows.")  # fmt: skip
 @click.option("--superlink", metavar="HOST:PORT",
-    help="Where to reach the coordinator, if not at the plan's address.")  # fmt: skip
+    help="Address of the coordinator, if it is not that of the plan.")  # fmt: skip
 def serve(
     folder: Path, plan_file: Path, trust: tuple[Path, ...], agree: str | None, superlink: str | None
 ) -> None:
@@ -153,7 +157,13 @@ def serve(
 
 @command.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--lines", type=int, default=10, show_default=True, help="Of the log.")
+@click.option(
+    "--lines",
+    type=int,
+    default=10,
+    show_default=True,
+    help="Number of lines of the journal to show.",
+)
 def status(folder: Path, lines: int) -> None:
     """Show what a site signed, spent, was asked and sent."""
     site = SiteFolder(folder)
@@ -179,7 +189,7 @@ def status(folder: Path, lines: int) -> None:
 @command.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--mark", "marks", multiple=True, metavar="MARK",
-    help="A mark that was noted elsewhere, which must still be in the journal.")  # fmt: skip
+    help="Mark that was noted earlier; the journal must still contain it.")  # fmt: skip
 def verify(folder: Path, marks: tuple[str, ...]) -> None:
     """Check that no line of the journal was changed, added or removed."""
     site = SiteFolder(folder)

@@ -137,8 +137,8 @@ def show(study: str, administrator: Administrator, as_json: bool) -> None:
 @click.option("--open", "anybody", is_flag=True,
     help="Let anybody take part, not only whom you invite.")  # fmt: skip
 @click.option("--address-share", type=float, metavar="SHARE",
-    help="Of the people of an open study, the share that one address may be; 0.1 by default, 1 for "
-    "a clinic whose people share an address.")  # fmt: skip
+    help="Largest share of the people of an open study who may have one address; 0.1 "
+    "by default, 1 for a clinic whose people share an address.")  # fmt: skip
 @_administered
 def create(
     plan: Path,
@@ -188,9 +188,9 @@ def _page(url: str, plan_hash: object) -> str:
 def invite(
     study: str, people: int, links: bool, administrator: Administrator, as_json: bool
 ) -> None:
-    """Invite people: print a line for each of them, which is good for one reply.
+    """Invite people: print one line for each of them. Each line allows one reply.
 
-    It is shown this once. People open a link (--links), or join with dpfda join --invitation.
+    It is shown only once. People open a link (--links), or join with dpfda join --invitation.
     """
     made = administrator.invite(study, people)
     if links:
@@ -256,8 +256,8 @@ def delete(study: str, yes: bool, administrator: Administrator, as_json: bool) -
 def confirm_clock(administrator: Administrator, as_json: bool) -> None:
     """Confirm that the system clock of a collector is right after it has jumped.
 
-    A collector does not follow a jump of more than a minute by itself. Deadlines that have passed
-    by the system clock end their phases after this.
+    A collector ignores a jump of more than a minute until it is confirmed. Then phases whose
+    deadlines have passed end.
     """
     jump = administrator.confirm_clock()
     if as_json:
@@ -274,8 +274,8 @@ def verify(copy: str, original: str, as_json: bool) -> None:
     """Compare a copy of a collector's database with the original.
 
     Both are files of SQLite, or URLs of databases without a password (PGPASSWORD holds it); nothing
-    is written to either. A reply that is in both must be the same, and the copy may lack what came
-    later. The exit status is 1 if the copy has anything that the original has not.
+    is written to either. Replies that are in both must be equal, and the copy may lack later
+    replies. The exit status is 1 if the copy contains anything that the original does not.
     """
     try:
         from dpfda.collector.storage.verify import compare

@@ -132,7 +132,9 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
 @click.command()
 @click.argument("plan_hash", metavar="HASH")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--label", required=True, help="Your label: one of the study's; or your number.")
+@click.option(
+    "--label", required=True, help="Your label, one of the study's labels, or your number."
+)
 @home_option
 @certificates_option
 @reading_options(own=("label",), without={
@@ -156,8 +158,8 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
     help="Time zone of the measurements, such as Europe/Berlin, for times in UTC. "
     "Default: this machine's.")  # fmt: skip
 @click.option("--show", is_flag=True,
-    help="Ask before ε is spent; then show what would be sent and what it hides, and ask again. "
-    'After that "no" ε stays spent.')  # fmt: skip
+    help="Ask before ε is spent; then show what would be sent and what it hides, and "
+    "ask again. If you then answer no, ε stays spent.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 def command(
     plan_hash: str,
@@ -176,10 +178,10 @@ def command(
 
     The study is the one with this HASH that you have joined. FILE (CSV, TSV, Parquet, NPZ or XLSX)
     has one column of values at equal distances, or two columns t and x(t), where t may be times of
-    day (07:30, or with dates before them) as hours since midnight; of several channels one column
-    each; of a table your row. Of an export (Apple Health as XML or zip, Fitbit, GPX, TCX, Google
-    Fit, Oura, Samsung Health, Withings) one day of one series is read. The reply is drawn and
-    stored once; calling the command again sends the same bytes again.
+    day (07:30, or with dates before them), read as hours since midnight. For several channels it
+    has one column for each; for a table, your row. Of an export (Apple Health as XML or zip,
+    Fitbit, GPX, TCX, Google Fit, Oura, Samsung Health, Withings) one day of one series is read.
+    The reply is drawn and stored once; running the command again sends the same bytes.
     """
     agreed, reading = _agreed(home, plan_hash), reading_from(options)
     curve: object = None
