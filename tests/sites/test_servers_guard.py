@@ -85,7 +85,7 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     assert "no such step" in send(three, "owners", "x").refused
     assert three.spent("h0") == ()
     assert not (three.folders["h0"].path / "exchanges").exists()
-    assert "have not evaluated the models yet" in send(three, "judge", shared(three, good)).refused
+    assert "have not evaluated" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
@@ -95,7 +95,7 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     )
     to_hold(three.folders["h0"])  # one study, and no other
     assert (three.folders["h0"].path / "exchanges").stat().st_mode & 0o777 == 0o700
-    assert "have not evaluated the models yet" in send(three, "judge", shared(three, good)).refused
+    assert "have not evaluated" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
 
 
@@ -123,7 +123,7 @@ def test_a_server_that_stopped_goes_on(three, monkeypatch):
         assert "cannot be computed" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()  # nobody could be asked yet
     three.restart("h0")
-    assert "have not evaluated the models yet" in send(three, "judge", shared(three, documents_of())).refused
+    assert "have not evaluated" in send(three, "judge", shared(three, documents_of())).refused
     assert len(three.spent("h0")) == 1
 
 
@@ -140,7 +140,7 @@ def test_what_is_paid_for_and_forgotten_is_not_judged_again(three):
     """An account that was put back: other models would be judged for the price of one."""
     good = documents_of()
     send(three, "model", "x")
-    assert "have not evaluated the models yet" in send(three, "judge", shared(three, good)).refused
+    assert "have not evaluated" in send(three, "judge", shared(three, good)).refused
     (three.folders["h0"].account(three.plan) / "0001.begun").unlink()
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
@@ -158,7 +158,7 @@ def test_a_server_that_stopped_before_it_paid_pays_when_it_is_asked_again(three,
     assert "this cannot be computed" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()
     three.restart("h0")
-    assert "have not evaluated the models yet" in send(three, "judge", shared(three, documents_of())).refused
+    assert "have not evaluated" in send(three, "judge", shared(three, documents_of())).refused
     assert len(three.spent("h0")) == 1
     written = [one for one in three.guards["h0"].journal.lines if "people judge the models" in one]
     assert len(written) == 1
