@@ -441,7 +441,7 @@ def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:
 
 
 def _array(body: dict[str, Any], name: str, shape: tuple[int | None, ...]) -> FloatArray:
-    """A field as an array whose last axes are as long as they must be."""
+    """A field as an array whose last axes have the required lengths."""
     try:
         array = np.array(body[name], dtype=np.float64)
     except ValueError:

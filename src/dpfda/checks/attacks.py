@@ -116,8 +116,8 @@ class QueryAttack:
     def worst_cases(self) -> Pairs:
         """The input of the mechanism for the neighbors, drawn at random if there are several.
 
-        A mechanism of anything is attacked at its own worst inputs too, which a query may not
-        reach: what it draws there is what the holder's mechanism draws.
+        A mechanism that is not additive is attacked at its own worst inputs too, although a query
+        may not reach them. The holder uses the same mechanism.
         """
         if self.draws_inside:
             return [(_FIRST, _SECOND)]

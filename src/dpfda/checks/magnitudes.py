@@ -70,7 +70,7 @@ check = check_magnitudes
 def check_extremes(query: Query) -> None:
     """Fields at the ends of their ranges, alone and together: refused, or noise of a normal size.
 
-    What is refused is refused when the query is built: before anybody has read a record.
+    Invalid fields are refused when the query is built, before any record is read.
     """
     good, paths = query.to_dict(), list(real_fields(query))
     rng, tried = np.random.default_rng(0), list[dict[Path, float]]()

@@ -120,7 +120,7 @@ class _Shared(Twin):
     @staticmethod
     @abstractmethod
     def shared(noise: IntArray) -> IntArray:
-        """The noise, partly the same."""
+        """Noise that coordinates partly share."""
 
     def worst_cases(self) -> Pairs:
         """Corners, and rows in general position."""

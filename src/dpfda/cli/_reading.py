@@ -340,7 +340,7 @@ class _Watched:
 
     @property
     def rows(self) -> int | None:
-        """How many there are, where the file says so."""
+        """The number of rows, if the file states it."""
         return self._block.rows
 
 

@@ -96,7 +96,7 @@ def _audit_rows(
 
 
 def _row(place: int, draws: int, seed: int | None) -> dict[str, Any]:
-    """Audit one case; one whose holder does not do what is audited has not passed."""
+    """Audit one case. It fails if the holder does not behave as the audited mechanism."""
     case = _cases()[place]
     shown = {"kind": case.kind, "goal": case.goal}
     try:

@@ -251,7 +251,7 @@ def _forecast(
 
 
 def _read_again(name: str, path: Path, reading: Reading, known: dict[str, Any]) -> str:
-    """Program text for a file of public people."""
+    """Program text that reads a file of public people."""
     return (
         "from pathlib import Path\n\nfrom dpfda.curves.files import Reading\n"
         "from dpfda.planning.people_file import public_people\n\n"

@@ -60,7 +60,7 @@ _collector_options = options_of(
 
 
 def _administered(function: Command) -> Command:
-    """Add which collector, and by which right; the command is given its `Administrator`."""
+    """Add options of the collector and the key; the command gets an `Administrator`."""
 
     @wraps(function)
     def connected(

@@ -395,7 +395,7 @@ def _collector(request: Asked) -> Collector:
 
 
 def router(path: str) -> Router:
-    """All of the above under `path`."""
+    """A router for all routes above, under `path`."""
     return Router(
         path,
         route_handlers=[

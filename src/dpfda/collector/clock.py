@@ -31,7 +31,7 @@ def _boot() -> str:
 
 
 def _elapsed() -> float:
-    """Seconds since the machine was started, those in which it slept included."""
+    """Seconds since the machine was started, including those in sleep mode."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

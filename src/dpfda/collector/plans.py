@@ -39,7 +39,7 @@ _SIZES = ("n_basis", "order", "n_points")  # of a basis, which may be a part of 
 
 
 def strict_json(body: bytes) -> None:
-    """Refuse JSON that names something twice: readers differ in which of both they take."""
+    """Refuse JSON with a duplicate name, because parsers differ in the value they use."""
     try:
         json.loads(body, object_pairs_hook=_once)
     except RecursionError:

@@ -286,7 +286,7 @@ class Threads:
     def in_reader(
         self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> asyncio.Future[R]:
-        """Read without a limit on its time."""
+        """Run a read without a time limit."""
         return _run(self.readers, partial(method, *args, **kwargs))
 
     def shutdown(self) -> None:

@@ -242,7 +242,7 @@ class Collector:
         return token
 
     async def _take_place(self, phase: OpenPhase, host: str, token: bytes) -> None:
-        """A place for a token that comes to be, or a refusal."""
+        """Reserve a place for a new token, or refuse."""
         study = phase.record.id
         take = partial(
             self._places.take, study, host, token,
@@ -258,7 +258,7 @@ class Collector:
             raise no_place()
 
     async def _add(self, study: str, token: bytes, until: float | None) -> None:
-        """Store the hash of a token, and when its time is over."""
+        """Store the hash of a token and its time of expiry."""
         await self.phases.get(study)
         outcome = await self.enrolments.add((study, token, until))
         if outcome == "unknown":
@@ -369,7 +369,7 @@ class Collector:
         )
 
     async def _tick(self) -> None:
-        """Every second, also while conclusions are drawn."""
+        """Do the work of each second, also while phases are being concluded."""
         with suppress(Unavailable):  # the health says so
             self.measure()
             await self._follow_clock()

@@ -78,7 +78,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             return []
         found = [
             f"Anybody may take part. {self.one_party(people)} Whoever has many addresses can be "
-            "more of them; invite people if liars must not matter."
+            "more of them; invite people if you expect dishonest answers."
         ]
         if self.deadline is None:
             found.append(

@@ -136,7 +136,7 @@ class ClipRescaler(_CenteredRescaler, name="clip"):
 class MaxAbsRescaler(Rescaler, name="max_abs"):
     """z*_k = z_k / max_j |z_j|: divides each curve by its largest coefficient, which stays private.
 
-    Keeps a curve's shape and forgets its size, so it cannot be undone and has no slope function.
+    The size of a curve is lost, so this cannot be undone and has no slope function.
     A curve of zeros stays 0.
 
     Examples:

@@ -162,7 +162,7 @@ class Columns(dict[str, npt.NDArray[Any]]):
         return {name: self[name] for name in names}
 
     def joined(self) -> dict[str, npt.NDArray[Any]]:
-        """Training and test rows in one, and which are training rows, where a file parts them."""
+        """Training and test rows together, and which of them are training rows."""
         rows = np.vstack([self["X_train"], self["X_test"]])
         labels = np.concatenate([self["y_train"], self["y_test"]])
         return {"X": rows, "y": labels, "train": np.arange(len(rows)) < len(self["X_train"])}

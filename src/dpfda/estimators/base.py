@@ -89,7 +89,7 @@ class PrivateEstimator(BaseEstimator):
         return X
 
     def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[PublicColumns, FloatArray]:
-        """The public columns that `ranges` speak of, and X's rows inside their ranges."""
+        """The public columns that `ranges` name, and the rows of X inside these ranges."""
         rows = self._checked_table(ranges, X, reset=reset)
         table = PublicColumns.of(
             ranges, width=None if isinstance(ranges, Mapping) else rows.shape[1]

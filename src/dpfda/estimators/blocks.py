@@ -37,7 +37,7 @@ class Blocks(Protocol):
         ...
 
     def first(self) -> tuple[Any, Any]:
-        """A chunk (X, y) that shows the form of all; of its values nothing is used."""
+        """A chunk (X, y) with the form of all chunks; its values are not used."""
         ...
 
     @property
@@ -108,7 +108,7 @@ def pairs(block: Block) -> Iterator[tuple[Any, Any]]:
 
 
 def blank(rows: Any) -> Any:
-    """Two rows of the same form that say nothing: zeros, or empty words."""
+    """Two rows of the same form without content: zeros, or empty strings."""
     if hasattr(rows, "columns"):
         columns = {name: _blanks(np.asarray(rows[name]).dtype.kind) for name in rows.columns}
         return type(rows)(columns)

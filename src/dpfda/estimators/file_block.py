@@ -251,7 +251,7 @@ def grid_of(rows: Rows) -> tuple[float, ...] | None:
 
 
 def blocks_of(given: Any, like: FileBlock) -> list[Block]:
-    """Functions that start a pass: given ones, and those over the files and frames among them."""
+    """Functions that start a pass: the given ones, and one for each file or frame."""
     several = (
         isinstance(given, Iterable) and not isinstance(given, (str, Path)) and not is_frame(given)
     )

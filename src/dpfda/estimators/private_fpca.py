@@ -31,26 +31,26 @@ _ALIKE = 0.9  # mean |cosine| of a component that stands out: noise turns it by 
 class PrivateFPCA(TransformerMixin, PrivateCovariance):
     """Scores of curves on principal components that were released privately.
 
-    The covariance surface is released (`PrivateCovariance`); its eigenfunctions, how many of them
-    stand out of the known noise, and the mean are computed from that release.
+    `PrivateCovariance` releases the covariance surface. The eigenfunctions, the number of them
+    that stand out of the known noise, and the mean are computed from that release.
 
     Privacy:
         (ε, δ)-DP for replacing one curve, for the components, the mean and their number. *Scores
-        are not private*: `transform` says where a curve lies, so scores of private curves are as
-        private as these. In a pipeline a private estimator may follow: both budgets add up.
+        are not private*: scores of a curve describe this curve, so they need the same protection.
+        In a pipeline a private estimator may follow: both budgets add up.
 
     Args:
         epsilon, delta, value_range, domain_range, bound, center, unit, ledger, random_state: as
             for `PrivateCovariance`.
-        n_components: how many; by default those that stand out of the noise, one at least.
+        n_components: how many; by default those that stand out of the noise, at least one.
 
     Attributes:
         components_: released eigenfunctions on the grid, (n_components, T).
-        explained_variance_: along each.
-        mean_: the released rough mean curve.
+        explained_variance_: variance along each component.
+        mean_: the released coarse mean curve.
         n_components_: how many were kept.
-        n_clear_: how many stand out of the noise: noise drawn again leaves a larger variance along
-            them than it makes by itself, and hardly turns them.
+        n_clear_: how many stand out of the noise: their variance is larger than that of noise
+            alone, and new noise hardly changes their direction.
 
     Examples:
         >>> rng = np.random.default_rng(0)

@@ -69,13 +69,13 @@ def of_study(
     """The contents of a study's model with what the study itself knows of it.
 
     Args:
-        own: what the model shows by itself.
+        own: the contents of the model alone.
         plan: the study.
         result: what it found.
         simulated: whether people are made up: only then errors on held-out people are shown.
         verdict: `protocol.beside_guessing` of it.
         draw: makes a figure.
-        replies: those notes of the result that rest on replies alone.
+        replies: notes of the result that depend on replies only.
     """
     rows, notes = result.table(), tuple(result.notes)
     hidden = bool(result.held_out) and not simulated

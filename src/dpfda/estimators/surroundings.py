@@ -162,7 +162,7 @@ def _transformers_of_targets() -> list[Any]:
 
 
 def _steps_around(estimator: Any) -> tuple[list[Any], list[Any]]:
-    """The steps before and behind it in the pipelines that are fitting it now."""
+    """The steps before and after the estimator in the pipelines that are fitting it."""
     before: list[Any] = []
     behind: list[Any] = []
     inner = (estimator, _originals.get(estimator, ref(estimator))())

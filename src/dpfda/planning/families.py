@@ -62,7 +62,7 @@ class Population:
         root: latent noise is normal numbers times this, (m, r).
         shares: how frequent each class is.
         features: what is encoded of the latent numbers.
-        stretch: logarithm of how much wider each class is than this, (K, m), or the same for all.
+        stretch: logarithm of the factor by which each class is wider, (K, m), or one for all.
     """
 
     means: FloatArray

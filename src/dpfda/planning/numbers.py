@@ -50,7 +50,7 @@ def private_mean(places: FloatArray, epsilon: float, seed: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NumberWorld(World):
-    """Populations of people with numbers; 1 is the error of their mean."""
+    """Populations of people with numbers; the error of their mean is 1."""
 
     numbers = True
     most = math.inf

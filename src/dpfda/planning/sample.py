@@ -196,7 +196,7 @@ def _solved(
 
 
 def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArray) -> float:
-    """The error of Fisher's rule on the rows it was made of; of two classes, with the best cut.
+    """Error of Fisher's rule on the rows it was fitted to; for two classes with the best cut.
 
     Examples:
         >>> x = np.random.default_rng(0).normal(size=(4000, 1))

@@ -65,7 +65,7 @@ class Tallied:
 
     @property
     def when(self) -> str:
-        """Its time, for people."""
+        """The time in readable form."""
         return time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
 
     @property

@@ -282,7 +282,7 @@ def check_fields(subject: object) -> Sizes:
     Every init field must be declared: one that is not is a mistake in the class.
 
     Returns:
-        The lengths that fields gave names to.
+        The lengths of named axes.
     """
     sizes: Sizes = {}
     for name, (rule, _) in declared(type(subject)).items():

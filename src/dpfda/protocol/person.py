@@ -266,7 +266,7 @@ that answered."""
 
 
 class Scattered(Crowd):
-    """People in a public order, of whom a place holds some; it draws what protects them itself.
+    """People in a public order, in several places; each place draws the noise of its people.
 
     Args:
         plan: what all of them agreed to.

@@ -191,7 +191,7 @@ def _ruled(rule: declared_fields.Rule) -> Schema:
 
 
 def _array(rule: declared_fields.Array) -> Schema:
-    """Nested lists; their lengths are named in a comment, for no schema can compare them."""
+    """Nested lists; a comment names their lengths, because a schema cannot compare them."""
     kind = "integer" if rule.kind == "whole" else "number"
     most = MOST_WHOLE if rule.kind == "whole" else rule.most
     schema: Schema = {
@@ -262,7 +262,7 @@ def _moved(value: object, at: str) -> Any:
 
 
 def _reached(definitions: Mapping[str, Schema], begin: Sequence[str]) -> set[str]:
-    """Definitions that some of them refer to, and those themselves."""
+    """The given definitions, and all definitions to which they refer."""
     reached, left = set(begin), list(begin)
     while left:
         named = re.findall(r"'#/\$defs/(\w+)'", repr(definitions[left.pop()]))

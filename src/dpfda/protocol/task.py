@@ -90,7 +90,7 @@ class Task(Query):
 
     @property
     def columns(self) -> int:
-        """Number of features from which those are computed; encoded curves may have more."""
+        """Number of features that the task uses; encoded curves may have more."""
         return self.sizes.get("f") or self.looks_at
 
     @abstractmethod

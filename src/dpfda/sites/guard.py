@@ -17,27 +17,26 @@ Approve = Callable[[str], bool]
 
 
 class Guard:
-    """One site in one plan: reads messages as data, lets its part answer the plan's steps, logs.
+    """A site's side of a plan: decodes messages, answers the steps of the plan, keeps a journal.
 
-    In this order, for each question: is it a message of the plan that this site signed → is it what
-    the plan allows here (the part's own rule) → does a person agree, where one is to be asked → the
-    part's price and ledger → noise once, on disk → the log → only then the reply.
+    It treats each question in this order. Does the message belong to the plan that this site
+    signed? Does the plan allow it here (a rule of the part)? If `approve` is given, does a person
+    agree? Then it charges the ledger, draws noise once and stores it, writes the journal, replies.
 
     Privacy:
-        That of the part. Whatever the coordinator sends, it gets what the plan's questions are
-        answered with under the plan's price, each with one noise, or a refusal that names a rule
-        and no value.
+        That of the part. The coordinator gets only answers to questions of the plan, at the price
+        of the plan and each with one noise, or a refusal that names a rule and no value.
 
     Args:
         plan: what this site signed.
-        part: what it holds, and how it answers.
-        identity: its lasting key.
-        journal: where it is written what was asked and what leaves.
+        part: the data of the site, and how it answers.
+        identity: the key of the site.
+        journal: the record of queries and outgoing messages.
         approve: asks a person before a new question is answered; None: nobody is asked.
 
     Attributes:
-        over: whether the coordinator said that it has its result. Nothing follows from it but that
-            a process may stop waiting.
+        over: whether the coordinator said that it has its result. It only lets a process stop
+            waiting.
     """
 
     def __init__(

@@ -232,7 +232,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that breaks, or that speaks no TLS, ends alone."""
+        """End a connection that breaks or does not speak TLS; the others continue."""
 
     def begin(self) -> None:
         """Answer from now on."""

@@ -249,7 +249,7 @@ class _Recipe(msgspec.Struct):
 
 
 def _recipe(document: bytes) -> dict[str, Any]:
-    """It is compared as it is written: nothing is built of what a stranger sends."""
+    """The text is compared, because no object is built from data of an unknown sender."""
     try:
         found = msgspec.json.decode(document, type=_Recipe)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -150,7 +150,7 @@ class Journal:
         return written[-1][:_MARK].decode("ascii", "replace") if written else ""
 
     def check(self) -> list[str]:
-        """The marks of all lines; refused where a line does not follow from those before it."""
+        """The hashes of all lines. A line that does not follow from its predecessors is refused."""
         marks, last = [], b""
         for number, line in enumerate(self._written, start=1):
             mark, rest = line[:_MARK], line[_MARK + 2 :]

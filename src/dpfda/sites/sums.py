@@ -218,7 +218,7 @@ class SumsPart(Part):
 
     Args:
         plan: what the site signed.
-        conversation: the plan's: all questions that may be asked.
+        conversation: the conversation of the plan, with all allowed queries.
         site: its records, ledger and secure-sum account.
     """
 

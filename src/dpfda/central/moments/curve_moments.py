@@ -179,7 +179,7 @@ class CurveMoments(JointAnswer, Documented):
         return self.covariance_in(table, floor=floor)[:size, :size]
 
     def number_of(self, group: Label | None) -> int:
-        """The place of a group, by its name; left out where there is one."""
+        """The index of a named group; the name may be omitted if there is one group."""
         if len(self.groups) < 2 and group is None:
             return 0
         if group not in self.groups:

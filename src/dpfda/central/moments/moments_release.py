@@ -193,7 +193,7 @@ def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:
 
 
 def too_few(about: CurveConversation[Any]) -> tuple[str, ...]:
-    """The warning of those who draw bands from too few people, or for too small an ε."""
+    """The warning if there are too few people, or too small an ε, for bands."""
     text = (
         f"n·epsilon is {about.strength:g}, below {BANDS_FROM}: bands and tests may hold less than "
         "they say"
@@ -262,7 +262,7 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
 
     @property
     def layout(self) -> Layout:
-        """What is asked about a curve; where means are wanted, how much they leave out as well."""
+        """What is queried about a curve; for means also the norm of the omitted coefficients."""
         size = self.sizes[0]
         if self.emphasis != "means":
             return Layout(basis=self.basis, size=size, rest=False)
@@ -291,7 +291,7 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
         return self.emphasis == "covariances" or bool(self.plan.first)
 
     def questions(self) -> Questions[CurveMoments]:
-        """A center and a radius, where they are worth it, and the joint query."""
+        """Queries of a center and a radius, if they reduce the error, and the joint query."""
         layout, many = self.layout, max(1, len(self.groups))
         asked: dict[str, Any] = {
             "second": self.sizes[1],

@@ -183,7 +183,7 @@ _BAND = "with a 95 % band for the whole curve, of noise and sampling"
 
 
 def contents(moments: CurveMoments) -> Contents:
-    """Means, sizes, what groups differ by, and in words whether anything was found."""
+    """Means, sizes and differences of groups, and a sentence on whether they differ."""
     pictures = [Picture.of(lambda axes: plot_means(moments, axes), f"Released means, {_BAND}.")]
     tables = [means(moments)]
     if moments.groups:

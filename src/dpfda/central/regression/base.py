@@ -198,7 +198,7 @@ class Regression(Conversation[Fitted], name="regression"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The number of rows is public; found labels are taken to be."""
+        """The number of rows is public, and so are labels that are read off the data."""
         found = (CLASSES_ARE_PUBLIC,) if self.found_classes else ()
         return (*super().assumptions, *found)
 
@@ -278,7 +278,7 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The number of rows is public; found labels are taken to be."""
+        """The number of rows is public, and so are labels that are read off the data."""
         return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
 
     def questions(self) -> Questions[Fitted]:

@@ -255,7 +255,7 @@ class TiltedQuery(WholeQuery, name="regression_tilted"):
         ), self.problem.size / 2
 
     def untilted(self, answer: Answer, records: Records) -> tuple[FloatArray, FloatArray]:
-        """Gradient of the objective without its tilt, which is -b, and its second derivatives."""
+        """Derivatives, first and second, of the objective without tilt; the first equals -b."""
         x, v = self.problem.unit_rows(*self.fitting(records))
         ridge = self.mechanism.ridge
         risk = Risk(

@@ -149,7 +149,7 @@ def public_encoder(
 
 
 def value_range_of(encoder: CurveEncoder) -> tuple[float, float]:
-    """The public range that such an encoder of one channel was made from."""
+    """The public range of values from which an encoder of one channel was built."""
     start, end = encoder.basis.domain_range
     unit, middle = (
         float(numbers[0]) / math.sqrt(end - start)

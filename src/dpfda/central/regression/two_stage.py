@@ -49,7 +49,7 @@ _STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
 @dataclass(frozen=True, kw_only=True)
 class TwoStageMoments(RegressionMechanism, name="moments"):
-    """Two-stage moment release: the strongest one-shot design known here.
+    """Two-stage moment release: location and scale first, then the moments of clipped rows.
 
     Privacy:
         Stage 1 spends a share of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
@@ -62,7 +62,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
 
     Where the number of rows is known beforehand, a linear link divides the budget by the plan of
     least expected error (`BudgetPlan`). From few rows little more than the mean target can be
-    learned. Slopes are shrunk towards 0 as far as the answers say that they may be noise.
+    learned. Slopes are shrunk towards 0 according to their uncertainty.
 
     Made for prediction: with few rows the second stage clips at 0.7 root-mean-square distances,
     which makes noise small and slopes steeper than those of unclipped rows, each by another factor.
@@ -72,7 +72,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
     Attributes:
         weighted: shorten the target of a row as the row is shortened. Rows far out then count less
             (weighted least squares), and slopes are those of unshortened rows if the target is
-            linear in them. Noise weighs more in predictions.
+            linear in them. Predictions then have more noise.
         share: part of μ² (of ε, where that is spent) for center and spread; None: planned.
         newton_steps: how many; None: one where nμ/√D is large, otherwise none.
         newton_share: part of μ² spent on them together.
@@ -188,7 +188,7 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
 def solve(
     regression: Regression, location: Location, moments: NoisyMoments, *, n: int, weighted: bool
 ) -> Fitted:
-    """Slopes, and what they are worth (post-processing).
+    """Slopes, and the variance that they explain (post-processing).
 
     For a logistic link w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and its log-odds scale.
     """

@@ -88,10 +88,10 @@ def read_export(file: Path | bytes, *, zone: str | None = None) -> Export:
 
     Args:
         file: a path, or the bytes themselves.
-        zone: where clocks stood, for times in UTC; this machine's by default.
+        zone: time zone of the measurements, for times in UTC; by default this machine's.
 
     Raises:
-        InvalidData: nothing can be read in it, or it is made to do harm.
+        InvalidData: the file cannot be read, or it is malicious.
     """
     clocks = zone_of(zone)
     with io.BytesIO(file) if isinstance(file, bytes) else file.open("rb") as opened:

@@ -87,7 +87,7 @@ def members(title: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def interval(
     title: str, ends: tuple[float, float, float], beside: Mapping[str, float]
 ) -> dict[str, Any]:
-    """A number with its interval on a line from 0, beside others that have names.
+    """A number with its interval on a line from 0, with other named numbers.
 
     Examples:
         >>> interval("error", (0.1, 0.2, 0.3), {"guessing": 0.5})["marks"]

@@ -265,7 +265,7 @@ def _tables(shown: Mapping[str, Any]) -> list[Table]:
     ]
     tables.append(Table.of(phases, title="Who was asked what"))
     if shown["members"]:
-        headings = ("model", "accuracy", "low", "high", "judged by", "reversed", "weight")
+        headings = ("model", "accuracy", "low", "high", "evaluated by", "reversed", "weight")
         told = tuple(map(tuple, shown["members"]["rows"]))
         title = "First models, with 95 % intervals"
         tables.append(Table(headings=headings, rows=told, title=title))

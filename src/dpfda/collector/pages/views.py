@@ -193,9 +193,9 @@ def new_page(
     """The form for a new study, the questions to participants, and the forecast.
 
     Args:
-        form: what is in it.
+        form: the values of the fields.
         csrf: the session's token.
-        complaint: why it was not taken.
+        complaint: why the form was refused.
         outlook: the forecast, if it was asked for.
         hopeless: whether to ask if the study is to be created nevertheless.
     """

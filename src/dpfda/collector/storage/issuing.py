@@ -3,13 +3,12 @@
 Whatever changes a person's ticket locks the study first, and a reply locks it against such changes:
 two people never hold one ticket, in however many processes they ask.
 
-What a group commit does to many rows at once: find tickets, hand them out, store replies.
-
-SQLite works in this process, and Python's threads take turns around each of its rows: what one
-statement does to all of them, it does while other requests are read and answered. PostgreSQL works
-elsewhere, and a process may be frozen before it has sent the last of many rows: the server would
-wait for the rest, with all locks, for as long as the process is there. So each statement and all of
-its rows are one message.
+A group commit works on many rows at once: it finds tickets, hands them out and stores replies.
+SQLite runs in this process. One statement for many rows lets other threads read and answer
+requests meanwhile; a statement for each row would switch threads at every row. PostgreSQL runs
+elsewhere, and this process may be frozen before it has sent the last of many rows. The server would
+then wait for the rest and hold all locks. So each statement is sent with all of its rows in one
+message.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class SqliteStorage(SqlStorage, name="sqlite"):
 
 
 def _identity(path: str | None) -> tuple[int, int] | None:
-    """Which file is at a path; None where there is none, or the database is in memory."""
+    """The identity of the file of a database; None if it is missing or in memory."""
     if not path or path == ":memory:":
         return None
     try:
