@@ -171,10 +171,10 @@ def test_a_normal_prior_by_quadrature() -> None:
     whole = [moment(j, 0) for j in (0, 1)]
     mean = [moment(j, 1) / whole[j] for j in (0, 1)]
     square = [moment(j, 2) / whole[j] for j in (0, 1)]
-    family = slopes.Family(
-        odds=np.ones(1), basis=np.eye(2), variances=variances[None, None], likely=np.ones(1)
+    prior = slopes.Priors(
+        odds=np.ones(1), bases=np.eye(2)[None], variances=variances[None, None], likely=np.ones(1)
     )
-    means, spreads, fit = family.after(
+    means, spreads, fit = prior.after(
         np.diag(precision)[None, None], pull[None, None], np.zeros((1, 1, 2))
     )
     np.testing.assert_allclose(means[0, 0], mean)
@@ -200,8 +200,10 @@ def test_a_prior_of_unequal_slopes_by_enumeration() -> None:
     better = likely[:, None] * np.sqrt(spread / variances) * np.exp(value**2 / (2 * spread))
     which = better / better.sum(axis=0)
     mean = (which * value).sum(axis=0)
-    family = slopes.Family(odds=np.ones(1), basis=turn, variances=variances[None], likely=likely)
-    means, spreads, fit = family.after(
+    prior = slopes.Priors(
+        odds=np.ones(1), bases=turn[None], variances=variances[None], likely=likely
+    )
+    means, spreads, fit = prior.after(
         (turn @ np.diag(precision) @ turn.T)[None, None], (turn @ pull)[None, None],
         np.zeros((1, 1, 2)),
     )  # fmt: skip
@@ -227,8 +229,8 @@ def direct(theta: Any, report: Any, noise: float, *, longest: float = 1.0) -> Di
 
 
 def posterior(place: float = 0.0) -> slopes.Slopes:
-    families = slopes.priors(np.array([0.2, 2.0]), ((1.0, 1.0),), (np.eye(2),))
-    return slopes.Slopes(families, 1, place=place)
+    priors = slopes.priors(np.array([0.2, 2.0]), ((1.0, 1.0),), (np.eye(2),))
+    return slopes.Slopes(priors, 1, place=place)
 
 
 def test_reports_asked_far_from_the_truth_stay_in_doubt() -> None:
@@ -269,9 +271,9 @@ def test_beliefs_stand_in_one_place() -> None:
     with believing(Beliefs(nothing=0.3)):
         found = slopes.priors(np.ones(1), ((1.0, 1.0),), (np.eye(9), np.eye(9)))
         one = Prior(turns=(0,), levels=(True,))
-    assert found[0].odds.sum() == pytest.approx(0.3)
-    assert sum(one.odds.sum() for one in found) == pytest.approx(1)
-    assert len(found) == 1 + 2
+    assert found.odds[: found.without].sum() == pytest.approx(0.3)
+    assert found.odds.sum() == pytest.approx(1)
+    assert len(found.odds) == 1 + 2
     assert one.hypothesis_odds[0] == 0.3
     log_odds = np.linspace(-9, 9, 2001)
     odds = one.share_odds(log_odds)

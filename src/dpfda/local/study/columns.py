@@ -116,11 +116,19 @@ def expected(*, curves: bool, center_known: bool = False) -> FloatArray:
     return np.concatenate([kinds[0] * hills.ravel(), slope, kinds[2] * mixed / mixed.sum()])
 
 
+@cache
+def _telling() -> FloatArray:
+    """Which thresholds tell most about each shape, shape (shapes, T)."""
+    places = np.minimum(np.searchsorted(THRESHOLDS, shapes().asked), len(THRESHOLDS) - 1)
+    return np.asarray(np.eye(len(THRESHOLDS))[places].sum(axis=1))
+
+
 class Columns:
     """The posterior of every column's shape, as answers come in.
 
     Args:
-        prior: how likely shapes are, one row a column, or one row for all of them.
+        prior: how likely shapes are, one row a column, or one row for all of them. Columns that
+            have something in common begin with the same row.
         reach: half the width of what is looked at of each column, around 0.
         alpha: truth probability of an answer.
         alone: so many first columns have nothing in common with the others.
@@ -139,10 +147,7 @@ class Columns:
         Of a shape of the posterior, three tell most; these are quantiles of all of them. The more
         is known of a column, the closer they come to where the answer is not known yet.
         """
-        places = np.minimum(np.searchsorted(THRESHOLDS, shapes().asked), len(THRESHOLDS) - 1)
-        likely = np.zeros((len(self.posterior), len(THRESHOLDS)))
-        for place in places.T:
-            np.add.at(likely.T, place, self.posterior.T)
+        likely = self.posterior @ _telling()
         rising = np.cumsum(likely, axis=1)
         middles = (np.arange(_ASKED) + 0.5) / _ASKED
         found = [np.searchsorted(row, middles * row[-1]) for row in rising]
@@ -159,12 +164,15 @@ class Columns:
         above = self.alpha * (1 - _OUTLIERS) * (shapes().above - 0.5)
         yes, no = np.log(0.5 + above), np.log(0.5 - above)
         log = self._counts[..., 1] @ yes.T + self._counts[..., 0] @ no.T
+        log[self._public == 0] = -np.inf
         likelihood = np.exp(log - log.max(axis=1, keepdims=True))
-        prior, others = self._public.copy(), slice(self._alone, None)
-        for _ in range(_POOLINGS if self._alone < len(prior) else 0):
-            learnt = _normalized(likelihood[others] * prior[others]).sum(axis=0)
-            number = len(prior) - self._alone + _PUBLIC_COLUMNS
-            prior[others] = (learnt + _PUBLIC_COLUMNS * self._public[others]) / number
+        prior, others = self._public.copy(), likelihood[self._alone :]
+        if len(others):
+            public = common = self._public[-1]
+            for _ in range(_POOLINGS):
+                posterior = common * (others.T @ (1 / (others @ common)))  # summed over columns
+                common = (posterior + _PUBLIC_COLUMNS * public) / (len(others) + _PUBLIC_COLUMNS)
+            prior[self._alone :] = common
         self.posterior = _normalized(likelihood * prior)
 
     def thresholds(self, columns: IntArray, asked: IntArray) -> FloatArray:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
@@ -65,28 +65,34 @@ Fitted = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
-    """Some priors of θ: a basis times independent normal numbers of one of several variances.
+class Priors:
+    """Priors of θ: a basis times independent normal numbers of one of several variances.
 
     Which variance a number has is the same for all scores.
 
     Attributes:
         odds: how likely each prior is, shape (G,).
-        basis: shape (p, p).
+        bases: shape (G, p, p).
         variances: that a number may have, shape (G, S, p).
         likely: how likely it has each of them, shape (S,).
+        without: so many first priors say that there are no slopes.
     """
 
     odds: FloatArray
-    basis: FloatArray
+    bases: FloatArray
     variances: FloatArray
     likely: FloatArray
+    without: int = 0
+
+    @cached_property
+    def _inverses(self) -> FloatArray:
+        return np.asarray(np.linalg.inv(self.bases))
 
     def before(self, rows: int) -> Fitted:
         """Before any report."""
         g, _, p = self.variances.shape
         variances = np.einsum("s,gsj->gj", self.likely, self.variances)
-        spreads = np.einsum("ij,gj,kj->gik", self.basis, variances, self.basis)
+        spreads = (self.bases * variances[:, None]) @ np.swapaxes(self.bases, 1, 2)
         return np.zeros((g, rows, p)), np.tile(spreads[:, None], (1, rows, 1, 1)), np.zeros(g)
 
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
@@ -94,35 +100,38 @@ class Family:
 
         It is near: the best law under which numbers are independent (variational Bayes).
         """
-        inner, pull = self.basis.T @ precision @ self.basis, pull @ self.basis
+        bases, turned = self.bases[:, None], np.swapaxes(self.bases, 1, 2)[:, None]
+        inner, pull = turned @ precision @ bases, pull @ self.bases
         own, wide = np.einsum("gmii->gmi", inner), self.variances[:, :, None]
         spread = 1 / (own[:, None] + 1 / wide)
-        gain = 0.5 * np.log(spread / wide)
-        mean = means @ np.linalg.inv(self.basis).T
+        gain = 0.5 * np.log(spread / wide) + np.log(self.likely)[:, None, None] / len(own[0])
+        mean = means @ np.swapaxes(self._inverses, 1, 2)
         value, which = np.zeros_like(spread), np.zeros_like(self.variances)
         for _ in range(_SWEEPS):
             for j in range(mean.shape[2]):
-                others = (inner[..., j, :] * mean).sum(axis=2) - own[..., j] * mean[..., j]
+                others = (
+                    np.einsum("gmi,gmi->gm", inner[..., j, :], mean) - own[..., j] * mean[..., j]
+                )
                 value[..., j] = spread[..., j] * (pull[..., j] - others)[:, None]
                 better = gain[..., j] + 0.5 * value[..., j] ** 2 / spread[..., j]
-                odds = np.log(self.likely) + better.sum(axis=2)
+                odds = better.sum(axis=2)
                 odds = np.exp(odds - odds.max(axis=1, keepdims=True))
                 which[..., j] = odds / odds.sum(axis=1, keepdims=True)
-                mean[..., j] = (which[:, :, None, j] * value[..., j]).sum(axis=1)
+                mean[..., j] = np.einsum("gs,gsm->gm", which[..., j], value[..., j])
         square, each = spread + value**2, which[:, :, None]
         variance = (each * square).sum(axis=1) - mean**2
         fit = (pull * mean - 0.5 * own * variance).sum(axis=(1, 2))
         fit -= 0.5 * np.einsum("gmi,gmij,gmj->g", mean, inner, mean)
         fit += (each * (0.5 + gain - 0.5 * square / wide)).sum(axis=(1, 2, 3))
-        fit -= xlogy(which, which / self.likely[:, None]).sum(axis=(1, 2))
-        spreads = np.einsum("ij,gmj,kj->gmik", self.basis, variance, self.basis)
-        return mean @ self.basis.T, spreads, fit
+        fit -= xlogy(which, which).sum(axis=(1, 2))
+        spreads = (bases * variance[:, :, None]) @ turned
+        return mean @ np.swapaxes(self.bases, 1, 2), spreads, fit
 
 
 def priors(
     totals: FloatArray, constants: Sequence[tuple[float, float]], bases: Sequence[FloatArray]
-) -> list[Family]:
-    """All priors; those of the first family are that there are no slopes.
+) -> Priors:
+    """All priors; the first of them say that there are no slopes.
 
     Args:
         totals: of the variances of all slopes of a row together.
@@ -130,28 +139,36 @@ def priors(
         bases: of slopes; each is equally likely.
     """
     times, likely = np.array(SLOPES.slabs).T
+    variances, shares = np.array(constants).T
     nothing, q = current().nothing, len(bases[0])
-
-    def family(basis: FloatArray, each: FloatArray, odds: float) -> Family:
-        (variances, shares), size = np.array(constants).T, len(each)
-        both = np.tile(each[:, :, None], (len(constants), 1, q + 1))
-        both[:, :, 0] = np.repeat(variances, size)[:, None]
+    some = np.maximum(totals[:, None] * times / q, _TINY)
+    none = np.full((1, len(times)), _TINY)
+    kinds = [(bases[0], none, nothing), *((one, some, (1 - nothing) / len(bases)) for one in bases)]
+    odds, turns, each = list[FloatArray](), list[FloatArray](), list[FloatArray]()
+    for basis, slopes, share in kinds:
+        size = len(slopes) * len(constants)
+        odds.append(np.repeat(share * shares / len(slopes), len(slopes)))
         wide = np.eye(q + 1)
         wide[1:, 1:] = basis
-        odds_of = np.repeat(odds * shares / size, size)
-        return Family(odds=odds_of, basis=wide, variances=both, likely=likely)
-
-    every = np.maximum(totals[:, None] * times / q, _TINY)
-    none = family(bases[0], np.full((1, len(times)), _TINY), nothing)
-    return [none, *(family(basis, every, (1 - nothing) / len(bases)) for basis in bases)]
+        turns.append(np.repeat(wide[None], size, axis=0))
+        both = np.tile(slopes[:, :, None], (len(constants), 1, q + 1))
+        both[:, :, 0] = np.repeat(variances, len(slopes))[:, None]
+        each.append(both)
+    return Priors(
+        odds=np.concatenate(odds),
+        bases=np.concatenate(turns),
+        variances=np.concatenate(each),
+        likely=likely,
+        without=len(constants),
+    )
 
 
 class Slopes:
     """The posterior.
 
     Args:
-        families: of priors; those of the first are that there are no slopes, which was as
-            likely at the beginning of the study as `Beliefs.nothing` says.
+        priors: of θ; that there are no slopes was as likely at the beginning of the study as
+            `Beliefs.nothing` says.
         rows: of θ.
         place: variance of what is not known of the middle of each direction.
 
@@ -162,11 +179,10 @@ class Slopes:
         events: all mean reports.
     """
 
-    def __init__(self, families: Sequence[Family], rows: int, *, place: float) -> None:
-        self._families, self.place = families, place
+    def __init__(self, priors: Priors, rows: int, *, place: float) -> None:
+        self._priors, self.place = priors, place
         self.events = list[Event]()
-        self._odds = np.concatenate([one.odds for one in families])
-        self._fit([one.before(rows) for one in families], np.zeros(len(self._odds)))
+        self._fit(priors.before(rows), 0.0)
 
     def update(self, event: Event) -> None:
         """Take in a mean report."""
@@ -186,12 +202,7 @@ class Slopes:
             precision += weighed @ slope
             pull += np.einsum("gmpr,mr->gmp", weighed, gap)
             fit -= 0.5 * (gap**2 / noise + np.log(noise)).sum(axis=(1, 2))
-        ends = np.cumsum([0] + [len(one.odds) for one in self._families])
-        fitted = [
-            one.after(precision[start:end], pull[start:end], self._means[start:end])
-            for one, (start, end) in zip(self._families, pairwise(ends), strict=True)
-        ]
-        self._fit(fitted, fit)
+        self._fit(self._priors.after(precision, pull, self._means), fit)
 
     def _noise(
         self, event: Event, slope: FloatArray, means: FloatArray, spreads: FloatArray
@@ -207,17 +218,15 @@ class Slopes:
         noise[..., 0] += self.place * slope[:, 0, 0] ** 2 * moved
         return noise
 
-    def _fit(self, fitted: Sequence[Fitted], fit: FloatArray) -> None:
-        self._means, self._spreads, better = (
-            np.concatenate(part) for part in zip(*fitted, strict=True)
-        )
-        logs = np.log(self._odds) + fit + better
+    def _fit(self, fitted: Fitted, fit: FloatArray | float) -> None:
+        self._means, self._spreads, better = fitted
+        logs = np.log(self._priors.odds) + fit + better
         weights = np.exp(logs - logsumexp(logs))
         self.theta = np.einsum("g,gmi->mi", weights, self._means)
         off = self._means - self.theta
         spreads = self._spreads + off[..., :, None] * off[..., None, :]
         self.covariance = np.einsum("g,gmij->mij", weights, spreads)
-        self.nothing = float(weights[: len(self._families[0].odds)].sum())
+        self.nothing = float(weights[: self._priors.without].sum())
 
     @property
     def evidence(self) -> float:
