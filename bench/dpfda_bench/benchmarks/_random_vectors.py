@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ _WORST, _BEST = 1.5, -0.2  # where regrets are cut: near the limit a ratio says 
 _LEAST = 0.02  # of what could be learnt: a problem with less says nothing of a study
 
 
-def regrets(kind: Kind, seed: int) -> list[dict[str, Any]]:
+def regrets(
+    kind: Kind, seed: int, *, cells: Sequence[tuple[int, float]] = CELLS
+) -> list[dict[str, Any]]:
     """One problem in every cell; nothing where there is next to nothing to learn."""
     from sklearn.linear_model import LinearRegression, LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -40,7 +43,7 @@ def regrets(kind: Kind, seed: int) -> list[dict[str, Any]]:
     limit = lost(fitted.predict(encoder.encode(others)))
     guessing = lost(known.mean() if numbers else np.bincount(known).argmax())
     found = []
-    for n, epsilon in CELLS:
+    for n, epsilon in cells:
         rows, labels = problem.draw(n, rng)
         if guessing - limit < _LEAST * guessing:
             continue
@@ -48,7 +51,8 @@ def regrets(kind: Kind, seed: int) -> list[dict[str, Any]]:
         study = simulate(plan, people_from(plan, rows, labels), source=SimulationSource(seed))
         error = lost(np.asarray(study.model.predict(others)))
         regret = float(np.clip((error - limit) / (guessing - limit), _BEST, _WORST))
-        found.append({"people": n, "epsilon": epsilon, "regret": regret, "error": error})
+        row = {"people": n, "epsilon": epsilon, "regret": regret, "error": error, "limit": limit}
+        found.append(row)
     return found
 
 

@@ -63,6 +63,8 @@ GOALS: dict[str, Goal] = {
     "false_no_better_evaluated": at_most(0.05),
     "liars_points": at_most(2.0),
     "range_price": at_most(0.02),
+    "consistent_curves": at_most(0.5),
+    "consistent_tables": at_most(0.5),
     "regret_tables": at_most(0.47),
     "regret_classes": at_most(0.4),
     "regret_numbers": at_most(0.54),
@@ -71,6 +73,7 @@ GOALS: dict[str, Goal] = {
 
 
 _LIARS, _LYING_CELL = 0.05, (3000, 1.0)
+_LARGE_CELL = (200_000, 2.0)
 _RIGHT_RANGE = Beliefs(slacks=Beliefs().slacks[:1], slack_odds=(1.0,))
 """Of a study that knows that its public range just fits."""
 
@@ -86,8 +89,8 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE, seeds: str = "choose") -> 
     first, number = _FIRST[seeds], _FEW if quick else _PROBLEMS
     problems = list(product(range(first, first + number)))
 
-    def several(**how: Any) -> list[list[dict[str, Any]]]:
-        return sweep.run(partial(studies, **how), problems)
+    def several(some: list[tuple[int]] = problems, **how: Any) -> list[list[dict[str, Any]]]:
+        return sweep.run(partial(studies, **how), some)
 
     plain, evaluated = several(), several(evaluation_share=JUDGES)
     nothing = sweep.run(partial(studies, signal=False), problems[: max(number // 4, 1)])
@@ -113,6 +116,12 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE, seeds: str = "choose") -> 
     figures["liars_points"] = 100 * _difference(lied, plain, "error")
     known = several(cells=cell, right_range=True, beliefs=_RIGHT_RANGE)
     figures["range_price"] = _difference(several(cells=cell, right_range=True), known, "regret")
+    large = problems[: max(number // 4, 1)]
+    curves = several(large, cells=[_LARGE_CELL])
+    tables = sweep.run(partial(vector_regrets, "tables", cells=[_LARGE_CELL]), large)
+    for name, found in (("curves", curves), ("tables", tables)):
+        above = [one["error"] - one["limit"] for rows in found for one in rows]
+        figures[f"consistent_{name}"] = 100 * float(np.mean(above))
     for kind in ("tables", "classes", "numbers"):
         more = rows_of(kind, sweep.run(partial(vector_regrets, kind), problems))
         table += more
@@ -125,6 +134,7 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE, seeds: str = "choose") -> 
         f"liars_points: rise of the error at {_LYING_CELL} if {_LIARS:.0%} always give the "
         "opposite of the true answer.",
         "range_price: regret where ranges fit, less that of studies that know it.",
+        f"consistent_*: points above the error without privacy at {_LARGE_CELL}.",
     ]
     return Outcome(rows=table, figures=figures, notes=notes)
 
