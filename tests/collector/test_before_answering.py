@@ -263,7 +263,7 @@ def test_who_has_not_joined_is_told_to(call: Call, tmp_path: Path) -> None:
     _ = RemoteClient(tmp_path / "home", limit_epsilon=8.0).ledger
     assert "not joined the study: join it first" in call("submit", "--label", "day").stderr
     shown = re.sub(r"\s+", " ", call("submit", "--help").stdout)
-    assert 'After that "no" ε stays spent' in shown
+    assert "If you then answer no, ε stays spent" in shown
 
 
 def test_a_second_attempt_is_told_once(call: Call, collector: Collector) -> None:

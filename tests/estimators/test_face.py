@@ -93,7 +93,7 @@ def test_steps_around_a_pipeline_inside_a_pipeline_count_as_well() -> None:
 )
 def test_steps_around_what_fits_copies_of_an_estimator_count_as_well(inner: Any) -> None:
     X, y = np.ones((4, 2)), np.ones((4, 2))
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         make_pipeline(StandardScaler(), inner).fit(X, y)
     make_pipeline(FunctionTransformer(), inner).fit(X, y)
 
@@ -109,13 +109,13 @@ def test_steps_of_pipelines_with_a_fit_of_their_own_count_as_well() -> None:
             return self
 
     steps = [("scaler", StandardScaler()), ("model", Nothing())]
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         Own(steps).fit(np.ones((3, 2)))
 
 
 def test_what_learned_from_private_targets_is_refused() -> None:
     X, y = np.ones((3, 2)), np.arange(3.0)
-    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         TransformedTargetRegressor(Scores(), transformer=StandardScaler()).fit(X, y)
     public = TransformedTargetRegressor(Scores(), func=np.log1p, inverse_func=np.expm1)
     assert public.fit(X, y).regressor_.done_

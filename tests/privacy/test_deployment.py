@@ -73,7 +73,8 @@ def test_a_paragraph_says_it_in_words(moments: Any) -> None:
 
 def test_a_simulation_is_called_one() -> None:
     curves = np.random.default_rng(0).normal(size=(300, 8))
-    mean = dpfda.PrivateMean(1.0, value_range=(-4, 4), random_state=0).fit(curves).release_
+    mean = dpfda.PrivateMean(1.0, delta=0, value_range=(-4, 4), random_state=0).fit(curves)
+    mean = mean.release_
     assert "protects nobody" in mean.method_paragraph()
     record = mean.deployment_record(**TOLD)
     assert "protects nobody" in record["implementation"]["noise"]

@@ -19,7 +19,7 @@ BOUNDS: dict[str, Any] = {"random_state": 0, "unit": EVIL}
 
 
 def shown() -> list[Any]:
-    ledger = Ledger(2.0)
+    ledger = Ledger(2.0, limit_delta=1e-5)
     mean = PrivateMean(1.0, value_range=(-1, 1), ledger=ledger, **BOUNDS).fit(X)
     line = PrivateLinearRegression(1.0, feature_ranges=(-1, 1), target_range=(-1, 1), **BOUNDS)
     plan = plan_study(300, 0.2, value_range=(-1, 1), classes=("no", EVIL))

@@ -160,10 +160,10 @@ def test_only_what_the_study_may_ask_is_answered_and_it_is_paid_once(tmp_path):
         ({"epsilon": 8.0}, "epsilon of a statistic task must be 4.0 here"),
         ({"name": "classifier"}, "asks no such task"),
         ({"n_rows": 1}, "n_rows of a statistic task must be 4 here"),
-        ({"people": 1}, "owners of this site are next"),
+        ({"people": 1}, "the query is for 1 owners, but the next ones of this site are 9"),
         (
             {"people": 0, "start": 20},
-            "the query is for 0 owners, and 0 owners of this site are next",
+            "the query is for 0 owners, but the next ones of this site are 0",
         ),
         ({"unit": "row"}, "unit of a statistic task must be owner here"),
     ):

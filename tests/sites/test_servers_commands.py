@@ -86,7 +86,7 @@ def test_the_page_runs_as_it_is_written(tmp_path, monkeypatch):
     plan = folder.plan()
     assert plan.guarantee.epsilon == 3.0
     given = {"identity": folder.identity, "folder": folder, "carrier": carry}
-    with pytest.raises(StudyFailed, match="its people have not evaluated the models yet"):
+    with pytest.raises(StudyFailed, match="its participants have not evaluated the models yet"):
         Coordinator(plan, **given).run()
     for name, people in (("oslo", 400), ("turku", 300)):
         study = to_hold(place := SiteFolder(tmp_path / name))

@@ -47,7 +47,7 @@ _TWIN_DRAWS = 200_000
 def command(
     name: str | None, everything: bool, twins: bool, draws: int, seed: int | None, as_json: bool
 ) -> None:
-    """Attack the shipped mechanisms, and print lower bounds on the true ε.
+    """Attack the mechanisms and print lower bounds on the true ε.
 
     Without options every mechanism is audited; with NAME, those whose name contains it; with --all
     also every query to a data holder, every study, and every central release as a whole. Reports

@@ -24,7 +24,7 @@ from dpfda.local.study.beliefs import SLOPES
 from dpfda.local.study.design import AnswersDesign, NumberDesign, VectorDesign
 from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions, information
-from dpfda.protocol.plan import Label, Protects, StudyPlan
+from dpfda.protocol.plan import MOST_PEOPLE, Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 
 
@@ -65,7 +65,6 @@ JUDGES = 0.15
 
 Whoever holds one has no other people to judge its model on: without judges its page could only say
 that the error is not known. Estimators, which can keep rows apart, ask for none by default."""
-_MOST_PEOPLE = 10**10  # more than there are
 
 
 def plan_study(
@@ -129,8 +128,8 @@ def plan_study(
     """
     if (classes is None) == (target_range is None):
         raise InvalidParameter("classes", "given, or else target_range for a number", classes)
-    if n_people > _MOST_PEOPLE:
-        raise InvalidParameter("n_people", f"at most {_MOST_PEOPLE}", "more")
+    if _validate.whole("n_people", n_people) > MOST_PEOPLE:
+        raise InvalidParameter("n_people", f"at most {MOST_PEOPLE}", "more")
     if (value_range is None) == (feature_ranges is None):
         rule = "given for curves, or else feature_ranges for a table"
         raise InvalidParameter("value_range", rule, value_range)

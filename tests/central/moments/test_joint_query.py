@@ -172,7 +172,7 @@ def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
     queries: list[Any] = [exchange.query for exchange in holder.transcript]
     check, *rest = [float(query.cost.share) for query in queries]
     assert 0.01 <= check <= 0.05
-    shares = [0.2, 90 / 999, 0.8 - 90 / 999]
+    shares = [0.2, 0.15, 0.65]  # the search is as long as that of a mean, so that it is safe
     if delta:
         shares = [first, *[search / 6] * 6, 1 - first - search]
     assert rest == pytest.approx([(1 - check) * share for share in shares])

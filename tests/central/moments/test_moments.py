@@ -179,7 +179,7 @@ def test_it_can_be_saved_and_read_again(tmp_path: Any) -> None:
         ("functions", [[1.0]]),
         ("groups", ["a"]),
     ):
-        with pytest.raises(InvalidData, match=f"{name} must be as long as"):
+        with pytest.raises(InvalidData, match=f"{name} must be of the length"):
             CurveMoments.from_json(json.dumps(body | {name: odd}))
 
 
