@@ -220,11 +220,14 @@ def test_curves_need_their_range_only():
         clone(model).set_params(random_state=None).fit(spoiled, labels, grid_points=t)
 
 
+LEARNED = r"StandardScaler learn(s|ed) from the private rows"
+
+
 def test_a_scaler_fitted_on_private_rows_is_refused_or_warned_about():
     X, y = rows(500)
-    with pytest.raises(InvalidParameter, match="StandardScaler learn(s|ed) from the private rows"):
+    with pytest.raises(InvalidParameter, match=LEARNED):
         make_pipeline(StandardScaler(), linear(1.0)).fit(X, y)
-    with pytest.warns(UserWarning, match="StandardScaler learn(s|ed) from the private rows"):
+    with pytest.warns(UserWarning, match=LEARNED):
         make_pipeline(StandardScaler(), linear(1.0, random_state=0)).fit(X, y)
 
 

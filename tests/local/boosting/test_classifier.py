@@ -344,8 +344,6 @@ def test_a_study_is_planned_as_it_is_fitted(rule) -> None:
     classifier.fit(X, y, groups=np.repeat(np.arange(60), 2), **known)
     assert planned.to_dict() == classifier.plan_.to_dict()
     for name in public:
-        with pytest.raises(
-            InvalidParameter, match=f"{name} must be given, because no rows of owners are read"
-        ):
+        with pytest.raises(InvalidParameter, match=f"{name} must be given, because no rows"):
             classifier.set_params(**{name: None}).planned(60)
         classifier.set_params(**public)
