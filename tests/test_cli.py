@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -42,6 +43,23 @@ def test_help_lists_every_command() -> None:
 def test_the_list_says_what_a_command_says_of_itself(name: str) -> None:
     told = invoke(name, "--help").output.split("\n\n")[1].strip()
     assert re.search(rf"\n  {name} +{re.escape(told)}\n", invoke("--help").output)
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("3", "3")])
+def test_commands_multiply_small_matrices_in_one_thread(given: str | None, used: str) -> None:
+    """NumPy is not loaded before, so that it reads the variables; what a user sets stays."""
+    code = (
+        "import os, sys; from dpfda.cli import main; assert 'numpy' not in sys.modules\n"
+        "sys.argv = ['dpfda', '--version']\ntry: main()\nexcept SystemExit: pass\n"
+        "print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if "THREADS" not in name}
+    if given:
+        environment["OPENBLAS_NUM_THREADS"] = given
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.splitlines()[-1] == used
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -15,9 +15,15 @@ from io import TextIOWrapper
 from dpfda._version import __version__
 from dpfda.errors import MissingExtra
 
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
 
 def main() -> None:
     """Run ``dpfda``."""
+    # Matrices are small here: several threads for one product wait for each other. NumPy reads
+    # these variables when it is imported, which is later.
+    for name in _THREADS:
+        os.environ.setdefault(name, "1")
     try:
         import click  # noqa: F401
         import rich  # noqa: F401
