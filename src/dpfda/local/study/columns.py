@@ -35,8 +35,6 @@ _STEPS = np.array([-1.1, 0.0, 1.1])  # questions about a hill, in units of s aro
 _FRACTIONS = np.array([0.02, 0.5, 1.5])  # and about a slope, in units of θ from its end
 _TO_DEVIATION = 1.8  # a logistic law of scale s has standard deviation 1.81 s
 _FROM_ABSOLUTE = 1.25  # a normal law's standard deviation over its mean absolute deviation
-_FAR = 2.0**-5  # who states a range so much wider than θ has seen amounts of any size:
-_PRESENCE = 0.125  # whether somebody has any counts for more then than how much
 
 _HILLS, _SLOPES, _ENDS = 0.7, 0.15, 0.15
 """How likely a column of a table is of each kind."""
@@ -79,7 +77,7 @@ def shapes() -> Shapes:
     amount = share * tail * -np.expm1(-1 / tail)  # the mean distance from the end
     # Mean absolute deviation: twice the mean excess over the mean, ∫ P(x > t) from it to the end.
     absolute = 2 * share * tail * (np.exp(-amount / tail) - np.exp(-1 / tail))
-    slope = _FROM_ABSOLUTE * absolute * np.where(tail <= _FAR, _PRESENCE, 1.0)
+    slope = _FROM_ABSOLUTE * absolute
     near = tail[:, None] * _FRACTIONS
     ends = np.broadcast_to(_SHARES[:, None], (len(_SHARES), len(THRESHOLDS)))
     between = np.broadcast_to([0.25, 0.5, 0.75], (len(_SHARES), 3))
