@@ -1,9 +1,9 @@
 """
 # Auditing broken mechanisms
 
-Each of these mechanisms claims an ε and is broken in a way that was printed or shipped somewhere.
-An audit draws reports, searches for an event that distinguishes two people, and computes a lower
-bound on the true ε from its frequencies.
+Each of these mechanisms claims an ε that it does not have. The mistakes are from publications or
+from released software. An audit draws reports, searches for an event that distinguishes two people,
+and computes a lower bound on the true ε from its frequencies.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 # A budget over a year
 
 A curator makes a small release every week. Without δ the values of ε add up. With a small δ, the
-squares of Gaussian noise add up, and the same year costs far less.
+values of μ² of Gaussian noise add up, and the total ε of the year is much smaller.
 """
 
 import matplotlib.pyplot as plt

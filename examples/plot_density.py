@@ -2,7 +2,7 @@
 # A density of ages
 
 A curator releases the density of the age at death. At a smaller ε the density is smoother, because
-waves that noise hides are shrunk.
+waves with much noise are shrunk.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
 # Attacking float noise
 
-With Laplace noise in floating point, the low-order bits of the sum depend on the secret. Exact
-noise on a lattice has no digits below the last step, so this attack fails.
+With Laplace noise in floating point, the low-order bits of the sum depend on the secret. With exact
+noise on a lattice, every report is a multiple of the step, so this attack fails.
 """
 
 import matplotlib.pyplot as plt

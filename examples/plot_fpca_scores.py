@@ -1,8 +1,8 @@
 """
 # Components of days
 
-Components are released; scores of new curves are not private by themselves. This example shows
-scores of simulated curves.
+The components are released. Scores of new curves are computed without noise, so they are not
+protected. This example shows scores of simulated curves.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
 # Growth: a band for all children
 
-A noise band covers the mean of *these* children. A band for the population also includes the
-sampling error. Both are computed from one release.
+A noise band covers the mean of the children *in the data*. A band for the population also includes
+the sampling error. Both are computed from one release.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 # Hospitals together
 
 Ten hospitals fit one regression. Only sums are opened, and each hospital adds a share of the
-noise. A single hospital would need the full noise for a tenth of the rows.
+noise. A single hospital would have a tenth of the rows and would have to add all of the noise.
 """
 
 import matplotlib.pyplot as plt

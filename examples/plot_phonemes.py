@@ -1,7 +1,7 @@
 """
 # Phonemes: five classes
 
-Means, sizes and covariances of five groups are released together, at the cost of one mean. A
+Means, sizes and covariances of five groups are released together, with the ε of one release. A
 discriminant rule is computed from them.
 """
 

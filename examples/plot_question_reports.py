@@ -1,9 +1,9 @@
 """
 # What a reply discloses
 
-The true answers to two yes/no questions are sent with some probability, and every other pair of
-answers with the same smaller probability. The reply therefore discloses little about the true
-answers: the likelihoods of any two pairs differ by at most a factor e^ε.
+The true answers to two yes/no questions are sent with some probability, and each of the three other
+pairs of answers with the same smaller probability. The reply therefore discloses little about the
+true answers: the likelihoods of any two pairs differ by at most a factor e^ε.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 # Reproducing a figure
 
 `dpfda reproduce --list` lists every reproduced table and figure of the five papers. Each entry is
-a module that returns rows, notes and a function that draws. This entry evaluates formulas: the
-noise of 002 on the coefficients of a regression, as published and in the sound form.
+a module that returns rows, notes and a function that draws. This entry evaluates formulas for the
+noise of 002 on the coefficients of a regression, as published and as corrected.
 """
 
 import matplotlib.pyplot as plt

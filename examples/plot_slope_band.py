@@ -1,8 +1,8 @@
 """
 # A slope with its band
 
-A curator fits a regression of a number on curves. The slope function has a band, in the units of
-t.
+A curator fits a regression of a number on curves. The picture shows the slope function and its band
+over t, in its original units.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
 # Spectra: a private rule
 
-A laboratory holds two thousand spectra of two kinds of samples. It may publish a classifier, but
-no spectrum.
+A laboratory holds two thousand spectra of two kinds of samples. It may publish a private
+classifier, but no spectrum.
 """
 
 import matplotlib.pyplot as plt
