@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import dpfda
 from dpfda.cli._group import dpfda as command_line
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
+from dpfda.privacy.events import PureEvent
 from dpfda.privacy.ledger_file import FileLedger
 
 T = np.linspace(0, 24, 20)
@@ -255,3 +256,18 @@ def test_a_classifier_is_judged_by_people_who_are_not_in_it(
     assert budget is None or len(FileLedger(ledger).releases) == 2
     several = invoke("classify", *call[1:2], *call[1:])
     assert "--evaluation-share must be left out for several files" in several.stderr
+
+
+def test_an_evaluation_spends_no_delta(tmp_path: Path) -> None:
+    """For so small an ε Gaussian noise is the smaller one: `private_score` would choose it."""
+    rows = np.random.default_rng(0).normal(size=(80, 5))
+    lines = ["who," + ",".join(map(str, range(5)))]
+    lines += [f"{'ab'[k % 2]}," + ",".join(f"{x:.3f}" for x in row) for k, row in enumerate(rows)]
+    file, ledger = tmp_path / "curves.csv", tmp_path / "ledger"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    call = ["classify", str(file), "--label", "who", "--classes", "a,b", "--range", "-3", "3"]
+    call += ["--epsilon", "1e-5", "--delta", "0", "--evaluation-share", "0.3"]
+    done = invoke(*call, "--ledger", str(ledger), "--ledger-limit", "1", "1e-5")
+    assert done.exit_code == 0, done.output
+    kinds = [type(entry.event) for entry in FileLedger(ledger).entries]
+    assert set(kinds) == {PureEvent}, kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from skfda import FDataIrregular
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import VotingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -22,7 +25,9 @@ from dpfda import (
     LocalGradientBoostingClassifier,
     MomentClassifier,
     PrivateCurveClassifier,
+    PrivateFPCA,
     PrivateKernelMachine,
+    PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMean,
 )
@@ -96,6 +101,44 @@ def test_steps_around_what_fits_copies_of_an_estimator_count_as_well(inner: Any)
     with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         make_pipeline(StandardScaler(), inner).fit(X, y)
     make_pipeline(FunctionTransformer(), inner).fit(X, y)
+
+
+@pytest.mark.parametrize("copied", [True, False], ids=["copies", "originals"])
+def test_steps_around_an_estimator_that_another_process_fits_count_as_well(copied: bool) -> None:
+    X = np.linspace(-1, 1, 60).reshape(20, 3)
+    if copied:
+        model = PrivateLinearRegression(1.0, feature_ranges=(-1, 1), target_range=(-1, 1))
+        inner: Any = VotingRegressor([("one", model)], n_jobs=2)
+    else:  # unions fit what they hold
+        model = PrivateFPCA(1.0, value_range=(-1, 1))
+        inner = FeatureUnion([("one", model)], n_jobs=2)
+    with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
+        make_pipeline(StandardScaler(), inner).fit(X, X[:, 0])
+
+
+def test_surroundings_are_not_taken_along_into_a_later_fit() -> None:
+    """What a fit returns may be fitted again, alone."""
+
+    class Elsewhere(Scores):
+        def fit(self, X: Any, y: Any = None) -> Any:
+            self.before_ = pickle.loads(pickle.dumps(Nothing()))
+            self.again_ = clone(self.before_)
+            self.fitted_ = pickle.loads(pickle.dumps(Nothing(random_state=0).fit(X)))
+            return self
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            return {"inside": Nothing()} if deep else {}
+
+    X = np.ones((3, 2))
+    with pytest.warns(UserWarning, match="StandardScaler learns from the private rows"):
+        pipe = make_pipeline(StandardScaler(), Elsewhere()).fit(X)
+    for model in (pipe[-1].before_, pipe[-1].again_):
+        with pytest.raises(InvalidParameter, match="StandardScaler learns"):
+            model.fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pipe[-1].fitted_.fit(X).done_
+        assert pickle.loads(pickle.dumps(Nothing())).fit(X).done_
 
 
 def test_steps_of_pipelines_with_a_fit_of_their_own_count_as_well() -> None:

@@ -207,6 +207,8 @@ def check_room(query: AdditiveQuery) -> None:
             for part in (False, True):
                 if _counts(about, other, part=part):
                     expect(other * about.largest < 1 << 63, f"{other} records may wrap around")
+        known = n if _places_of_n(about.to_dict()) else None
+        expect(about.announced == known, "a query announces the number of records that it states")
         if about.announced is not None:
             expect(_counts(about, n), "as many records as announced must be asked")
             expect(not _counts(about, n + 1, part=True), "a part must not be more than all")
@@ -217,12 +219,17 @@ def _about(query: AdditiveQuery, n: int, *, epsilon: float | None = None) -> Add
     data = query.to_dict()
     if epsilon is not None and "cost" in data:
         _put(data, ("cost", "epsilon"), epsilon)
-    for path in (("n",), ("query", "n")):
-        if path[0] in data and path[-1] in _at(data, path[:-1]):
-            _put(data, path, n)
+    for path in _places_of_n(data):
+        _put(data, path, n)
     made = made_from(data)
     assert isinstance(made, AdditiveQuery)
     return made
+
+
+def _places_of_n(data: dict[str, Any]) -> list[Path]:
+    """Where a query states a number of records."""
+    places: tuple[Path, ...] = (("n",), ("query", "n"))
+    return [path for path in places if path[0] in data and path[-1] in _at(data, path[:-1])]
 
 
 def _counts(query: AdditiveQuery, n: int, *, part: bool = False) -> bool:

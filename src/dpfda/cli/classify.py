@@ -145,6 +145,7 @@ def _scored(
             take(rows.X, kept_out),
             labels[kept_out].astype(str),
             epsilon=classifier.epsilon,
+            delta=0.0,  # as `_split` announces it, whatever δ the fit has
             unit=classifier.unit,
             ledger=classifier.ledger,
             random_state=classifier.random_state,

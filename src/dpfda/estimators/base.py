@@ -16,7 +16,7 @@ from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DoubtfulResult, warn
 from dpfda.estimators.scikit import BaseEstimator
-from dpfda.estimators.surroundings import note_clone, require_raw_rows
+from dpfda.estimators.surroundings import note_clone, require_raw_rows, with_surroundings
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
@@ -137,6 +137,10 @@ class PrivateEstimator(BaseEstimator):
         made = super().__sklearn_clone__()
         note_clone(made, self)
         return made
+
+    def __getstate__(self) -> Any:
+        """With what is fitted around it, so that a copy in another process is judged by it."""
+        return with_surroundings(self, super().__getstate__(), private=PrivateEstimator)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,17 +3,18 @@
 A step of a pipeline is told nothing about the others. Therefore every fit of a pipeline, and of an
 estimator that fits others and learns something of its own, is noted while it runs: `note_fits`
 extends these classes of scikit-learn, and those that are derived from them, when this module is
-imported.
+imported. An estimator that is fitted in another thread or process (`n_jobs`) is found by its copies
+and takes along, in words, what was noted here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from inspect import getattr_static
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 from sklearn.calibration import CalibratedClassifierCV
@@ -47,7 +48,12 @@ _LEARNERS: dict[type, str] = {
 """Estimators of scikit-learn that fit others several times, and what they learn of their own."""
 
 _running: ContextVar[tuple[Any, ...]] = ContextVar("fits that are running", default=())
+_everywhere: dict[object, Any] = {}  # the fits that are running in any thread
+_inside: WeakKeyDictionary[Any, tuple[ref[Any], ...]] = WeakKeyDictionary()
+"""Of an estimator that may be fitted in another thread: the fits that it is a part of."""
 _originals: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
+_judged: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()  # and in which outermost fit
+_TAKEN_ALONG = "_surroundings"  # attribute of copies in other processes
 
 
 class _Noted:
@@ -70,11 +76,28 @@ def _noted(instance: Any, method: Callable[..., Any], /, *args: Any, **kwargs: A
 
 @contextmanager
 def _note(instance: Any) -> Iterator[None]:
-    token = _running.set((*_running.get(), instance))
+    token, place = _running.set((*_running.get(), instance)), object()
+    _everywhere[place] = instance
+    for part in _parts(instance):
+        if hasattr(part, "_require_raw_rows"):
+            _inside[part] = tuple(map(ref, _running.get()))
     try:
         yield
     finally:
+        del _everywhere[place]
         _running.reset(token)
+
+
+def _parts(instance: Any) -> list[Any]:
+    return list(instance.get_params(deep=True).values()) if hasattr(instance, "get_params") else []
+
+
+def _fits_around(estimator: Any) -> tuple[Any, ...]:
+    """The fits that run now, outermost first: those of this thread, and those it is a part of."""
+    here, everywhere = _running.get(), list(_everywhere.values())
+    known = [fit() for fit in _inside.get(estimator, ())]
+    others = [one for one in known if any(one is fit for fit in everywhere)]
+    return (*(one for one in others if not any(one is fit for fit in here)), *here)
 
 
 def note_fits(kind: Any, *methods: str) -> None:
@@ -108,6 +131,31 @@ note_fits(SelectFromModel, "partial_fit")
 def note_clone(made: Any, original: Any) -> None:
     """Remember the step of a pipeline of which a copy is fitted, as one with a cache does."""
     _originals[made] = ref(original)
+    _inside[made] = tuple(map(ref, _fits_around(original)))
+    if _TAKEN_ALONG in vars(original):
+        vars(made)[_TAKEN_ALONG] = vars(original)[_TAKEN_ALONG]
+
+
+class Surroundings(NamedTuple):
+    """What is fitted around an estimator, in words.
+
+    Attributes:
+        unprotected: names of steps that learn from the private rows first, each with a sentence.
+        warnings: about what learns something else that no guarantee covers.
+    """
+
+    unprotected: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def with_surroundings(
+    estimator: Any, state: Mapping[str, Any], *, private: type
+) -> Mapping[str, Any]:
+    """The pickled state of an estimator, with its surroundings if it may be fitted elsewhere."""
+    running = _fits_around(estimator)
+    if not running or (estimator in _judged and _judged[estimator]() is running[0]):
+        return state
+    return {**state, _TAKEN_ALONG: _surroundings(estimator, running, private)}
 
 
 def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
@@ -121,52 +169,68 @@ def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
         private: the class of those that protect what they are fitted to.
         simulated: then a warning is enough.
     """
+    running = _fits_around(estimator)
+    found = _surroundings(estimator, running, private)
+    vars(estimator).pop(_TAKEN_ALONG, None)
+    for outermost in running[:1]:
+        _judged[estimator] = ref(outermost)
+    for name, told in found.unprotected:
+        if not simulated:
+            raise InvalidParameter("pipeline", f"without unprotected steps. {told}", name)
+        warn(told)
+    for told in found.warnings:
+        warn(told)
+
+
+def _surroundings(estimator: Any, running: Sequence[Any], private: type) -> Surroundings:
+    """Those of this process, and those that the estimator took along into it."""
     name = type(estimator).__name__
-    before, behind = _steps_around(estimator)
-    for step in (*before, *_transformers_of_targets()):
+    before, behind = _steps_around(estimator, running)
+    unprotected, warnings = vars(estimator).get(_TAKEN_ALONG, Surroundings())
+    for step in (*before, *_transformers_of_targets(running)):
         if get_tags(step).requires_fit and not isinstance(step, private):
+            kind = type(step).__name__
             told = (
-                f"{type(step).__name__} learns from the private rows, and the guarantee of {name} "
+                f"{kind} learns from the private rows, and the guarantee of {name} "
                 f"does not cover it: {instead_of(step)}"
             )
-            if not simulated:
-                raise InvalidParameter("pipeline", f"without unprotected steps. {told}", step)
-            warn(told)
+            unprotected += ((kind, told),)
     for step in behind:
         if get_tags(step).requires_fit and not isinstance(step, private):
-            warn(
+            warnings += (
                 f"{type(step).__name__} learns from the output of {name}, which is as private as "
-                "the rows: no guarantee covers it"
+                "the rows: no guarantee covers it",
             )
-    for kind, what in _learners().items():
-        warn(
+    for kind, what in _learners(running).items():
+        warnings += (
             f"{kind} learns {what} from the private rows, and no guarantee covers it: do not "
             f"publish it. Each fit of {name} is a separate release with its own guarantee "
-            "(dpfda.spent() adds them up)"
+            "(dpfda.spent() adds them up)",
         )
+    return Surroundings(unprotected, warnings)
 
 
-def _learners() -> dict[str, str]:
+def _learners(running: Sequence[Any]) -> dict[str, str]:
     """The classes of those that are learning now, and what."""
     found = {}
-    for one in _running.get():
+    for one in running:
         known = [_LEARNERS[kind] for kind in type(one).__mro__ if kind in _LEARNERS]
         found.update({type(one).__name__: what for what in known[:1]})
     return found
 
 
-def _transformers_of_targets() -> list[Any]:
+def _transformers_of_targets(running: Sequence[Any]) -> list[Any]:
     """What was fitted to the targets that come to an estimator now."""
-    running = (one for one in _running.get() if isinstance(one, TransformedTargetRegressor))
-    return [one.transformer for one in running if hasattr(one.transformer, "fit")]
+    fits = (one for one in running if isinstance(one, TransformedTargetRegressor))
+    return [one.transformer for one in fits if hasattr(one.transformer, "fit")]
 
 
-def _steps_around(estimator: Any) -> tuple[list[Any], list[Any]]:
+def _steps_around(estimator: Any, running: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The steps before and after the estimator in the pipelines that are fitting it."""
     before: list[Any] = []
     behind: list[Any] = []
     inner = (estimator, _originals.get(estimator, ref(estimator))())
-    for pipeline in (one for one in reversed(_running.get()) if isinstance(one, Pipeline)):
+    for pipeline in (one for one in reversed(running) if isinstance(one, Pipeline)):
         steps = [step for _, step in pipeline.steps]
         places = [k for k, step in enumerate(steps) if any(step is one for one in inner)]
         places += [k for k, step in enumerate(steps) if _fits_such(step, inner[0])]
@@ -183,5 +247,4 @@ def _fits_such(step: Any, inner: Any) -> bool:
 
     It fits copies of that, perhaps copies of copies.
     """
-    parts = step.get_params(deep=True).values() if hasattr(step, "get_params") else ()
-    return any(type(part) is type(inner) for part in parts)
+    return any(type(part) is type(inner) for part in _parts(step))

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from dpfda.central.channels import ChannelQuery
 from dpfda.central.queries import BallMean, units
 from dpfda.checks import conversations, magnitudes, queries
 from dpfda.privacy.cost import Cost
@@ -188,4 +189,16 @@ plant(
     "a holder does not compare how many records it has with how many were announced",
     lambda: [patch.object(AdditiveQuery, "count", lambda it, n, *, part=False: None)],
     on_queries(magnitudes.check_room, "ball_mean"),
+)
+plant(
+    "number_not_announced",
+    "a query does not announce the number of records that its noise depends on",
+    lambda: [patch.object(AdditiveQuery, "announced", None)],
+    on_queries(magnitudes.check_room, "ball_mean"),
+)
+plant(
+    "number_of_a_channel_not_announced",
+    "a query about a channel does not announce the number of records of its query",
+    lambda: [patch.object(ChannelQuery, "announced", None)],
+    on_queries(magnitudes.check_room, "channel"),
 )
