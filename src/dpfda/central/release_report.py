@@ -31,6 +31,8 @@ MOSTLY = 0.5
 center."""
 _SAME = 0.2
 """Of the noise's deviation: a curve that is nearer to the public center is called the center."""
+NO_COMPONENT = "No component stands out of the noise: those that were kept may be noise alone."
+"""A warning of components: the surface may be known although none of its components is."""
 _REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
 _WIDER = "Give a wider public range first."
 
@@ -132,7 +134,10 @@ def verdict_of(release: Release) -> Verdict:
     if release.summary.startswith("function-on-scalar"):
         return _effects(release)
     if release.summary == "covariance":
-        return _by_doubt(release, "a covariance of 0", "noise")
+        found = _by_doubt(release, "a covariance of 0", "noise")
+        if not found.doubted and NO_COMPONENT in release.warnings:
+            return Verdict(kind="noise", sentences=(NO_COMPONENT,))
+        return found
     if release.summary == "density":
         return _shape(release, "an even density")
     return _by_doubt(release, "a constant", "guessing")
