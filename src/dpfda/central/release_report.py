@@ -305,9 +305,14 @@ def _about_bands(release: Release) -> str:
     )
     if release.sampling:
         return f"{about}: they hold {release.target}."
+    not_held = f"and hold {release.target}: not of who else might have been asked, nor of values "
+    if not np.any(release.unseen):
+        return f"{about} alone, {not_held}that were clipped."
     return (
-        f"{about} alone, and hold {release.target}: not of who else might have been asked, nor of "
-        "values that were clipped."
+        f"{about} and of what coefficients that were left out and curves that were clipped may "
+        f"take off, {not_held}outside the public range. Of a mean with narrow peaks, or of curves "
+        "that lie far more to one side of their mean than to the other, the band of the whole "
+        "curve may miss a part."
     )
 
 
