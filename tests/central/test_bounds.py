@@ -345,3 +345,13 @@ def test_bounds_beyond_numbers_are_refused_before_anything_is_spent(bound: float
     assert not ledger.entries
     for kind in (PrivateMean, PrivateMoments, PrivateCovariance):
         kind(2.0, delta=1e-5, bound=1.1e-25, random_state=0).fit(1e-27 * SMALL)
+
+
+def test_a_range_beyond_numbers_is_refused_by_its_own_name() -> None:
+    ledger = Ledger(9.0, limit_delta=1e-3)
+    for kind in (PrivateMean, PrivateMoments, PrivateCovariance):
+        for size in (1e-30, 1e50):
+            model = kind(2.0, value_range=(0, size), ledger=ledger)
+            with pytest.raises(InvalidParameter, match="value_range must be of a half-width"):
+                model.fit(size * SMALL)
+    assert not ledger.entries

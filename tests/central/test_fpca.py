@@ -39,6 +39,20 @@ def test_curves_come_back_from_their_scores(fitted: PrivateFPCA) -> None:
     assert np.abs(again - CURVES[:100]).mean() < 0.2
 
 
+def test_a_covariance_whose_components_are_unknown_is_no_signal() -> None:
+    waves = np.cos(np.pi * np.arange(5)[:, None] * T / 2)
+    waves /= np.sqrt((waves**2).mean(axis=1, keepdims=True) * 2)
+    alike = np.random.default_rng(0).normal(size=(2000, 5)) @ waves  # any direction is as good
+    with pytest.warns(DoubtfulResult, match="No component stands out"):
+        found = PrivateFPCA(2.0, value_range=(-6, 6), random_state=0).fit(alike)
+    assert found.n_clear_ == 0
+    release = found.release_
+    assert release.verdict.kind == release.to_dict()["verdict"]["kind"] == "noise"
+    assert release.warnings == release.verdict.sentences  # said once
+    saved = type(release).from_json(release.to_json())
+    assert saved.verdict == release.verdict
+
+
 def test_one_curve_and_other_curves(fitted: PrivateFPCA) -> None:
     one = fitted.transform(CURVES[:1], grid_points=T)
     assert one == pytest.approx(fitted.transform(CURVES[:2], grid_points=T)[:1])
@@ -47,7 +61,7 @@ def test_one_curve_and_other_curves(fitted: PrivateFPCA) -> None:
     assert list(fitted.get_feature_names_out()) == ["component 1", "component 2"]
 
 
-@pytest.mark.filterwarnings("ignore:no component stands out")
+@pytest.mark.filterwarnings("ignore:No component stands out")
 def test_what_does_not_stand_out_of_the_noise_is_left_out() -> None:
     weak = SCORES[:500] * [1.0, 0.1] @ SHAPES
     found = [PrivateFPCA(0.5, value_range=(-6, 6), random_state=k).fit(weak) for k in range(20)]

@@ -211,6 +211,24 @@ def test_clipped_coefficients_come_with_a_note(patients):
     assert "least-squares coefficients of these rows" in " ".join(whole.split())
 
 
+def test_a_note_says_that_clipped_coefficients_may_be_smaller(tmp_path):
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 85, 4000)
+    dose = 100 + 0.8 * age - 0.004 * age**2 + rng.normal(0, 5, 4000)
+    table = np.column_stack([age, age**2, dose])
+    path = tmp_path / "square.csv"
+    np.savetxt(path, table, delimiter=",", header="age,square,dose", comments="")
+    call = ["regress", str(path), "--target", "dose", "--epsilon", "0.5", "--target-range", "60",
+            "200", "--feature-ranges", "age=18:85,square=324:7225", "--seed", "0"]  # fmt: skip
+    found = json.loads(CliRunner().invoke(dpfda, [*call, "--json"]).stdout)
+    values = {row["feature"]: row["value"] for row in found["coefficients"]}
+    assert values["age"] < 0.8 * 0.9  # and not larger
+    (note, *_) = found["notes"]
+    assert "They are larger" not in note
+    assert "shrinkage against the noise smaller" in note
+    assert "with either sign" in note
+
+
 def test_few_rows_warn_on_a_line(patients):
     head = (patients / "patients.csv").read_text().split("\n")[:31]
     (patients / "few.csv").write_text("\n".join(head) + "\n")

@@ -217,9 +217,16 @@ class BoxConversation(CentralConversation[Release]):
         return np.asarray(low + (high - low) * uniform)
 
 
-def checked_bound(bound: float) -> float:
-    """A public bound whose powers are numbers."""
+def checked_bound(bound: float, *, given: tuple[float, float] | None = None) -> float:
+    """A public bound whose powers are numbers.
+
+    Args:
+        bound: the bound.
+        given: the public range whose half-width it is, which an error then names.
+    """
     if not _BOUNDS[0] <= _validate.positive("bound", bound) <= _BOUNDS[1]:
+        if given is not None:
+            raise InvalidParameter("value_range", "of a half-width from 1e-25 to 1e40", given)
         raise InvalidParameter("bound", "from 1e-25 to 1e40", bound)
     return float(bound)
 

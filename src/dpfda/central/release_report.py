@@ -31,6 +31,8 @@ MOSTLY = 0.5
 center."""
 _SAME = 0.2
 """Of the noise's deviation: a curve that is nearer to the public center is called the center."""
+NO_COMPONENT = "No component stands out of the noise: those that were kept may be noise alone."
+"""A warning of components: the surface may be known although none of its components is."""
 _REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
 _WIDER = "Give a wider public range first."
 
@@ -132,7 +134,10 @@ def verdict_of(release: Release) -> Verdict:
     if release.summary.startswith("function-on-scalar"):
         return _effects(release)
     if release.summary == "covariance":
-        return _by_doubt(release, "a covariance of 0", "noise")
+        found = _by_doubt(release, "a covariance of 0", "noise")
+        if not found.doubted and NO_COMPONENT in release.warnings:
+            return Verdict(kind="noise", sentences=(NO_COMPONENT,))
+        return found
     if release.summary == "density":
         return _shape(release, "an even density")
     return _by_doubt(release, "a constant", "guessing")
@@ -300,9 +305,14 @@ def _about_bands(release: Release) -> str:
     )
     if release.sampling:
         return f"{about}: they hold {release.target}."
+    not_held = f"and hold {release.target}: not of who else might have been asked, nor of values "
+    if not np.any(release.unseen):
+        return f"{about} alone, {not_held}that were clipped."
     return (
-        f"{about} alone, and hold {release.target}: not of who else might have been asked, nor of "
-        "values that were clipped."
+        f"{about} and of what coefficients that were left out and curves that were clipped may "
+        f"take off, {not_held}outside the public range. Of a mean with narrow peaks, or of curves "
+        "that lie far more to one side of their mean than to the other, the band of the whole "
+        "curve may miss a part."
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda.central.ball_search import SEARCH_FROM
+from dpfda.central.conversation import checked_bound
 from dpfda.central.functions import Grid, norm_bound
 from dpfda.central.moments.sparse_mean import declared_density
 from dpfda.central.records import as_function, of_surfaces, read_points, read_records
@@ -145,7 +146,8 @@ class CurveReader:
             raise InvalidParameter(
                 "center", "left out with value_range, whose midpoint is the center", self.center
             )
-        return middle("value_range", value_range)
+        center, half = middle("value_range", value_range)
+        return center, checked_bound(half, given=value_range)
 
     def _public(self, channels: int) -> dict[str, Any]:
         """The range or bound for a release's record."""

@@ -12,6 +12,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.functions import trapezoid
 from dpfda.central.release import Release
+from dpfda.central.release_report import NO_COMPONENT
 from dpfda.curves.matrices import Triangle
 from dpfda.errors import DoubtfulResult, InvalidData, warn
 from dpfda.estimators.central_base import HeldRecords
@@ -23,7 +24,6 @@ from dpfda.report import Contents, Picture, Table
 _ROWS = 10  # points shown of a curve
 _DRAWS = 200  # of the known noise, to see how far it turns components
 _LEVEL = 0.99  # quantile of the largest eigenvalue that noise makes by itself; components exceed it
-_NOTHING = "no component stands out of the noise: those that were kept may be noise alone"
 _ALIKE = 0.9  # mean |cosine| of a component that stands out: noise turns it by 26° or so at most
 
 
@@ -78,8 +78,9 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         self.n_clear_ = int(np.argmin(np.append(shown, False)))
         wanted = max(1, self.n_clear_)
         if self.n_clear_ == 0 and not self.release_.verdict.doubted:
-            warn(_NOTHING, DoubtfulResult)
-            self.release_ = replace(self.release_, warnings=(*self.release_.warnings, _NOTHING))
+            warn(NO_COMPONENT, DoubtfulResult)
+            warnings = (*self.release_.warnings, NO_COMPONENT)  # by which its verdict is "noise"
+            self.release_ = replace(self.release_, warnings=warnings)
         if self.n_components is not None:
             most = len(self.explained_variance_)
             wanted = _validate.whole("n_components", self.n_components, most=most)

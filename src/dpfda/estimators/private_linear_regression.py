@@ -45,9 +45,11 @@ class PrivateLinearRegression(PrivateRegression):
 
     Attributes:
         coef_, intercept_: in the units of X. They are those of the line inside the clipping ball;
-            `predict` clips as in training. ``moments`` shortens rows, so its `coef_` is too large
-            as a statement about unclipped rows: use it to predict, and ``gaussian_fm`` (clips at
-            the public ranges only) where coefficients are the question.
+            `predict` clips as in training. ``moments`` shortens rows, which makes coefficients
+            larger than those of unclipped rows, and shrinks them against the noise, so that of
+            features that vary together one may stand for another, with either sign: use it to
+            predict, and ``gaussian_fm`` (clips at the public ranges only) where coefficients are
+            the question.
         model_: the same as a public `RegressionModel` that can be saved. ``model_.interval()``
             holds the coefficients of these rows that least squares without noise finds; for
             ``gaussian_fm`` and ``adassp``, and for ``moments`` where it shortens no row.

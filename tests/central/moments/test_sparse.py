@@ -50,6 +50,14 @@ def test_few_points_a_person_are_enough(each: int, most: float) -> None:
     assert np.mean(errors) < most
 
 
+def test_a_release_says_what_it_assumes_of_times_and_waves() -> None:
+    for times in ("uniform", "estimate"):
+        found = sparse(0, times=times).fit(points_of(1000, 3, 0)).release_
+        said = found.to_dict()["parameters"]["reading"]
+        assert ("declared density" in said) == (times == "uniform")
+        assert f"finer than {found.parameters['components']} smooth functions are left out" in said
+
+
 def test_bands_hold_the_mean_of_the_population() -> None:
     held = []
     for seed in range(40):

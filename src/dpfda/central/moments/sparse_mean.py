@@ -237,6 +237,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         variance = law.variance + sampling.variance
         shrunk = monotone_shrinkage(noisy, variance) * noisy
         wider = min(basis.size, 2 * sizes.fine)
+        times_are = "estimated" if self.estimate else "declared"
         return mean.conclude(
             basis.first(wider),
             padded(noisy, wider),
@@ -249,7 +250,12 @@ class Sparse(FunctionMechanism, name="sparse"):
             components=sizes.fine,
             stages=2,
             radius=query.radius,
-            times="estimated" if self.estimate else "declared",
+            times=times_are,
+            reading=(
+                f"points of all people pooled, their times having the {times_are} density; waves "
+                f"finer than {sizes.fine} smooth functions are left out, and bands hold them only "
+                "as far as they go on from the finest released ones"
+            ),
         )
 
     def _density(

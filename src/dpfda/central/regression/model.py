@@ -333,8 +333,10 @@ class RegressionModel(Documented):
         if self.fit.clips:
             return (
                 "the coefficients hold for rows shortened to the clipping ball, as predictions use "
-                "them. They are larger than those of rows as they are, each by another factor, so "
-                "no interval is stated. To interpret coefficients, use --mechanism gaussian_fm"
+                "them. They differ from those of rows as they are: clipping makes them larger, "
+                "shrinkage against the noise smaller, and of features that vary together one may "
+                "stand for another, with either sign. So no interval is stated. To interpret "
+                "coefficients, use gaussian_fm as the mechanism"
             )
         if self.fit.released is None:
             return "the error of these coefficients has no simple form, so no interval is stated"
