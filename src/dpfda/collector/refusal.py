@@ -46,6 +46,11 @@ def no_study() -> Refused:
     return Refused(404, "unknown_study", "there is no such study here")
 
 
+def no_organizer() -> Refused:
+    """404."""
+    return Refused(404, "unknown_organizer", "there is no organizer of this name here")
+
+
 def no_token() -> Refused:
     """401."""
     return Refused(401, "unknown_token", "this needs the token of somebody who is enrolled")

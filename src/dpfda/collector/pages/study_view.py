@@ -17,6 +17,7 @@ from dpfda.collector.pages import charts
 from dpfda.collector.pages.templating import (
     drawn,
     feature_name,
+    moment,
     phase_name,
     score_name,
     status_name,
@@ -152,12 +153,8 @@ def _growth(
         counts.append((max(time.time(), counts[-1][0]), total + answered))
     if len(counts) < 3:
         return None
-    ends = _moment(counts[0][0]), _moment(counts[-1][0])
+    ends = moment(counts[0][0]), moment(counts[-1][0])
     return charts.steps("people who answered, at the end of each phase", counts, ends)
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
 def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ _reply, _model, _tally, _due = tables.reply, tables.model, tables.tally, tables.
 
 _BLANK = StudyRecord(
     id="", hash="", plan="", settings="", created=0.0, phase=0, kind="", quota=0,
-    status="deleted", state="", seal="",
+    status="deleted", state="", seal="", owner="",
 )  # fmt: skip
 _NOTHING = {name: value for name, value in msgspec.structs.asdict(_BLANK).items() if name != "id"}
 

@@ -19,10 +19,12 @@ from sqlalchemy import Column, Connection, ForeignKey, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from dpfda.collector.storage.base import (
+    Activity,
     ClockMark,
     Forgetting,
     ModelRecord,
     NewReply,
+    Organizer,
     StudyLine,
     StudyRecord,
     Ticket,
@@ -101,6 +103,10 @@ ended_session = Table(
     Column("session", sa.LargeBinary, primary_key=True),  # SHA-256
     Column("until", sa.Float, nullable=False),
 )
+organizer = _table("organizer", Organizer, keys={"name"})
+activity = _table(
+    "activity", Activity, Index("activities_of_study", "study", "number"), keys={"number"}
+)
 model = _table("model", ModelRecord, keys={"study", "phase"})
 # Counts that are stored instead of recomputed: `add_answers`, `add_totals`.
 tally = Table(
@@ -172,6 +178,26 @@ def totals(connection: Connection) -> dict[str, int]:
     """Totals of the whole database, by name."""
     query = sa.select(total.c.name, sa.func.sum(total.c.number)).group_by(total.c.name)
     return {name: int(number) for name, number in connection.execute(query)}
+
+
+def note(connection: Connection, one: Activity | None) -> None:
+    """Add to the log of activities, in the transaction that changes something."""
+    if one is not None:
+        row = msgspec.structs.asdict(one)
+        del row["number"]
+        connection.execute(activity.insert(), row)
+
+
+def activities(
+    connection: Connection, *, most: int, before: int | None, about: str | None
+) -> list[Activity]:
+    """The latest first."""
+    query = sa.select(activity).order_by(activity.c.number.desc()).limit(most)
+    if before is not None:
+        query = query.where(activity.c.number < before)
+    if about is not None:
+        query = query.where(activity.c.study == about)
+    return [Activity(**row._mapping) for row in connection.execute(query)]
 
 
 _ANSWERED = answered_now()
