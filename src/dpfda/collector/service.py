@@ -47,6 +47,7 @@ from dpfda.collector.storage.base import (
     Activity,
     Ended,
     Enrolled,
+    Invitations,
     Issued,
     Lapse,
     ModelRecord,
@@ -184,6 +185,12 @@ class Collector:
     async def answered(self, record: StudyRecord) -> int:
         """How many people have answered in the present phase."""
         return await self._db.read(self.storage.answered, record.id, record.phase)
+
+    async def invitations(self, record: StudyRecord) -> Invitations | None:
+        """What became of the links of a study for invited people; None if anybody may take part."""
+        if record.open:
+            return None
+        return await self._db.read(self.storage.invitations, record.id)
 
     async def models(self, study: str) -> list[ModelRecord]:
         """The history of a study's model."""

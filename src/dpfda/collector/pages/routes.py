@@ -153,9 +153,13 @@ async def show_study(
     found = await _everything(collector, study)
     here, elsewhere = _here(request), _elsewhere(request)
     acts = await collector.activities(most=_ACTS, study=study)
+    invitations = await collector.invitations(found[0])
 
     def draw() -> Template:
-        return views.study_page(*found, visitor=visitor, here=here, elsewhere=elsewhere, acts=acts)
+        return views.study_page(
+            *found, visitor=visitor, here=here, elsewhere=elsewhere, acts=acts,
+            invitations=invitations,
+        )  # fmt: skip
 
     return _shown(found[0], draw, visitor)
 
@@ -166,7 +170,11 @@ async def live_study(
 ) -> Page:
     """The changing part of a study's page."""
     found = await _everything(collector, study)
-    return _shown(found[0], lambda: views.study_parts(*found, here=_here(request)))
+    invitations = await collector.invitations(found[0])
+    return _shown(
+        found[0],
+        lambda: views.study_parts(*found, here=_here(request), invitations=invitations),
+    )
 
 
 @get("/study/{study:str}/report", include_in_schema=False)

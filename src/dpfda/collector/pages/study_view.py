@@ -68,6 +68,37 @@ def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | No
     return f"{here}/take-part/{record.hash}" + (f"#{invited}" if invited else "")
 
 
+_REMINDERS = {
+    "English": (
+        "You received a personal link to the study “{title}”. If you have already taken part, "
+        "please ignore this message: we send it to everybody, because we cannot see who has "
+        "answered.\n\nIf you have not, please open your link. It takes about a minute. Your data "
+        "stay on your device; only an answer with noise leaves it. Taking part is voluntary.",
+        "Questions: {contact}",
+    ),
+    "Deutsch": (
+        "Sie haben einen persönlichen Link zur Studie „{title}“ erhalten. Wenn Sie schon "
+        "teilgenommen haben, ist diese Nachricht für Sie gegenstandslos: Sie geht an alle, denn "
+        "wir sehen nicht, wer geantwortet hat.\n\nWenn nicht, öffnen Sie bitte Ihren Link. Es "
+        "dauert etwa eine Minute. Ihre Daten bleiben auf Ihrem Gerät; nur eine verrauschte Antwort "
+        "verlässt es. Die Teilnahme ist freiwillig.",
+        "Fragen: {contact}",
+    ),
+}
+
+
+def reminders(record: StudyRecord) -> dict[str, str]:
+    """A message to everybody who was invited, by language: who is missing is not known."""
+    known = json.loads(record.plan).get("information", {})
+    found = {}
+    for language, (words, contact) in _REMINDERS.items():
+        lines = [words.replace("{title}", record.title or record.id)]
+        lines += [contact.replace("{contact}", known["contact"])] if "contact" in known else []
+        lines += [known["institution"]] if "institution" in known else []
+        found[language] = "\n\n".join(lines)
+    return found
+
+
 def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bool) -> str:
     """The command for a first-time participant: a ceiling for this study, and a limit for all."""
     words = ["dpfda", "join", here, record.hash, "--most-epsilon", f"{plan.epsilon:g}"]

@@ -28,12 +28,13 @@ from dpfda.collector.pages.form import (
     in_the_forms_words,
 )
 from dpfda.collector.pages.session import Visitor
-from dpfda.collector.pages.study_view import link, settings, study, study_report
+from dpfda.collector.pages.study_view import link, reminders, settings, study, study_report
 from dpfda.collector.pages.templating import act_name, moment, page, phase_name, qr_svg, status_name
 from dpfda.collector.plans import check_sizes
 from dpfda.collector.storage.base import (
     ADMINISTRATOR,
     Activity,
+    Invitations,
     ModelRecord,
     Organizer,
     StudyLine,
@@ -153,6 +154,7 @@ def study_page(
     here: str = "",
     elsewhere: str | None = None,
     acts: Sequence[Activity] = (),
+    invitations: Invitations | None = None,
 ) -> Template:
     """One study.
 
@@ -164,6 +166,7 @@ def study_page(
         here: where people reach this collector.
         elsewhere: host of another page on which they take part.
         acts: what organizers did with it, the latest first.
+        invitations: what became of its links, if it is for invited people.
     """
     joining = link(record, here, elsewhere=elsewhere)
     local = is_loopback(urlsplit(elsewhere or here).hostname or "")
@@ -175,16 +178,25 @@ def study_page(
         qr=Markup(qr_svg(joining)) if here else "",
         only_here=(elsewhere or here) if local else "",
         acts=_told(acts),
+        invitations=invitations,
+        reminders=reminders(record),
         mine=visitor.account.may_change(record.owner),
         visitor=visitor,
     )
 
 
 def study_parts(
-    record: StudyRecord, answered: int, history: list[ModelRecord], *, here: str = ""
+    record: StudyRecord,
+    answered: int,
+    history: list[ModelRecord],
+    *,
+    here: str = "",
+    invitations: Invitations | None = None,
 ) -> Template:
     """The parts of a page that change while a study runs."""
-    return page("study_parts", **study(record, answered, history, here=here))
+    return page(
+        "study_parts", **study(record, answered, history, here=here), invitations=invitations
+    )
 
 
 def report_page(record: StudyRecord, answered: int, history: list[ModelRecord]) -> Report:

@@ -172,6 +172,20 @@ class ClockMark(msgspec.Struct, frozen=True, kw_only=True):
     jump: float = 0.0
 
 
+class Invitations(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the tokens of a study: numbers only, in all of its phases together.
+
+    Attributes:
+        made: how many there are.
+        opened: how many were shown a task.
+        used: how many have a reply, also if it was withdrawn.
+    """
+
+    made: int
+    opened: int
+    used: int
+
+
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the whole storage."""
 
@@ -475,6 +489,10 @@ class Storage(Registered, family="storage"):
 
         They have answered, somebody else has their ticket, or its phase is concluded.
         """
+
+    @abstractmethod
+    def invitations(self, study: str) -> Invitations:
+        """How many tokens of a study were made, opened and used."""
 
     # -- the end of a phase --------------------------------------------------------------------
 

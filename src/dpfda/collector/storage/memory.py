@@ -15,6 +15,7 @@ from dpfda.collector.storage.base import (
     ClockMark,
     Ended,
     Enrolled,
+    Invitations,
     Issued,
     Lapse,
     ModelRecord,
@@ -276,6 +277,22 @@ class MemoryStorage(Storage, name="memory"):
         if held is None or held.phase is None:
             return held is not None and self._until[token] == LOST
         return held.number in self._replies.get((held.study, held.phase), {})
+
+    def invitations(self, study: str) -> Invitations:
+        """Counted among all people."""
+        with self._lock:
+            record = self._studies.get(study)
+            held = [
+                token
+                for token, ticket in self._people.items()
+                if ticket.study == study and (ticket.number is not None or self._is_done(token))
+            ]
+            replies = (len(rows) for (name, _), rows in self._replies.items() if name == study)
+            return Invitations(
+                made=0 if record is None else record.enrolled,
+                opened=len(held) + sum(name == study for name, _ in self._past),
+                used=sum(replies),
+            )
 
     def answered(self, study: str, phase: int) -> int:
         """How many replies there are."""

@@ -18,6 +18,7 @@ from dpfda.collector.storage.base import (
     Activity,
     Ended,
     Enrolled,
+    Invitations,
     Issued,
     Lapse,
     ModelRecord,
@@ -204,6 +205,11 @@ class SqlStorage(Database):
             past = forgetting.served(connection, [(study, token) for token in tokens])
             done = connection.execute(_DONE, {"tokens": list(tokens)}).scalars()
             return {token for _, token in past} | set(map(bytes, done))
+
+    def invitations(self, study: str) -> Invitations:
+        """Counted by indexes."""
+        with self._read() as connection:
+            return tables.invitations(connection, study)
 
     def _sort(
         self, connection: Connection, replies: Sequence[NewReply]

@@ -19,9 +19,11 @@ from sqlalchemy import Column, Connection, ForeignKey, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from dpfda.collector.storage.base import (
+    LOST,
     Activity,
     ClockMark,
     Forgetting,
+    Invitations,
     ModelRecord,
     NewReply,
     Organizer,
@@ -159,6 +161,31 @@ def answered(connection: Connection, study: str, phase: int) -> int:
     query = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
     query = query.where(tally.c.study == study, tally.c.phase == phase)
     return int(connection.execute(query).scalar_one())
+
+
+def invitations(connection: Connection, about: str) -> Invitations:
+    """How many tokens of a study were made, opened and used."""
+
+    def number(*where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+        found = sa.select(sa.func.count()).where(*where)
+        return found.scalar_subquery()
+
+    mine = person.c.study == about
+    opened = (
+        number(mine, person.c.phase.is_not(None))
+        + number(mine, person.c.phase.is_(None), person.c.until == LOST)  # somebody else answers
+        + number(past.c.study == about)
+    )
+    used = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
+    row = connection.execute(
+        sa.select(
+            sa.select(study.c.enrolled).where(study.c.id == about).scalar_subquery(),
+            opened,
+            used.where(tally.c.study == about).scalar_subquery(),
+        )
+    ).one()
+    made, seen, replied = (int(one or 0) for one in row)
+    return Invitations(made=made, opened=seen, used=replied)
 
 
 def answered_now() -> sa.ScalarSelect[int]:

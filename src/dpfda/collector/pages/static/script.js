@@ -107,3 +107,16 @@ if (form) {
     button.disabled = false;
   });
 }
+// 4. Texts to copy, where the browser lets a page copy.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) break;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).value);
+      button.textContent = "Copied";
+    } catch {
+      document.getElementById(button.dataset.copy).select();
+    }
+  });
+}
