@@ -32,6 +32,7 @@ from dpfda.collector.organizers import FIRST, Account, account_named, check_name
 from dpfda.collector.phases import OpenPhase, Phases, opened
 from dpfda.collector.refusal import (
     Refused,
+    begun,
     no_organizer,
     no_place,
     no_study,
@@ -152,6 +153,24 @@ class Collector:
             why = "a study with this plan exists, or was deleted; change its seed or title"
             raise Refused(409, "exists", why)
         log.info("study created", extra={"fields": {"study": record.id}})
+        return record
+
+    async def edit(
+        self, study: str, sent: dict[str, Any], settings: StudySettings, *, by: str = ADMINISTRATOR
+    ) -> StudyRecord:
+        """Change a study of which nobody has seen a question yet; another plan, another id."""
+        owner = (await self.study(study)).owner
+        record, first = await self._begin(sent, settings, owner=owner)
+        note = self._note(by, "edited", record.id)
+        outcome = await self._db.write(self.storage.replace, study, record, first, note=note)
+        if outcome == "unknown":
+            raise no_study()
+        if outcome == "begun":
+            raise begun()
+        if outcome == "exists":
+            why = "a study like this one exists, or was deleted; change its seed or title"
+            raise Refused(409, "exists", why)
+        self.phases.forget(study)
         return record
 
     async def _begin(
@@ -521,7 +540,8 @@ class Collector:
         """The present phase, from the storage."""
         record = await self.study(study)
         phase = known
-        if phase is None or record.phase != phase.record.phase:
+        before = None if phase is None else (phase.record.phase, phase.record.settings)
+        if phase is None or before != (record.phase, record.settings):
             phase = await self._db.read(opened, record)
             phase.answered = await self.answered(record)
         phase.record = record

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,7 @@ from dpfda.collector.pages.session import (
 )
 from dpfda.collector.pages.study_view import link, settings
 from dpfda.collector.pages.templating import text
-from dpfda.collector.refusal import Refused, note_known
+from dpfda.collector.refusal import Refused, begun, note_known
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.base import StudyRecord
@@ -59,6 +60,7 @@ from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.plan import StudyPlan
 
+_HEX = re.compile("[0-9a-f]{1,64}")
 _AT_ONCE = 2  # forecasts that are under way when another is made while somebody types
 
 
@@ -97,42 +99,83 @@ async def show_outlook(request: Asked, visitor: Visiting) -> Page:
     return views.outlook_part(found)
 
 
-@post("/new", include_in_schema=False, request_max_body_size=LARGE)
-async def create_study(
-    request: Asked,
-    collector: Service,
-    visitor: Visiting,
+@get("/study/{study:str}/edit", include_in_schema=False)
+async def edit_form(study: StudyName, collector: Service, visitor: Visiting) -> Page:
+    """The form of a study that nobody has joined, to change it."""
+    record = await _own(collector, study, visitor)
+    if not views.is_editable(record, await collector.models(study)):
+        raise begun()
+    plan = StudyPlan.from_dict(json.loads(record.plan))
+    try:
+        filled = form_of(plan, settings(record)) | {"seed-0": str(plan.seed)}
+    except DpfdaError:
+        told = "this study was planned elsewhere, with settings that the form does not have"
+        raise Refused(409, "not_of_form", told) from None
+    return views.new_page(filled, visitor=visitor, edited=record)
+
+
+@post("/study/{study:str}/edit", include_in_schema=False, request_max_body_size=LARGE)
+async def edit_study(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
 ) -> Page:
-    """Create a study from the form; one that cannot work must be meant."""
+    """Change a study that nobody has joined."""
+    record = await _own(collector, study, visitor)
+    return await _saved(await own_form(request, visitor.csrf), collector, visitor, record)
+
+
+@post("/new", include_in_schema=False, request_max_body_size=LARGE)
+async def create_study(request: Asked, collector: Service, visitor: Visiting) -> Page:
+    """Create a study from the form."""
     visitor.account.require_creator()
-    form = await own_form(request, visitor.csrf)
+    return await _saved(await own_form(request, visitor.csrf), collector, visitor, None)
+
+
+async def _saved(
+    form: dict[str, str], collector: Collector, visitor: Visitor, edited: StudyRecord | None
+) -> Page:
+    """The study in the form, new or in the place of another; if it cannot work, it must be meant.
+
+    Args:
+        form: what was typed.
+        collector: stores it.
+        visitor: whose form it is.
+        edited: the study to change.
+    """
     facts = facts_of(form)
     try:
         check_numbers(facts)
         check_title(facts)
-        how = settings_of(form)
+        how = settings_of(form, None if edited is None else settings(edited))
         plan = replace(plan_from_facts(facts), information=information_of(form))
         if form.get("anyway") != "yes":
             found = await planning.outlook(facts, form | {"error": ""}, quick=True)
             if found.prospect == "cannot work":
-                told = f"{found.first} Nothing was created."
+                told = f"{found.first} Nothing was {'created' if edited is None else 'changed'}."
                 return views.new_page(
-                    form, visitor=visitor, complaint=told, outlook=found, hopeless=True
-                )
-        record = await collector.create(plan.to_dict(), how, by=visitor.account.name)
+                    form, visitor=visitor, edited=edited, complaint=told, outlook=found,
+                    hopeless=True,
+                )  # fmt: skip
+        sent, by = plan.to_dict(), visitor.account.name
+        if edited is None:
+            record = await collector.create(sent, how, by=by)
+        else:
+            record = await collector.edit(edited.id, sent, how, by=by)
     except DpfdaError as error:
-        return views.new_page(form, visitor=visitor, complaint=in_the_forms_words(error))
+        told = in_the_forms_words(error)
+        return views.new_page(form, visitor=visitor, edited=edited, complaint=told)
     return go(f"/study/{record.id}")
 
 
 @post("/forecast", include_in_schema=False, request_max_body_size=LARGE + 4 * planning.MOST_BYTES)
-async def forecast_study(request: Asked, visitor: Visiting) -> Page:
+async def forecast_study(request: Asked, collector: Service, visitor: Visiting) -> Page:
     """The form again, with what the study in it would be worth."""
     visitor.account.require_creator()
     form, file = posted(await request.body(), request.headers.get("content-type", ""))
     session.check_form(visitor.csrf, form, request)
     outlook = await planning.outlook(facts_of(form), form, file)
-    return views.new_page(form, visitor=visitor, outlook=outlook)
+    edits = form.get("edits", "")[:64]
+    edited = await _own(collector, edits, visitor) if _HEX.fullmatch(edits) else None
+    return views.new_page(form, visitor=visitor, edited=edited, outlook=outlook)
 
 
 def _typed(request: Asked) -> dict[str, str]:
@@ -443,6 +486,6 @@ async def signed_in(
 
 HANDLERS = [
     static, worker, take_part, login_form, login, logout, list_studies, list_activity, interface,
-    new_form, show_plan, show_outlook, create_study, forecast_study,
+    new_form, show_plan, show_outlook, create_study, forecast_study, edit_form, edit_study,
     show_study, live_study, download_report, export, invite, close_phase, purge_study, delete_study,
 ]  # fmt: skip

@@ -181,8 +181,14 @@ def study_page(
         invitations=invitations,
         reminders=reminders(record),
         mine=visitor.account.may_change(record.owner),
+        editable=is_editable(record, history),
         visitor=visitor,
     )
+
+
+def is_editable(record: StudyRecord, history: Sequence[ModelRecord]) -> bool:
+    """Whether nobody has seen a question of this study."""
+    return record.status == "open" and not record.issued and len(history) == 1
 
 
 def study_parts(
@@ -245,6 +251,7 @@ def new_page(
     form: Mapping[str, str],
     *,
     visitor: Visitor,
+    edited: StudyRecord | None = None,
     complaint: str = "",
     outlook: planning.Outlook | None = None,
     hopeless: bool = False,
@@ -254,6 +261,7 @@ def new_page(
     Args:
         form: the values of the fields.
         visitor: who sees it.
+        edited: the study that the form changes; None if it makes a new one.
         complaint: why the form was refused.
         outlook: the forecast, if it was asked for.
         hopeless: whether to ask if the study is to be created nevertheless.
@@ -263,6 +271,7 @@ def new_page(
         "new",
         status=422 if complaint else 200,
         form=form,
+        edited=edited,
         complaint=complaint,
         examples=list(EXAMPLES),
         fresh=form is PRESETS,

@@ -383,6 +383,10 @@ ticket is over; the token's time is over; the study was deleted; nobody is wante
 
 Enrolled = Literal["enrolled", "finished", "unknown"]
 
+Replaced = Literal["replaced", "begun", "exists", "unknown"]
+"""The study is another one now; somebody has joined it; there is, or was, one like that; no such
+study."""
+
 
 class Storage(Registered, family="storage"):
     """The interface of every backend. A new backend is one file with a subclass.
@@ -424,6 +428,16 @@ class Storage(Registered, family="storage"):
 
         A deleted study does not come back: devices that answered it would not answer again. A note
         of who did it is stored in the same transaction, here and elsewhere.
+        """
+
+    @abstractmethod
+    def replace(
+        self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
+    ) -> Replaced:
+        """Put another study in the place of one of which nobody has seen a question.
+
+        The same plan keeps its tokens and gets other settings. With another plan the old study and
+        its tokens are gone as if it had never been; the notes about it are about the new one.
         """
 
     @abstractmethod

@@ -123,6 +123,16 @@ def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:
     return True
 
 
+def leave_no_trace(connection: Connection, study: str, *, successor: str) -> None:
+    """Remove a study of which nobody has seen a question; what refers to it names another one."""
+    for table, column in ((tables.activity, "study"), (_study, "successor")):
+        mine = table.c[column] == study
+        connection.execute(sa.update(table).where(mine).values({column: successor}))
+    for table in (_person, _model, _tally, _due):
+        connection.execute(sa.delete(table).where(table.c.study == study))
+    connection.execute(sa.delete(_study).where(_study.c.id == study))
+
+
 def step(connection: Connection, most: int) -> bool:
     """Remove some rows that are due; False if another process is removing all of them."""
     due = connection.execute(sa.select(_due).limit(1).with_for_update(skip_locked=True)).first()

@@ -22,6 +22,7 @@ from dpfda.collector.storage.base import (
     NewReply,
     Organizer,
     Removed,
+    Replaced,
     Role,
     Storage,
     Stored,
@@ -93,6 +94,34 @@ class MemoryStorage(Storage, name="memory"):
             self._models[study.id] = [first]
             self._note(note)
             return True
+
+    def replace(
+        self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
+    ) -> Replaced:
+        """Change settings, or take the old study's place."""
+        with self._lock:
+            old = self._studies.get(study)
+            if old is None:
+                return "unknown"
+            if old.status != "open" or old.issued or len(self._models[study]) > 1:
+                return "begun"
+            if record.id == study:
+                how = {name: getattr(record, name) for name in ("settings", "open", "deadline")}
+                self._change(study, **how)
+            elif not self.create(record, first):
+                return "exists"
+            else:
+                self.delete(study)
+                self._deleted.discard(study)
+                self._activities = [
+                    msgspec.structs.replace(one, study=record.id) if one.study == study else one
+                    for one in self._activities
+                ]
+                for name, one in self._studies.items():
+                    if one.successor == study:
+                        self._change(name, successor=record.id)
+            self._note(note)
+            return "replaced"
 
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False

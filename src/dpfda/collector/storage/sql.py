@@ -25,6 +25,7 @@ from dpfda.collector.storage.base import (
     NewReply,
     Organizer,
     Removed,
+    Replaced,
     Role,
     Stored,
     StudyLine,
@@ -82,6 +83,38 @@ class SqlStorage(Database):
         connection.execute(_study.insert(), msgspec.structs.asdict(study))
         connection.execute(_model.insert(), msgspec.structs.asdict(first))
         tables.add_totals(connection, self._slot, studies=1)
+
+    def replace(
+        self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
+    ) -> Replaced:
+        """Change settings, or take the old study's place, while nobody gets a ticket."""
+        try:
+            with self._write() as connection:
+                found = self._replace(connection, study, record, first)
+                tables.note(connection, note if found == "replaced" else None)
+                return found
+        except IntegrityError:
+            return "exists"
+
+    def _replace(
+        self, connection: Connection, study: str, record: StudyRecord, first: ModelRecord
+    ) -> Replaced:
+        one = (_study.c.id == study, _here)
+        columns = (_study.c.status, _study.c.issued, _study.c.enrolled)
+        old = connection.execute(sa.select(*columns).where(*one).with_for_update()).first()
+        if old is None:
+            return "unknown"
+        concluded = sa.select(_model.c.phase).where(_model.c.study == study, _model.c.phase >= 0)
+        if old.status != "open" or old.issued or connection.execute(concluded).first() is not None:
+            return "begun"
+        if record.id == study:
+            how = {name: getattr(record, name) for name in ("settings", "open", "deadline")}
+            _change(connection, study, **how)
+            return "replaced"
+        self._begin(connection, record, first)
+        forgetting.leave_no_trace(connection, study, successor=record.id)
+        tables.add_totals(connection, self._slot, studies=-1, enrolled=-old.enrolled)
+        return "replaced"
 
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False

@@ -60,7 +60,7 @@ if (form) {
   });
   if (!outlook.querySelector("svg, .error")) worth.soon();
   // What is in the form is kept in this browser until a study of that title exists.
-  form.addEventListener("input", () => {
+  if (!("edits" in form.dataset)) form.addEventListener("input", () => {
     const values = [...new FormData(form)].filter(([name, value]) => name !== "csrf" && typeof value === "string");
     localStorage.setItem(DRAFT, JSON.stringify(values));
   });
