@@ -68,4 +68,5 @@ def test_nothing_is_needed_to_run_it_and_no_registry_is_named() -> None:
     assert package["version"] == dpfda.__version__
     lock = (CLIENT / "package-lock.json").read_text(encoding="utf-8")
     assert "resolved" not in lock
-    assert "http" not in lock
+    parts = json.loads(lock)["packages"].values()
+    assert "http" not in json.dumps([part | {"funding": ""} for part in parts])

@@ -47,6 +47,16 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_its_shape_is_what_tools_expect() -> None:
+    """Entry points and types resolve for ESM in Node and for bundlers; nobody may require() it."""
+    if not (CLIENT / "node_modules" / "publint").is_dir():
+        pytest.skip("the client's tools are not installed (npm ci in clients/browser)")
+    told = run(CLIENT, "npm", "run", "--silent", "shape")
+    assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
+    assert "All good!" in told.stdout
+    assert told.stdout.count("node16 (from ESM): 🟢") == told.stdout.count("bundler: 🟢") == 3
+
+
 def test_what_is_in_it(home: Path) -> None:
     held = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     names = {"package.json", "README.md", "example/index.html", "example/heart-rate.js"}

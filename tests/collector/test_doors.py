@@ -16,6 +16,7 @@ from dpfda.client.http import Answer
 from dpfda.collector import api, conclude, limits, plans
 from dpfda.collector.conclude import begin
 from dpfda.collector.limits import WRONG_KEYS, AdminAuth, RateLimit, origin
+from dpfda.collector.organizers import FIRST
 from dpfda.collector.pages import session
 from dpfda.collector.people import People, bearer
 from dpfda.collector.plans import NewExchange, Peer, exchange_plan
@@ -43,7 +44,7 @@ async def _at_once(_: float) -> None:
 
 async def _is_compared(keyhole: AdminAuth, key: str) -> bool:
     try:
-        await keyhole.fits(key, "192.0.2.1")
+        await keyhole.account(key, "192.0.2.1")
     except Refused:
         return False
     return True
@@ -97,11 +98,13 @@ class TestRequests:
             assert refused.value.status == 401
 
     def test_replies_come_one_a_line(self) -> None:
-        async def all_replies(study: str, phase: int) -> list[tuple[int, bytes]]:
+        async def all_replies(study: str, phase: int, *, by: str) -> list[tuple[int, bytes]]:
+            assert by == "administrator"
             return [(0, b"{}"), (3, b"[]")]
 
         stored: Any = SimpleNamespace(all_replies=all_replies)
-        answer = asyncio.run(api.list_replies.fn("0", 0, stored))
+        request: Any = SimpleNamespace(scope={"dpfda_account": FIRST})
+        answer = asyncio.run(api.list_replies.fn("0", 0, request, stored))
         assert answer.content == b"{}\n[]\n"
 
     @pytest.mark.parametrize("own", [None, "ab"])
@@ -142,7 +145,7 @@ class TestKeys:
         right, here = "k" * 32, "2001:db8::1"
 
         def fits(key: str, host: str = here) -> bool:
-            return asyncio.run(keyhole.fits(key, host))
+            return asyncio.run(keyhole.account(key, host)) is not None
 
         assert all(fits(right) for _ in range(9))
         assert [fits("guess") for _ in range(3)] == [False] * 3
@@ -161,7 +164,7 @@ class TestKeys:
     def test_ten_at_once_and_twenty_a_second(self) -> None:
         keyhole = AdminAuth(SETTINGS)
         assert WRONG_KEYS == 10
-        assert not any(asyncio.run(keyhole.fits("\ud800", "a")) for _ in range(10))
+        assert not any(asyncio.run(keyhole.account("\ud800", "a")) for _ in range(10))
         assert (keyhole._wrong._rate, keyhole._wrong._burst) == (20.0, 10)
         assert keyhole._sleep is asyncio.sleep
 
@@ -228,7 +231,7 @@ class TestSessions:
         content, _, signature = cookie.rpartition(".")
         never = "never." + content.partition(".")[2]
         forged = f"9{content}.{signature}"
-        timeless = f"{never}.{session._sign(SETTINGS, 'session', never)}"
+        timeless = f"{never}.{session._signature(SETTINGS, never, FIRST)}"
         other = Settings(database="memory:", admin_key="other" * 8)
         for wrong in ("", content, forged, timeless, "." + signature):
             asking = (self.asked(wrong), SETTINGS, 1000.0)

@@ -163,7 +163,7 @@ def test_only_with_the_key(collector: CollectorProcess, plan: StudyPlan, tmp_pat
     file.write_text(collector.admin_key + "\n")
     command = ["studies", "delete", study, "--yes", "--url", collector.url]
     for wrong, words in (
-        ("w" * 30, "needs the administrator's key"),
+        ("w" * 30, "needs an organizer's key"),
         ("", "--admin-key-file must be given"),
         ("two words", "one word of visible characters"),
     ):

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from organizer import VISITOR
 from sqlalchemy import event
 
 from dpfda.collector.api import list_studies, page_of
 from dpfda.collector.health import health, show_metrics
 from dpfda.collector.metrics import Metrics
+from dpfda.collector.organizers import FIRST, Account
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.templating import text
 from dpfda.collector.service import Collector
@@ -31,10 +33,10 @@ STRANGER = SimpleNamespace(headers={})
 async def listed(collector: Collector, *, key: bool = True, **asked: Any) -> Any:
     """What the interface lists."""
 
-    async def fits(*_: str) -> bool:
-        return True
+    async def account(*_: str) -> Account:
+        return FIRST
 
-    state = SimpleNamespace(keyhole=SimpleNamespace(fits=fits))
+    state = SimpleNamespace(keyhole=SimpleNamespace(account=account))
     headers = {"authorization": "Bearer key"} if key else {}
     request = SimpleNamespace(
         headers=headers, client=None, scope={}, app=SimpleNamespace(state=state)
@@ -50,7 +52,7 @@ ROUTES: dict[str, Ask] = {
     "interface": listed,
     "next page": lambda collector: listed(collector, after="5.0-05", most=5),
     "strangers": lambda collector: listed(collector, key=False),
-    "dashboard": lambda collector: routes.list_studies.fn(collector=collector, csrf=""),
+    "dashboard": lambda collector: routes.list_studies.fn(collector=collector, visitor=VISITOR),
     "watcher": lambda collector: collector.watcher.look(),
 }
 
@@ -120,7 +122,9 @@ def test_pages_of_the_interface_and_the_dashboard(database: str) -> None:
             for _ in range(3):
                 page = await listed(collector, after=after)
                 seen += [study.id for study in page.studies]
-                shown_page = await routes.list_studies.fn(collector=collector, csrf="", after=after)
+                shown_page = await routes.list_studies.fn(
+                    collector=collector, visitor=VISITOR, after=after
+                )
                 shown = text(shown_page)
                 assert all(study.id in shown for study in page.studies)
                 assert ("Newest studies" in shown) == (after is not None)
@@ -151,7 +155,7 @@ def test_one_broken_row_does_not_hide_the_others(database: str) -> None:
         try:
             page = await listed(collector)
             assert len(page.studies) == 3
-            shown = await routes.list_studies.fn(collector=collector, csrf="")
+            shown = await routes.list_studies.fn(collector=collector, visitor=VISITOR)
             assert shown.status_code == 200
             return [study.title for study in page.studies]
         finally:

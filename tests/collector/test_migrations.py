@@ -69,6 +69,8 @@ def test_data_of_the_first_release(
     assert [len(replies) for replies in before.values()] == [1, 1]
     assert [new.study(name).open for name in settings] == [True, False]  # type: ignore[union-attr]
     assert [line.id for line in new.page(most=9, only_open=True)] == ["a"]
+    assert {line.owner for line in new.page(most=9)} == {"administrator"}
+    assert (new.organizers(), new.activities(most=9)) == ([], [])
     assert [new.answered(name, 0) for name in settings] == [1, 1]
     assert new.clock() == ([ClockMark(boot="", at=5.0)], 6.0)
     assert new.add_replies([_reply(0, "a")]) == ["same"]

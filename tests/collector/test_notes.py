@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from organizer import VISITOR
 
 from dpfda import SimulationSource, plan_study
 from dpfda.collector.conclude import Conclusion, _describe
@@ -32,7 +33,7 @@ def shown(plan: StudyPlan, found: Conclusion, **summary: Any) -> str:
     changed = json.dumps(json.loads(found.summary) | summary)
     entry = found.recorded("a", 0, "end", created=0.0)
     entry = msgspec.structs.replace(entry, summary=changed)
-    return text(views.study_page(record, 0, [entry], csrf=""))
+    return text(views.study_page(record, 0, [entry], visitor=VISITOR))
 
 
 def test_the_dashboard_says_that_a_model_is_no_better_than_guessing() -> None:

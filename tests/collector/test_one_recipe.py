@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from forked_collector import QuickCollector
+from organizer import VISITOR
 
 from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
@@ -221,10 +222,10 @@ def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> Non
 def test_the_form_says_more_of_the_curves(fact: str, asked: str) -> None:
     before = PRESETS | {"classes-0": "a, b, c", "n_people-0": "500"}
     assert fact not in facts_of(before)
-    assert asked not in text(views.new_page(before, csrf=""))
+    assert asked not in text(views.new_page(before, visitor=VISITOR))
     form = before | {fact: "yes"}
     assert facts_of(form) == facts_of(before) | {fact: True}
-    page = text(views.new_page(form, csrf=""))
+    page = text(views.new_page(form, visitor=VISITOR))
     assert f'name="{fact}" value="yes" checked' in page
     assert asked in page
     assert 'name="open" value="no" checked>' in page

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from forked_collector import QuickCollector
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from organizer import VISITOR
 
 from dpfda._registry import Registered, _plain, require_types
 from dpfda.client.http import Connection
@@ -138,8 +139,8 @@ def taken_to_its_end(contract: StudyPlan, first: Conclusion) -> None:
     for _ in range(40):
         stored = {"plan": text, "settings": "{}", "title": contract.title}
         record = StudyRecord(**known, **stored, **now.following)
-        shown(views.list_page([_line(record)], csrf=""))
-        shown(views.study_page(record, 0, history, csrf=""))
+        shown(views.list_page([_line(record)], visitor=VISITOR))
+        shown(views.study_page(record, 0, history, visitor=VISITOR))
         views.report_page(record, 0, history).html()
         if record.status == "finished":
             break

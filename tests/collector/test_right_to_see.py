@@ -61,7 +61,7 @@ def test_phases_that_nobody_asks_for_are_let_go(monkeypatch: pytest.MonkeyPatch)
 
     async def read(study: str, _: Any) -> Any:
         reads.append(study)
-        return SimpleNamespace(record=SimpleNamespace(id=study, phase=0, status="open"))
+        return SimpleNamespace(record=SimpleNamespace(id=study, phase=0, status="open", issued=1))
 
     async def course() -> None:
         known = Phases(read)

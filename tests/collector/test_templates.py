@@ -34,7 +34,7 @@ def test_a_template_escapes_and_runs_nothing(path: Path) -> None:
 
 def test_what_is_missing_is_no_empty_place() -> None:
     with pytest.raises(jinja2.UndefinedError):
-        templating.text(templating.page("login", csrf=""))
+        templating.text(templating.page("login", visitor=None))
 
 
 def test_everything_has_a_plain_name() -> None:

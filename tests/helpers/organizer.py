@@ -13,12 +13,14 @@ from dpfda.client.http import Connection
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS
+from dpfda.collector.pages.session import Visitor
 from dpfda.planning import people_file
 
 ENOUGH = 120  # seconds, on a machine that does other things, too
 
 
 STUDIES, SECONDS = 2, 5
+VISITOR = Visitor(session=b"", until=0.0, csrf="")
 
 
 def _fewer() -> None:
@@ -35,13 +37,13 @@ class QuickForecasts(QuickCollector):
 class Organizer:
     """Somebody who is signed in and sends forms."""
 
-    def __init__(self, collector: CollectorProcess) -> None:
+    def __init__(self, collector: CollectorProcess, key: str = "") -> None:
         self.url = collector.url
-        status, _, headers = self.post("/login", {"key": collector.admin_key})
+        status, _, headers = self.post("/login", {"key": key or collector.admin_key})
         assert status == 303
         self.cookie = headers["Set-Cookie"].partition(";")[0]
         with Connection(self.url) as connection:
-            page = connection.ask("GET", "/new", headers={"Cookie": self.cookie}).body.decode()
+            page = connection.ask("GET", "/", headers={"Cookie": self.cookie}).body.decode()
         self.csrf = re.search(r'name="csrf" value="(\w+)"', page)[1]  # type: ignore[index]
 
     def post(self, path: str, form: dict[str, str], cookie: str = "") -> tuple[int, str, Any]:

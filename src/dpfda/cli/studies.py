@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
-from collections.abc import Callable
-from functools import wraps
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpfda.cli._output import certificates_option, json_option, options_of, read_secret
+from dpfda.cli._administered import administered
+from dpfda.cli._output import json_option
 from dpfda.client.administrator import Administrator
 from dpfda.collector.pages.templating import phase_name
 from dpfda.errors import InvalidParameter, MissingExtra, printable
@@ -43,47 +41,6 @@ _SHOWN = {name: name for name in ("id", "hash", "title", "status")} | {
     "verdict": "found",
 }
 
-Command = Callable[..., Any]
-
-
-_collector_options = options_of(
-    click.option("--url", default="http://127.0.0.1:8000", show_default=True,
-        help="The collector."),
-    click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
-        help="File with the administrator's key; without it the key is taken from "
-        "DPFDA_ADMIN_KEY."),
-    certificates_option,
-    click.option("--insecure", is_flag=True,
-        help="Allow http:// to another machine: anybody in between can read the key."),
-    json_option,
-)  # fmt: skip
-
-
-def _administered(function: Command) -> Command:
-    """Add options of the collector and the key; the command gets an `Administrator`."""
-
-    @wraps(function)
-    def connected(
-        url: str,
-        admin_key_file: Path | None,
-        certificates: str | None,
-        insecure: bool,
-        **rest: object,
-    ) -> None:
-        if admin_key_file is not None:
-            key = read_secret("--admin-key-file", admin_key_file)
-        else:
-            key = os.environ.get("DPFDA_ADMIN_KEY", "")
-        if not key:
-            raise InvalidParameter("--admin-key-file", "given, or the key in DPFDA_ADMIN_KEY", None)
-        administrator = Administrator(url, key, certificates=certificates, insecure=insecure)
-        try:
-            function(administrator=administrator, **rest)
-        finally:
-            administrator.hang_up()
-
-    return _collector_options(connected)
-
 
 @click.group()
 def command() -> None:
@@ -96,7 +53,7 @@ def command() -> None:
 @command.command(name="list")
 @click.option("--most", default=50, show_default=True, type=click.IntRange(0),
     help="How many, newest first; 0 lists all.")  # fmt: skip
-@_administered
+@administered
 def list_studies(administrator: Administrator, most: int, as_json: bool) -> None:
     """List the studies, newest first."""
     found = list(islice(administrator.studies(), most + 1 if most else None))
@@ -117,7 +74,7 @@ def list_studies(administrator: Administrator, most: int, as_json: bool) -> None
 
 @command.command()
 @click.argument("study")
-@_administered
+@administered
 def show(study: str, administrator: Administrator, as_json: bool) -> None:
     """Show one study: its phase, how many have answered, and what was found."""
     _print(administrator.study(study) | {"verdict": administrator.verdict(study)}, as_json)
@@ -139,7 +96,7 @@ def show(study: str, administrator: Administrator, as_json: bool) -> None:
 @click.option("--address-share", type=float, metavar="SHARE",
     help="Largest share of the people of an open study who may have one address; 0.1 "
     "by default, 1 for a clinic whose people share an address.")  # fmt: skip
-@_administered
+@administered
 def create(
     plan: Path,
     deadline: float | None,
@@ -184,7 +141,7 @@ def _page(url: str, plan_hash: object) -> str:
 @click.argument("study")
 @click.option("--people", type=click.IntRange(1, 100_000), required=True, help="How many.")
 @click.option("--links", is_flag=True, help="Print links of the page on which people take part.")
-@_administered
+@administered
 def invite(
     study: str, people: int, links: bool, administrator: Administrator, as_json: bool
 ) -> None:
@@ -201,7 +158,7 @@ def invite(
 
 @command.command()
 @click.argument("study")
-@_administered
+@administered
 def close(study: str, administrator: Administrator, as_json: bool) -> None:
     """End the present phase of a study with the replies it has."""
     _print(administrator.close(study), as_json)
@@ -211,7 +168,7 @@ def close(study: str, administrator: Administrator, as_json: bool) -> None:
 @click.argument("study")
 @click.option("--out", type=click.Path(path_type=Path), required=True,
     help="A new folder for plan, models and randomized replies.")  # fmt: skip
-@_administered
+@administered
 def export(study: str, out: Path, administrator: Administrator, as_json: bool) -> None:
     """Write a study into files: plan and state, models, randomized replies.
 
@@ -228,7 +185,7 @@ def export(study: str, out: Path, administrator: Administrator, as_json: bool) -
 @command.command()
 @click.argument("study")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_administered
+@administered
 def purge(study: str, yes: bool, administrator: Administrator, as_json: bool) -> None:
     """Delete the replies of a study's concluded phases.
 
@@ -241,7 +198,7 @@ def purge(study: str, yes: bool, administrator: Administrator, as_json: bool) ->
 @command.command()
 @click.argument("study")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_administered
+@administered
 def delete(study: str, yes: bool, administrator: Administrator, as_json: bool) -> None:
     """End a study in any state, and delete all of it.
 
@@ -251,8 +208,22 @@ def delete(study: str, yes: bool, administrator: Administrator, as_json: bool) -
     _forgotten("deleted", study, administrator.delete(study), as_json)
 
 
+@command.command()
+@click.argument("study")
+@click.argument("name")
+@administered
+def give(study: str, name: str, administrator: Administrator, as_json: bool) -> None:
+    """Let a study belong to another owner, who can change it from now on.
+
+    NAME is an owner of dpfda organizers list, or administrator.
+    """
+    administrator.give(study, name)
+    told = {"study": study, "owner": name}
+    click.echo(to_json(told) if as_json else f"{study} belongs to {name}")
+
+
 @command.command(name="confirm-clock")
-@_administered
+@administered
 def confirm_clock(administrator: Administrator, as_json: bool) -> None:
     """Confirm that the system clock of a collector is right after it has jumped.
 

@@ -25,11 +25,11 @@ _ID_DIGITS = 16
 
 
 class Administrator:
-    """The administrator of a collector, who has its key.
+    """An organizer of a collector: the administrator, an owner of studies, or a viewer.
 
     Args:
         url: where the collector is.
-        key: the administrator's key.
+        key: of the organizer; what it may do, the collector decides.
         certificates: file of certificates to trust instead of the system's.
         insecure: allow ``http://`` to other machines: the key travels in clear.
     """
@@ -96,6 +96,42 @@ class Administrator:
         """End a study and forget all of it; whether that is done already."""
         return self._document("DELETE", _path(study)).get("done") is True
 
+    def give(self, study: str, owner: str) -> None:
+        """Let a study belong to another owner, or to ``administrator``."""
+        self._document("POST", f"{_path(study)}/owner", {"name": owner})
+
+    def organizers(self) -> list[dict[str, Any]]:
+        """The organizers besides the administrator: name, role, and since when."""
+        return self._entries("/api/organizers")
+
+    def add_organizer(self, name: str, role: str) -> str:
+        """The key of a new organizer, whose role is ``owner`` or ``viewer``."""
+        return self._key("/api/organizers", {"name": name, "role": role})
+
+    def rotate_key(self, name: str) -> str:
+        """A new key of an organizer; the old one ends at once."""
+        return self._key(f"/api/organizers/{quote(name, safe='')}/key")
+
+    def remove_organizer(self, name: str) -> None:
+        """An organizer's key ends at once."""
+        self._granted("DELETE", f"/api/organizers/{quote(name, safe='')}")
+
+    def activity(self, most: int = 50) -> list[dict[str, Any]]:
+        """Who did what, the latest first."""
+        return self._entries(f"/api/activity?most={most}")
+
+    def _key(self, path: str, sent: object = None) -> str:
+        found = self._document("POST", path, sent).get("key")
+        if not isinstance(found, str):
+            raise _not_understood()
+        return found
+
+    def _entries(self, path: str) -> list[dict[str, Any]]:
+        found = self._granted("GET", path).json()
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise _not_understood()
+        return found
+
     def confirm_clock(self) -> float:
         """Confirm the collector's system clock; returns by how many seconds it had jumped."""
         found = self._document("POST", "/api/clock").get("jump_seconds")
@@ -142,7 +178,7 @@ class Administrator:
 
         # What changes something is done once: a second time there may be nothing to change.
         answer = persistently(request, once=method != "GET")
-        if answer.status not in (200, 201, 202):
+        if answer.status not in (200, 201, 202, 204):
             raise NotGranted(answer.status, answer.reason)
         return answer
 

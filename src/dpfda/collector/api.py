@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, TypeVar
+import re
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 from litestar import Request, Response, Router, delete, get, post
@@ -15,12 +16,13 @@ from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParam
 
 from dpfda.collector.limits import AdminAuth
 from dpfda.collector.openapi import KEY, TOKEN
+from dpfda.collector.organizers import NAME, Account
 from dpfda.collector.people import Deliveries, Verdicts, bearer
 from dpfda.collector.plans import NewExchange, exchange_plan, strict_json
-from dpfda.collector.refusal import Refused, bad_plan, note_known
+from dpfda.collector.refusal import Refused, bad_plan, no_study, note_known
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
-from dpfda.collector.storage.base import StudyLine, StudyRecord
+from dpfda.collector.storage.base import ADMINISTRATOR, Act, StudyLine, StudyRecord
 from dpfda.collector.summary import standing
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
@@ -42,6 +44,7 @@ Service = NamedDependency[Collector]
 StudyName = Annotated[
     str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
 ]
+OrganizerName = Annotated[str, PathParameter(pattern=NAME, description="name of an organizer")]
 PhaseNumber = Annotated[int, PathParameter(ge=0, le=10**6, description="number of the phase")]
 ReceiptText = Annotated[str, PathParameter(pattern=RECEIPT, description="a reply's receipt")]
 Credential = Annotated[
@@ -55,7 +58,10 @@ After = Annotated[
         pattern=r"^\d{1,15}(\.\d{1,20})?-[0-9a-f]{1,64}$", description="`next` of the page before"
     ),
 ]
-PageSize = Annotated[int, QueryParameter(ge=1, le=200, description="studies on a page")]
+PageSize = Annotated[int, QueryParameter(ge=1, le=200, description="how many on a page")]
+BeforeNumber = Annotated[
+    int | None, QueryParameter(ge=1, le=2**31 - 1, description="`number` of the last one before")
+]
 
 _SMALL = 64 * 1024
 _LARGE = 1024 * 1024
@@ -66,12 +72,46 @@ def host_of(request: ASGIConnection[Any, Any, Any, Any]) -> str:
     return request.client.host if request.client else ""
 
 
-async def require_key(connection: ASGIConnection[Any, Any, Any, Any], _: object) -> None:
-    """Accept a request whose head carries the key; the body is read only afterwards."""
+Connected = ASGIConnection[Any, Any, Any, Any]
+_ACCOUNT = "dpfda_account"
+
+
+async def require_key(connection: Connected, _: object) -> None:
+    """Accept a request whose head carries an organizer's key; the body is read only afterwards."""
     auth: AdminAuth = connection.app.state.keyhole
-    if not await auth.fits(bearer(connection.headers.get("authorization")), host_of(connection)):
-        raise Refused(401, "not_admin", "this needs the administrator's key")
+    key = bearer(connection.headers.get("authorization"))
+    account = await auth.account(key, host_of(connection))
+    if account is None:
+        raise Refused(401, "not_admin", "this needs an organizer's key")
     note_known(connection.scope)
+    cast("dict[str, object]", connection.scope)[_ACCOUNT] = account
+
+
+def account_in(connection: Connected) -> Account:
+    """Whose key the request carries, after `require_key`."""
+    return cast("dict[str, Account]", connection.scope)[_ACCOUNT]
+
+
+async def require_creator(connection: Connected, _: object) -> None:
+    """Accept organizers who may create studies."""
+    await require_key(connection, None)
+    account_in(connection).require_creator()
+
+
+async def require_owner(connection: Connected, _: object) -> None:
+    """Accept the owner of the study in the path, and the administrator."""
+    await require_key(connection, None)
+    study = str(connection.path_params["study"])
+    if not re.fullmatch("[0-9a-f]{1,64}", study):
+        raise no_study()
+    collector: Collector = connection.app.state.collector
+    account_in(connection).require_owner((await collector.study(study)).owner)
+
+
+async def require_administrator(connection: Connected, _: object) -> None:
+    """Accept the administrator."""
+    await require_key(connection, None)
+    account_in(connection).require_administrator()
 
 
 class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,6 +158,46 @@ class Token(msgspec.Struct, frozen=True):
     token: str
 
 
+class NewOrganizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Name and role of an organizer."""
+
+    name: Annotated[str, msgspec.Meta(pattern=NAME)]
+    role: Literal["owner", "viewer"]
+
+
+class OrganizerKey(msgspec.Struct, frozen=True):
+    """The key of an organizer. The collector cannot show it again."""
+
+    name: str
+    key: str
+
+
+class OrganizerLine(msgspec.Struct, frozen=True):
+    """An organizer, and when they were added and their key was made, in seconds since 1970."""
+
+    name: str
+    role: Literal["owner", "viewer", "removed"]
+    created: float
+    rotated: float
+
+
+class NewOwner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """To whom a study shall belong."""
+
+    name: Annotated[str, msgspec.Meta(pattern=NAME)]
+
+
+class ActivityLine(msgspec.Struct, frozen=True):
+    """Who did what: `study` and `detail` say to what."""
+
+    number: int
+    at: float
+    who: str
+    what: Act
+    study: str | None
+    detail: str
+
+
 class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The public state of a study."""
 
@@ -162,27 +242,39 @@ class ModelEntry(msgspec.Struct, frozen=True):
     summary: msgspec.Raw
 
 
-@post("/studies", status_code=201, request_max_body_size=_LARGE, security=KEY, guards=[require_key])
+@post(
+    "/studies",
+    status_code=201,
+    request_max_body_size=_LARGE,
+    security=KEY,
+    guards=[require_creator],
+)
 async def create_study(data: JSONBody[NewStudy], request: Asked, collector: Service) -> StudyStatus:
-    """Create a study from its plan, or from public facts. Needs the key."""
+    """Create a study from its plan, or from public facts. Needs the key of an owner."""
     strict_json(await request.body())
-    record = await collector.create(data.contract(), data.settings)
+    by = account_in(request).name
+    record = await collector.create(data.contract(), data.settings, by=by)
     return await _status(collector, record)
 
 
 @post(
-    "/exchanges", status_code=201, request_max_body_size=_LARGE, security=KEY, guards=[require_key]
+    "/exchanges",
+    status_code=201,
+    request_max_body_size=_LARGE,
+    security=KEY,
+    guards=[require_creator],
 )
 async def create_exchange(
     data: JSONBody[NewExchange], request: Asked, collector: Service
 ) -> StudyStatus:
-    """Pull peers' models and begin a study that evaluates them. Needs the key."""
+    """Pull peers' models and begin a study that evaluates them. Needs the key of an owner."""
     strict_json(await request.body())
     own = None
     if data.own is not None:
         own = (await collector.models(data.own))[-1].document
     plan = await asyncio.to_thread(exchange_plan, data, own=own)
-    return await _status(collector, await collector.create(plan.to_dict(), data.settings))
+    by = account_in(request).name
+    return await _status(collector, await collector.create(plan.to_dict(), data.settings, by=by))
 
 
 @get("/studies")
@@ -194,6 +286,8 @@ async def list_studies(
     if not only_open:
         await require_key(request, None)
     lines, following = await page_of(collector, after, most, only_open=only_open)
+    if only_open:  # who runs a study here is no matter of strangers
+        lines = [msgspec.structs.replace(line, owner="") for line in lines]
     return StudyPage(lines, following)
 
 
@@ -208,11 +302,13 @@ async def show_study(study: StudyName, collector: Service) -> StudyStatus:
     status_code=201,
     request_max_body_size=_SMALL,
     security=KEY,
-    guards=[require_key],
+    guards=[require_owner],
 )
-async def invite(study: StudyName, data: JSONBody[TokenRequest], collector: Service) -> Tokens:
-    """Invitations: tokens, each for one person, one task and one reply. Needs the key."""
-    return Tokens(await collector.invite(study, data.count))
+async def invite(
+    study: StudyName, data: JSONBody[TokenRequest], request: Asked, collector: Service
+) -> Tokens:
+    """Invitations: tokens, each for one person, one task and one reply. Needs its owner's key."""
+    return Tokens(await collector.invite(study, data.count, by=account_in(request).name))
 
 
 @post("/studies/{study:str}/enrol", status_code=201, request_max_body_size=_SMALL)
@@ -266,18 +362,22 @@ async def withdraw_reply(
     "/studies/{study:str}/phases/{phase:int}/close",
     status_code=202,
     security=KEY,
-    guards=[require_key],
+    guards=[require_owner],
 )
-async def close_phase(study: StudyName, phase: PhaseNumber, collector: Service) -> StudyStatus:
-    """End a phase with the replies it has. Needs the key."""
-    await collector.close_phase(study, phase)
+async def close_phase(
+    study: StudyName, phase: PhaseNumber, request: Asked, collector: Service
+) -> StudyStatus:
+    """End a phase with the replies it has. Needs the key of the study's owner."""
+    await collector.close_phase(study, phase, by=account_in(request).name)
     return await _status(collector, await collector.study(study))
 
 
 @get("/studies/{study:str}/phases/{phase:int}/replies", security=KEY, guards=[require_key])
-async def list_replies(study: StudyName, phase: PhaseNumber, collector: Service) -> Response[bytes]:
-    """The randomized replies of a phase, one JSON object a line. Needs the key."""
-    rows = await collector.all_replies(study, phase)
+async def list_replies(
+    study: StudyName, phase: PhaseNumber, request: Asked, collector: Service
+) -> Response[bytes]:
+    """The randomized replies of a phase, one JSON object a line. Needs an organizer's key."""
+    rows = await collector.all_replies(study, phase, by=account_in(request).name)
     body = b"".join(reply + b"\n" for _, reply in rows)
     return Response(body, media_type="application/x-ndjson")
 
@@ -288,28 +388,94 @@ async def check_receipt(study: StudyName, receipt: ReceiptText, collector: Servi
     return await collector.counted(study, receipt)
 
 
-@delete("/studies/{study:str}/replies", status_code=200, security=KEY, guards=[require_key])
-async def purge_study(study: StudyName, collector: Service) -> Response[Forgotten]:
-    """Delete the replies of finished phases; models and receipts stay. Needs the key."""
-    return _forgotten(study, await collector.purge(study))
+@delete("/studies/{study:str}/replies", status_code=200, security=KEY, guards=[require_owner])
+async def purge_study(study: StudyName, request: Asked, collector: Service) -> Response[Forgotten]:
+    """Delete the replies of finished phases; models and receipts stay. Needs its owner's key."""
+    return _forgotten(study, await collector.purge(study, by=account_in(request).name))
 
 
-@delete("/studies/{study:str}", status_code=200, security=KEY, guards=[require_key])
-async def delete_study(study: StudyName, collector: Service) -> Response[Forgotten]:
-    """End a study now, whatever it does, and forget all of it. Needs the key."""
-    return _forgotten(study, await collector.delete(study))
+@delete("/studies/{study:str}", status_code=200, security=KEY, guards=[require_owner])
+async def delete_study(study: StudyName, request: Asked, collector: Service) -> Response[Forgotten]:
+    """End a study now, whatever it does, and forget all of it. Needs the key of its owner."""
+    return _forgotten(study, await collector.delete(study, by=account_in(request).name))
 
 
 def _forgotten(study: str, done: bool) -> Response[Forgotten]:
     return Response(Forgotten(study, done), status_code=200 if done else 202)
 
 
-@post("/clock", status_code=202, security=KEY, guards=[require_key])
-async def confirm_clock(collector: Service) -> ClockState:
-    """Say that the system's clock is right, so that deadlines follow its jump. Needs the key."""
+@post("/clock", status_code=202, security=KEY, guards=[require_administrator])
+async def confirm_clock(request: Asked, collector: Service) -> ClockState:
+    """Say that the system's clock is right, so that deadlines follow it. For the administrator."""
     found = ClockState(jump_seconds=round(collector.clock.jump(), 3))
-    await collector.confirm_clock()
+    await collector.confirm_clock(by=account_in(request).name)
     return found
+
+
+@post(
+    "/studies/{study:str}/owner",
+    status_code=200,
+    request_max_body_size=_SMALL,
+    security=KEY,
+    guards=[require_owner],
+)
+async def give_study(
+    study: StudyName, data: JSONBody[NewOwner], request: Asked, collector: Service
+) -> NewOwner:
+    """Let a study belong to another owner, or to the administrator. Needs its owner's key."""
+    await collector.give(study, data.name, by=account_in(request).name)
+    return data
+
+
+@get("/organizers", security=KEY, guards=[require_key])
+async def list_organizers(collector: Service) -> list[OrganizerLine]:
+    """All organizers besides the administrator. Needs an organizer's key."""
+    return [
+        OrganizerLine(one.name, one.role, one.created, one.rotated)
+        for one in await collector.organizers()
+    ]
+
+
+@post(
+    "/organizers",
+    status_code=201,
+    request_max_body_size=_SMALL,
+    security=KEY,
+    guards=[require_administrator],
+)
+async def add_organizer(
+    data: JSONBody[NewOrganizer], request: Asked, collector: Service
+) -> OrganizerKey:
+    """Add an organizer, whose key is shown only now. For the administrator."""
+    key = await collector.add_organizer(data.name, data.role, by=account_in(request).name)
+    return OrganizerKey(data.name, key)
+
+
+@post("/organizers/{name:str}/key", status_code=201, security=KEY, guards=[require_key])
+async def rotate_key(name: OrganizerName, request: Asked, collector: Service) -> OrganizerKey:
+    """A new key for an organizer, shown only now. For the administrator, and for themselves."""
+    account = account_in(request)
+    if account.name != name:
+        account.require_administrator()
+    if name == ADMINISTRATOR:
+        told = "the administrator's key is in the file or variable that dpfda serve was given"
+        raise Refused(409, "not_here", told)
+    return OrganizerKey(name, await collector.rotate_key(name, by=account.name))
+
+
+@delete("/organizers/{name:str}", status_code=204, security=KEY, guards=[require_administrator])
+async def remove_organizer(name: OrganizerName, request: Asked, collector: Service) -> None:
+    """End an organizer's key and sessions; their studies go on. For the administrator."""
+    await collector.remove_organizer(name, by=account_in(request).name)
+
+
+@get("/activity", security=KEY, guards=[require_key])
+async def list_activity(
+    collector: Service, before: BeforeNumber = None, most: PageSize = 50
+) -> list[ActivityLine]:
+    """Who did what, the latest first. Needs an organizer's key."""
+    found = await collector.activities(most=most, before=before)
+    return [ActivityLine(**msgspec.structs.asdict(one)) for one in found]
 
 
 @get("/studies/{study:str}/model")
@@ -344,7 +510,7 @@ async def list_models(study: StudyName, request: Asked, collector: Service) -> l
 
 
 async def _require_view(study: str, request: Asked, collector: Collector) -> None:
-    """Results of a study for invited people are for them and for the administrator."""
+    """Results of a study for invited people are for them and for organizers."""
     if (await collector.study(study)).open:
         return
     credential = bearer(request.headers.get("authorization"))
@@ -402,5 +568,6 @@ def router(path: str) -> Router:
             create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
             send_reply, send_replies, withdraw_reply, close_phase, list_replies, check_receipt,
             purge_study, delete_study, get_model, get_verdict, list_models, confirm_clock,
+            give_study, list_organizers, add_organizer, rotate_key, remove_organizer, list_activity,
         ],
     )  # fmt: skip

@@ -55,7 +55,6 @@ def create_app(settings: Settings) -> Observed:
     """A collector, ready for an ASGI server."""
     metrics = Metrics()
     limit = RateLimit(rate=settings.rate, burst=settings.burst)
-    keyhole = AdminAuth(settings)
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
@@ -66,6 +65,7 @@ def create_app(settings: Settings) -> Observed:
             metrics=metrics,
             purge_after=settings.purge_after,
         )
+        keyhole = AdminAuth(settings, organizers=collector.organizers)
         app.state.update(collector=collector, limit=limit, keyhole=keyhole, settings=settings)
         tracing.start()
         await collector.start()
@@ -84,7 +84,7 @@ def create_app(settings: Settings) -> Observed:
             "collector": Provide(collector_of),
             # Not "settings": a body has a field of that name, and the framework would mix them up.
             "configuration": Provide(lambda: settings, sync_to_thread=False),
-            "csrf": Provide(routes.signed_in),
+            "visitor": Provide(routes.signed_in),
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
         exception_handlers={**_HANDLERS, Refused: _refused_somewhere},
@@ -141,7 +141,7 @@ def _refused_somewhere(request: Request[Any, Any, Any], error: Refused) -> Respo
     if "text/html" not in asked or request.url.path.startswith("/api"):
         return told
     return Response(
-        text(page("refused", told=str(error), csrf="")),
+        text(page("refused", told=str(error), visitor=None)),
         media_type=MediaType.HTML,
         status_code=told.status_code,
         headers=told.headers,

@@ -2,7 +2,7 @@
 
 How much of an open study one address, and the network around it, may hold at once and altogether.
 
-The administrator's key: who has it may do everything, and nobody may try many.
+The keys of organizers: nobody may try many.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import ipaddress
 import sys
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 
+from dpfda.collector.organizers import FIRST, Account, account_of
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
+from dpfda.collector.storage.base import Organizer
 
 Sleep = Callable[[float], Awaitable[object]]
 _KEPT = 1 << 17
@@ -247,33 +249,44 @@ class AdminAuth:
       allowed holds, if it is drawn by lot, and what the collector makes up is twice as long.
 
     Args:
-        settings: whose key it is.
+        settings: hold the administrator's key.
         limit: of wrong keys.
         sleep: how to let time pass.
+        organizers: reads the others, each time anew: a key that was replaced is wrong at once.
 
     Examples:
         >>> admin = AdminAuth(Settings(database="memory:", admin_key="0123456789abcdef012345"))
-        >>> asyncio.run(admin.fits("0123456789abcdef012345", "192.0.2.1"))
+        >>> asyncio.run(admin.account("0123456789abcdef012345", "192.0.2.1")).name
+        'administrator'
+        >>> asyncio.run(admin.account("guess", "192.0.2.1")) is None
         True
-        >>> asyncio.run(admin.fits("guess", "192.0.2.1"))
-        False
     """
 
     def __init__(
-        self, settings: Settings, limit: RateLimit | None = None, sleep: Sleep = asyncio.sleep
+        self,
+        settings: Settings,
+        limit: RateLimit | None = None,
+        sleep: Sleep = asyncio.sleep,
+        *,
+        organizers: Callable[[], Awaitable[Sequence[Organizer]]] | None = None,
     ) -> None:
+        self._organizers = organizers
         self._settings = settings
         self._wrong = limit or RateLimit(rate=WRONG_A_SECOND, burst=WRONG_KEYS)
         self._sleep = sleep
 
-    async def fits(self, key: str, host: str) -> bool:
-        """Whether this is the key; refuses to say so where too many were wrong just now."""
+    async def account(self, key: str, host: str) -> Account | None:
+        """Whose key this is; refuses to say so where too many were wrong just now."""
         place = origin(host)
         if not self._wrong.would_allow(place):
             await self._sleep(_PAUSE)
             told = "too many wrong keys come from this address; try again"
             raise Refused(429, "too_fast", told, retry_after=1)
-        if self._settings.is_admin(key):
-            return True
-        self._wrong.allows(place)
-        return False
+        if self._settings.is_admin(key):  # also while the storage does not answer
+            return FIRST
+        found = None
+        if self._organizers is not None:
+            found = account_of(key, await self._organizers())
+        if found is None:
+            self._wrong.allows(place)
+        return found

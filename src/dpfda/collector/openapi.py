@@ -16,8 +16,9 @@ from dpfda.protocol.schema import wire_schema
 WORDS = """A collector asks people questions that their own devices answer with randomized values.
 
 Anybody may read plans, and results of studies that are open to anybody; results of other studies
-are for their participants and for the administrator. A person needs a token, for one task and one
-reply; whoever runs the collector needs its key. Tasks, replies and plans have schemas here; how a
+are for their participants and for organizers. A person needs a token, for one task and one reply.
+An organizer needs a key: a viewer's reads, an owner's also creates studies and changes their own,
+and the administrator's is good for everything. Tasks, replies and plans have schemas here; how a
 plan is hashed and a reply drawn is written down in the documentation of the wire format."""
 
 SECURITY: dict[str, SecurityScheme | Reference] = {
@@ -25,7 +26,7 @@ SECURITY: dict[str, SecurityScheme | Reference] = {
         type="http", scheme="bearer", description="a person's token, from `enrol` or an invitation"
     ),
     "key": SecurityScheme(
-        type="http", scheme="bearer", description="the administrator's key of this collector"
+        type="http", scheme="bearer", description="the key of an organizer of this collector"
     ),
 }
 TOKEN: list[dict[str, list[str]]] = [{"token": []}]
@@ -61,7 +62,7 @@ _MEANING = {
     202: "Nobody is wanted just now: ask again.",
     400: "Malformed, or not what this interface takes.",
     401: "The token or the key is missing or wrong.",
-    403: "Not this person's study or ticket, or only for invited people.",
+    403: "Not this person's study or ticket, not this organizer's, or only for invited people.",
     404: "There is nothing of that name.",
     409: "Not in this state: answered, existing, or another phase.",
     410: "Too late.",
@@ -76,24 +77,30 @@ _STUDY = "/api/studies/{study}"
 _RESULTS = (401, 404, 409)
 _REFUSALS: dict[tuple[str, str], tuple[int, ...]] = {
     ("get", "/api/studies"): (401,),
-    ("post", "/api/studies"): (401, 409, 413, 422),
-    ("post", "/api/exchanges"): (401, 404, 409, 413, 422, 424),
+    ("post", "/api/studies"): (401, 403, 409, 413, 422),
+    ("post", "/api/exchanges"): (401, 403, 404, 409, 413, 422, 424),
     ("get", _STUDY): (404, 409),
-    ("delete", _STUDY): (401, 404),
-    ("post", _STUDY + "/tokens"): (401, 404, 410, 413),
+    ("delete", _STUDY): (401, 403, 404),
+    ("post", _STUDY + "/tokens"): (401, 403, 404, 410, 413),
+    ("post", _STUDY + "/owner"): (401, 403, 404, 413, 422),
     ("post", _STUDY + "/enrol"): (403, 404, 410, 413),
     ("get", _STUDY + "/task"): (202, 401, 403, 404, 409, 410),
     ("post", _STUDY + "/reply"): (401, 403, 404, 409, 410, 413, 422),
     ("post", _STUDY + "/withdraw"): (401, 403, 404, 409, 410, 413),
     ("post", _STUDY + "/replies"): (401, 404, 413),
-    ("delete", _STUDY + "/replies"): (401, 404),
-    ("post", _STUDY + "/phases/{phase}/close"): (401, 404, 409),
+    ("delete", _STUDY + "/replies"): (401, 403, 404),
+    ("post", _STUDY + "/phases/{phase}/close"): (401, 403, 404, 409),
     ("get", _STUDY + "/phases/{phase}/replies"): (401, 404),
     ("get", _STUDY + "/receipts/{receipt}"): (404,),
     ("get", _STUDY + "/model"): _RESULTS,
     ("get", _STUDY + "/models"): _RESULTS,
     ("get", _STUDY + "/verdict"): _RESULTS,
-    ("post", "/api/clock"): (401,),
+    ("post", "/api/clock"): (401, 403),
+    ("get", "/api/organizers"): (401,),
+    ("post", "/api/organizers"): (401, 403, 409, 413, 422),
+    ("delete", "/api/organizers/{name}"): (401, 403, 404),
+    ("post", "/api/organizers/{name}/key"): (401, 403, 404, 409),
+    ("get", "/api/activity"): (401,),
     ("get", "/health"): (401,),
     ("head", "/health"): (401,),
 }
@@ -120,7 +127,7 @@ def describe(found: dict[str, Any]) -> bytes:
                     schema = {"$ref": _PLACE + "Failing"}
                 content = {} if method == "head" else {"application/json": {"schema": schema}}
                 answers[str(status)] = {"description": _MEANING[status], "content": content}
-            if method == "delete":  # the collector is still about it
+            if method == "delete" and "200" in answers:  # the collector is still about it
                 answers["202"] = answers["200"]
     return msgspec.json.encode(found | {"components": parts | {"schemas": schemas}})
 

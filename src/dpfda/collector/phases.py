@@ -143,15 +143,16 @@ class _Known(NamedTuple):
     began: float  # to be read
 
     def serves(self, at_least: int) -> bool:
-        record = self.phase.record
-        return record.phase >= at_least and record.status != "closing"
+        record = self.phase.record  # without a ticket its settings may still be edited
+        return record.phase >= at_least and record.status != "closing" and record.issued > 0
 
 
 class Phases:
     """A cache of phases.
 
     Another process may have ended what is known here, so whoever speaks of a later phase than the
-    known one is a reason to look, and so is a phase that closes. Anybody may speak of phase a
+    known one is a reason to look, and so is a phase that closes, or one of which nobody has seen a
+    question: its settings may have been edited. Anybody may speak of phase a
     million: a study is looked at once in an interval, and all who asked meanwhile wait for that.
     None of them is refused for what was true before they asked.
 

@@ -46,6 +46,17 @@ def no_study() -> Refused:
     return Refused(404, "unknown_study", "there is no such study here")
 
 
+def begun() -> Refused:
+    """409."""
+    told = "somebody has joined this study, so it cannot be changed: duplicate it instead"
+    return Refused(409, "begun", told)
+
+
+def no_organizer() -> Refused:
+    """404."""
+    return Refused(404, "unknown_organizer", "there is no organizer of this name here")
+
+
 def no_token() -> Refused:
     """401."""
     return Refused(401, "unknown_token", "this needs the token of somebody who is enrolled")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -28,9 +28,12 @@ from dpfda.collector.conclude import (
 )
 from dpfda.collector.limits import Places
 from dpfda.collector.metrics import Metrics
+from dpfda.collector.organizers import FIRST, Account, account_named, check_name, key_hash, new_key
 from dpfda.collector.phases import OpenPhase, Phases, opened
 from dpfda.collector.refusal import (
     Refused,
+    begun,
+    no_organizer,
     no_place,
     no_study,
     no_ticket,
@@ -40,11 +43,16 @@ from dpfda.collector.refusal import (
 from dpfda.collector.replies import GroupCommit, PendingWrites, Sent, Threads, store
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
+    ADMINISTRATOR,
+    Act,
+    Activity,
     Ended,
     Enrolled,
+    Invitations,
     Issued,
     Lapse,
     ModelRecord,
+    Organizer,
     Storage,
     StudyLine,
     StudyRecord,
@@ -135,20 +143,46 @@ class Collector:
 
     # -- studies -------------------------------------------------------------------------------
 
-    async def create(self, sent: dict[str, Any], settings: StudySettings) -> StudyRecord:
+    async def create(
+        self, sent: dict[str, Any], settings: StudySettings, *, by: str = ADMINISTRATOR
+    ) -> StudyRecord:
         """A new study; the same plan again is refused, since its hash names it."""
-        record, first = await self._begin(sent, settings)
-        if not await self._db.write(self.storage.create, record, first):
+        record, first = await self._begin(sent, settings, owner=by)
+        note = self._note(by, "created", record.id)
+        if not await self._db.write(self.storage.create, record, first, note=note):
             why = "a study with this plan exists, or was deleted; change its seed or title"
             raise Refused(409, "exists", why)
         log.info("study created", extra={"fields": {"study": record.id}})
         return record
 
+    async def edit(
+        self, study: str, sent: dict[str, Any], settings: StudySettings, *, by: str = ADMINISTRATOR
+    ) -> StudyRecord:
+        """Change a study of which nobody has seen a question yet; another plan, another id."""
+        owner = (await self.study(study)).owner
+        record, first = await self._begin(sent, settings, owner=owner)
+        note = self._note(by, "edited", record.id)
+        outcome = await self._db.write(self.storage.replace, study, record, first, note=note)
+        if outcome == "unknown":
+            raise no_study()
+        if outcome == "begun":
+            raise begun()
+        if outcome == "exists":
+            why = "a study like this one exists, or was deleted; change its seed or title"
+            raise Refused(409, "exists", why)
+        self.phases.forget(study)
+        return record
+
     async def _begin(
-        self, sent: dict[str, Any], settings: StudySettings
+        self, sent: dict[str, Any], settings: StudySettings, *, owner: str
     ) -> tuple[StudyRecord, ModelRecord]:
         """A study before its first person, and its model then; not stored yet."""
-        return await begin_study(self._planner, sent, settings, now=self.clock.now)
+        record, first = await begin_study(self._planner, sent, settings, now=self.clock.now)
+        return msgspec.structs.replace(record, owner=owner), first
+
+    def _note(self, who: str, what: Act, study: str | None = None, detail: str = "") -> Activity:
+        """Who does what, now."""
+        return Activity(at=self.clock.now(), who=who, what=what, study=study, detail=detail)
 
     async def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
@@ -171,6 +205,12 @@ class Collector:
         """How many people have answered in the present phase."""
         return await self._db.read(self.storage.answered, record.id, record.phase)
 
+    async def invitations(self, record: StudyRecord) -> Invitations | None:
+        """What became of the links of a study for invited people; None if anybody may take part."""
+        if record.open:
+            return None
+        return await self._db.read(self.storage.invitations, record.id)
+
     async def models(self, study: str) -> list[ModelRecord]:
         """The history of a study's model."""
         history = await self._db.read(self.storage.models, study)
@@ -178,37 +218,101 @@ class Collector:
             raise no_study()
         return history
 
-    async def all_replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
-        """Randomized replies of a phase, for the administrator."""
+    async def all_replies(
+        self, study: str, phase: int, *, by: str = ADMINISTRATOR
+    ) -> list[tuple[int, bytes]]:
+        """Randomized replies of a phase, for organizers."""
         await self.study(study)
+        await self._db.write(self.storage.note, self._note(by, "read", study, f"phase {phase}"))
         return await self._db.in_reader(self.storage.replies, study, phase)
 
     async def end_session(self, session: bytes, *, until: float) -> None:
-        """Sign the administrator out, in every process."""
+        """Sign an organizer out, in every process."""
         await self._db.write(self.storage.end_session, session, until=until, now=self.clock.now())
 
     async def session_ended(self, session: bytes) -> bool:
-        """Whether the administrator has signed out."""
+        """Whether the organizer has signed out."""
         return await self._db.read(self.storage.session_ended, session)
 
-    async def purge(self, study: str) -> bool:
+    async def purge(self, study: str, *, by: str = ADMINISTRATOR) -> bool:
         """Delete the replies of finished phases; whether that is done already."""
-        if not await self._db.write(self.storage.purge, study):
+        note = self._note(by, "purged", study)
+        if not await self._db.write(self.storage.purge, study, note=note):
             raise no_study()
         return await self._forgetter.finish()
 
-    async def delete(self, study: str) -> bool:
+    async def delete(self, study: str, *, by: str = ADMINISTRATOR) -> bool:
         """End a study now, whatever it does, and forget it; whether that is done already."""
-        if not await self._db.write(self.storage.delete, study):
+        note = self._note(by, "deleted", study)
+        if not await self._db.write(self.storage.delete, study, note=note):
             raise no_study()
         self.phases.forget(study)
         log.info("study deleted", extra={"fields": {"study": study}})
         return await self._forgetter.finish()
 
+    # -- organizers ----------------------------------------------------------------------------
+
+    async def organizers(self) -> list[Organizer]:
+        """All organizers besides the administrator, also those who were removed."""
+        return await self._db.read(self.storage.organizers)
+
+    async def account(self, name: str) -> Account | None:
+        """The organizer of this name, unless they were removed."""
+        return account_named(name, await self.organizers())
+
+    async def add_organizer(
+        self, name: str, role: Literal["owner", "viewer"], *, by: str = ADMINISTRATOR
+    ) -> str:
+        """The key of a new organizer, which is not stored."""
+        check_name(name)
+        key, now = new_key(), self.clock.now()
+        made = Organizer(name=name, role=role, key=key_hash(key), created=now, rotated=now)
+        note = self._note(by, "added", detail=f"{name}, {role}")
+        if not await self._db.write(self.storage.add_organizer, made, note=note):
+            told = f"{name} is, or was, the name of an organizer here: take another name"
+            raise Refused(409, "exists", told)
+        return key
+
+    async def rotate_key(self, name: str, *, by: str = ADMINISTRATOR) -> str:
+        """A new key for an organizer; the old one and all of their sessions end."""
+        key = new_key()
+        note = self._note(by, "rotated", detail=name)
+        change = self.storage.change_organizer
+        if not await self._db.write(change, name, note=note, key=key_hash(key)):
+            raise no_organizer()
+        return key
+
+    async def remove_organizer(self, name: str, *, by: str = ADMINISTRATOR) -> None:
+        """An organizer's key and sessions end; their studies stay, and go on."""
+        note = self._note(by, "removed", detail=name)
+        change = partial(self.storage.change_organizer, key=key_hash(new_key()), role="removed")
+        if not await self._db.write(change, name, note=note):
+            raise no_organizer()
+
+    async def give(self, study: str, owner: str, *, by: str = ADMINISTRATOR) -> None:
+        """Let a study belong to another organizer, who can change it from now on."""
+        account = FIRST if owner == ADMINISTRATOR else await self.account(owner)
+        if account is None or not account.may_create:
+            told = "a study belongs to an owner or the administrator, and nobody else"
+            raise Refused(422, "no_owner", told)
+        note = self._note(by, "gave", study, owner)
+        if not await self._db.write(self.storage.give, study, owner, note=note):
+            raise no_study()
+
+    async def activities(
+        self, *, most: int, before: int | None = None, study: str | None = None
+    ) -> list[Activity]:
+        """Who did what, the latest first."""
+        return await self._db.read(self.storage.activities, most=most, before=before, study=study)
+
     # -- people --------------------------------------------------------------------------------
 
-    async def invite(self, study: str, people: int) -> list[str]:
+    async def invite(self, study: str, people: int, *, by: str = ADMINISTRATOR) -> list[str]:
         """Tokens for people whom the organizer knows; only their hashes are kept."""
+        if (await self.study(study)).status == "finished":
+            raise no_ticket("finished")
+        words = f"{people} {'people' if people != 1 else 'person'}"
+        await self._db.write(self.storage.note, self._note(by, "invited", study, words))
         made: list[str] = []
         while len(made) < people:
             some = range(min(_AT_ONCE, people - len(made)))
@@ -339,19 +443,21 @@ class Collector:
                 return Counted(phase, phase < record.phase or record.status == "finished")
         raise Refused(404, "unknown_receipt", "this receipt is not from this study")
 
-    async def confirm_clock(self) -> None:
+    async def confirm_clock(self, *, by: str = ADMINISTRATOR) -> None:
         """The system's clock is right: every process on this database follows it within seconds."""
-        await self._db.write(self.storage.confirm_clock, now=self.clock.wall())
+        note = self._note(by, "confirmed")
+        await self._db.write(self.storage.confirm_clock, now=self.clock.wall(), note=note)
         self.watcher.call()
 
     # -- phases --------------------------------------------------------------------------------
 
-    async def close_phase(self, study: str, phase: int) -> None:
+    async def close_phase(self, study: str, phase: int, *, by: str = ADMINISTRATOR) -> None:
         """End a phase with the replies it has."""
         record = await self.study(study)
         if record.phase != phase or record.status == "finished":
             raise Refused(409, "wrong_phase", "this is not the present phase")
-        await self._db.write(self.storage.begin_closing, study, phase)
+        note = self._note(by, "ended", study, f"phase {phase}")
+        await self._db.write(self.storage.begin_closing, study, phase, note=note)
         self.watcher.stuck.hurry(study)
         self.watcher.call()
 
@@ -414,7 +520,8 @@ class Collector:
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         successor = None
         if found.carried is not None and settings.online:  # the next round of a stream
-            successor = await self._begin(msgspec.json.decode(found.carried), settings)
+            carried = msgspec.json.decode(found.carried)
+            successor = await self._begin(carried, settings, owner=record.owner)
         ended = Ended(following=found.following, model=model, successor=successor)
         if await self._db.write(self.storage.advance, record.id, record.phase, ended):
             log.info("phase concluded", extra={"fields": fields})
@@ -433,7 +540,8 @@ class Collector:
         """The present phase, from the storage."""
         record = await self.study(study)
         phase = known
-        if phase is None or record.phase != phase.record.phase:
+        before = None if phase is None else (phase.record.phase, phase.record.settings)
+        if phase is None or before != (record.phase, record.settings):
             phase = await self._db.read(opened, record)
             phase.answered = await self.answered(record)
         phase.record = record

@@ -246,8 +246,8 @@ def information_of(form: Mapping[str, str]) -> dict[str, str]:
     return check_information(given if set(given) > {"version"} else {})
 
 
-def settings_of(form: Mapping[str, str]) -> StudySettings:
-    """The settings of a study, from the form."""
+def settings_of(form: Mapping[str, str], before: StudySettings | None = None) -> StudySettings:
+    """The settings of a study, from the form; what it does not say is as `before`."""
     long = number(form.get("deadline") or None)
     if long is not None:
         if isinstance(long, str) or form.get("deadline_unit") not in SECONDS:
@@ -258,12 +258,15 @@ def settings_of(form: Mapping[str, str]) -> StudySettings:
         "open": form.get("open") == "yes",
     } | {name: form.get(name, "").strip() for name in _UNITS}
     try:
-        return msgspec.convert(chosen, StudySettings)
+        found = msgspec.convert(chosen, StudySettings)
     except msgspec.ValidationError as error:
         told = str(error)
         name = next((name for name in chosen if f"$.{name}" in told), "deadline")
         rule = "above 0, and at most 30 years" if name == "deadline" else "at most 40 characters"
         raise InvalidParameter(name, rule, str(chosen[name])) from None
+    if before is None:
+        return found
+    return msgspec.structs.replace(before, **{name: getattr(found, name) for name in chosen})
 
 
 def form_of(plan: StudyPlan, settings: StudySettings) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,10 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery
 from litestar.response import Template
 
-from dpfda.collector.api import After, Service, StudyName, host_of, page_of
+from dpfda.collector.api import After, BeforeNumber, Service, StudyName, host_of, page_of
 from dpfda.collector.limits import AdminAuth
 from dpfda.collector.log import failure
+from dpfda.collector.organizers import FIRST
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.codebook import codebook
 from dpfda.collector.pages.form import (
@@ -40,8 +42,9 @@ from dpfda.collector.pages.session import (
     LARGE,
     SMALL,
     Asked,
-    Csrf,
     Page,
+    Visiting,
+    Visitor,
     form_in,
     go,
     own_form,
@@ -49,7 +52,7 @@ from dpfda.collector.pages.session import (
 )
 from dpfda.collector.pages.study_view import link, settings
 from dpfda.collector.pages.templating import text
-from dpfda.collector.refusal import Refused, note_known
+from dpfda.collector.refusal import Refused, begun, note_known
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.base import StudyRecord
@@ -57,69 +60,122 @@ from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.plan import StudyPlan
 
+_HEX = re.compile("[0-9a-f]{1,64}")
 _AT_ONCE = 2  # forecasts that are under way when another is made while somebody types
 
 
 @get("/new", include_in_schema=False)
 async def new_form(
-    collector: Service, csrf: Csrf, example: FromQuery[str] = "", like: FromQuery[str] = ""
+    collector: Service, visitor: Visiting, example: FromQuery[str] = "", like: FromQuery[str] = ""
 ) -> Page:
     """The form for a new study: with presets, an example, or what another study has."""
+    visitor.account.require_creator()
     if example in EXAMPLES:
         filled = PRESETS | {"title-0": example.capitalize()} | EXAMPLES[example]
-        return views.new_page(filled, csrf=csrf)
+        return views.new_page(filled, visitor=visitor)
     if not like:
-        return views.new_page(PRESETS, csrf=csrf)
+        return views.new_page(PRESETS, visitor=visitor)
     record = await collector.study(like[:64])
     try:
         filled = form_of(StudyPlan.from_dict(json.loads(record.plan)), settings(record))
     except DpfdaError as error:
-        return views.new_page(PRESETS, csrf=csrf, complaint=in_the_forms_words(error))
-    return views.new_page(filled, csrf=csrf)
+        return views.new_page(PRESETS, visitor=visitor, complaint=in_the_forms_words(error))
+    return views.new_page(filled, visitor=visitor)
 
 
 @get("/planned", include_in_schema=False)
-async def show_plan(request: Asked, csrf: Csrf) -> Page:
+async def show_plan(request: Asked, visitor: Visiting) -> Page:
     """Preview the questions of the study that the form describes."""
+    visitor.account.require_creator()
     return views.planned_part(_typed(request))
 
 
 @get("/outlook", include_in_schema=False)
-async def show_outlook(request: Asked, csrf: Csrf) -> Page:
+async def show_outlook(request: Asked, visitor: Visiting) -> Page:
     """Preview the expected error of the study while the form is edited."""
+    visitor.account.require_creator()
     form = _typed(request)
     found = await planning.outlook(facts_of(form), form, quick=True, waiting=_AT_ONCE)
     return views.outlook_part(found)
 
 
+@get("/study/{study:str}/edit", include_in_schema=False)
+async def edit_form(study: StudyName, collector: Service, visitor: Visiting) -> Page:
+    """The form of a study that nobody has joined, to change it."""
+    record = await _own(collector, study, visitor)
+    if not views.is_editable(record, await collector.models(study)):
+        raise begun()
+    plan = StudyPlan.from_dict(json.loads(record.plan))
+    try:
+        filled = form_of(plan, settings(record)) | {"seed-0": str(plan.seed)}
+    except DpfdaError:
+        told = "this study was planned elsewhere, with settings that the form does not have"
+        raise Refused(409, "not_of_form", told) from None
+    return views.new_page(filled, visitor=visitor, edited=record)
+
+
+@post("/study/{study:str}/edit", include_in_schema=False, request_max_body_size=LARGE)
+async def edit_study(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
+    """Change a study that nobody has joined."""
+    record = await _own(collector, study, visitor)
+    return await _saved(await own_form(request, visitor.csrf), collector, visitor, record)
+
+
 @post("/new", include_in_schema=False, request_max_body_size=LARGE)
-async def create_study(request: Asked, collector: Service, csrf: Csrf) -> Page:
-    """Create a study from the form; one that cannot work must be meant."""
-    form = await own_form(request, csrf)
+async def create_study(request: Asked, collector: Service, visitor: Visiting) -> Page:
+    """Create a study from the form."""
+    visitor.account.require_creator()
+    return await _saved(await own_form(request, visitor.csrf), collector, visitor, None)
+
+
+async def _saved(
+    form: dict[str, str], collector: Collector, visitor: Visitor, edited: StudyRecord | None
+) -> Page:
+    """The study in the form, new or in the place of another; if it cannot work, it must be meant.
+
+    Args:
+        form: what was typed.
+        collector: stores it.
+        visitor: whose form it is.
+        edited: the study to change.
+    """
     facts = facts_of(form)
     try:
         check_numbers(facts)
         check_title(facts)
-        how = settings_of(form)
+        how = settings_of(form, None if edited is None else settings(edited))
         plan = replace(plan_from_facts(facts), information=information_of(form))
         if form.get("anyway") != "yes":
             found = await planning.outlook(facts, form | {"error": ""}, quick=True)
             if found.prospect == "cannot work":
-                told = f"{found.first} Nothing was created."
-                return views.new_page(form, csrf=csrf, complaint=told, outlook=found, hopeless=True)
-        record = await collector.create(plan.to_dict(), how)
+                told = f"{found.first} Nothing was {'created' if edited is None else 'changed'}."
+                return views.new_page(
+                    form, visitor=visitor, edited=edited, complaint=told, outlook=found,
+                    hopeless=True,
+                )  # fmt: skip
+        sent, by = plan.to_dict(), visitor.account.name
+        if edited is None:
+            record = await collector.create(sent, how, by=by)
+        else:
+            record = await collector.edit(edited.id, sent, how, by=by)
     except DpfdaError as error:
-        return views.new_page(form, csrf=csrf, complaint=in_the_forms_words(error))
+        told = in_the_forms_words(error)
+        return views.new_page(form, visitor=visitor, edited=edited, complaint=told)
     return go(f"/study/{record.id}")
 
 
 @post("/forecast", include_in_schema=False, request_max_body_size=LARGE + 4 * planning.MOST_BYTES)
-async def forecast_study(request: Asked, csrf: Csrf) -> Page:
+async def forecast_study(request: Asked, collector: Service, visitor: Visiting) -> Page:
     """The form again, with what the study in it would be worth."""
+    visitor.account.require_creator()
     form, file = posted(await request.body(), request.headers.get("content-type", ""))
-    session.check_form(csrf, form, request)
+    session.check_form(visitor.csrf, form, request)
     outlook = await planning.outlook(facts_of(form), form, file)
-    return views.new_page(form, csrf=csrf, outlook=outlook)
+    edits = form.get("edits", "")[:64]
+    edited = await _own(collector, edits, visitor) if _HEX.fullmatch(edits) else None
+    return views.new_page(form, visitor=visitor, edited=edited, outlook=outlook)
 
 
 def _typed(request: Asked) -> dict[str, str]:
@@ -133,26 +189,41 @@ log = logging.getLogger("dpfda.collector")
 
 
 @get("/study/{study:str}", include_in_schema=False)
-async def show_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def show_study(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
     """One study."""
     found = await _everything(collector, study)
     here, elsewhere = _here(request), _elsewhere(request)
+    acts = await collector.activities(most=_ACTS, study=study)
+    invitations = await collector.invitations(found[0])
 
     def draw() -> Template:
-        return views.study_page(*found, csrf=csrf, here=here, elsewhere=elsewhere)
+        return views.study_page(
+            *found, visitor=visitor, here=here, elsewhere=elsewhere, acts=acts,
+            invitations=invitations,
+        )  # fmt: skip
 
-    return _shown(found[0], draw, csrf)
+    return _shown(found[0], draw, visitor)
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
-async def live_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def live_study(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
     """The changing part of a study's page."""
     found = await _everything(collector, study)
-    return _shown(found[0], lambda: views.study_parts(*found, here=_here(request)))
+    invitations = await collector.invitations(found[0])
+    return _shown(
+        found[0],
+        lambda: views.study_parts(*found, here=_here(request), invitations=invitations),
+    )
 
 
 @get("/study/{study:str}/report", include_in_schema=False)
-async def download_report(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def download_report(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
     """The study as one HTML file."""
     found = await _everything(collector, study)
     answer = _shown(found[0], lambda: views.report_page(*found).html())
@@ -161,26 +232,33 @@ async def download_report(study: StudyName, request: Asked, collector: Service, 
 
 
 @post("/study/{study:str}/invite", include_in_schema=False, request_max_body_size=SMALL)
-async def invite(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def invite(
+    study: StudyName,
+    request: Asked,
+    collector: Service,
+    visitor: Visiting,
+) -> Page:
     """Make invitations and show them."""
-    form = await own_form(request, csrf)
+    record = await _own(collector, study, visitor)
+    form = await own_form(request, visitor.csrf)
     count = form.get("count", "")
     many = int(count) if count.isdecimal() and len(count) < 9 else 0
     if not 1 <= many <= views.MOST_INVITED:
         told = f"between 1 and {views.MOST_INVITED} people can be invited at once"
         raise Refused(422, "bad_count", told)
-    record = await collector.study(study)
-    tokens = await collector.invite(study, many)
+    tokens = await collector.invite(study, many, by=visitor.account.name)
     here, elsewhere = _here(request), _elsewhere(request)
     links = [link(record, here, token, elsewhere=elsewhere) for token in tokens]
     if form.get("as") == "file":
         lines = "".join(f"{number},{one}\r\n" for number, one in enumerate(links, start=1))
         return _download(f"number,link\r\n{lines}", "text/csv", f"invitations-{study}.csv")
-    return views.invitations_page(record, links, csrf=csrf)
+    return views.invitations_page(record, links, visitor=visitor)
 
 
 @get("/study/{study:str}/export/{what:str}", include_in_schema=False)
-async def export(study: StudyName, what: FromPath[str], collector: Service, csrf: Csrf) -> Page:
+async def export(
+    study: StudyName, what: FromPath[str], collector: Service, visitor: Visiting
+) -> Page:
     """The plan, the newest model, what all replies add up to, or what stands in these files."""
     record = await collector.study(study)
     if what == "codebook":
@@ -233,40 +311,59 @@ def _elsewhere(request: Asked) -> str | None:
 
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
-async def close_phase(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def close_phase(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
     """End a phase with the replies it has, after the organizer confirmed the missing replies."""
-    form = await own_form(request, csrf)
+    await _own(collector, study, visitor)
+    form = await own_form(request, visitor.csrf)
     if form.get("sure") != "yes":
-        return views.close_page(*await _everything(collector, study), csrf=csrf)
+        return views.close_page(*await _everything(collector, study), visitor=visitor)
     phase = form.get("phase", "")
-    await collector.close_phase(study, int(phase) if phase.isdecimal() and len(phase) < 9 else -1)
+    number = int(phase) if phase.isdecimal() and len(phase) < 9 else -1
+    await collector.close_phase(study, number, by=visitor.account.name)
     return go(f"/study/{study}")
 
 
 @post("/study/{study:str}/purge", include_in_schema=False, request_max_body_size=SMALL)
-async def purge_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def purge_study(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
     """Delete the replies of finished phases."""
-    await _sure(request, csrf)
-    await collector.purge(study)
+    await _own(collector, study, visitor)
+    await _sure(request, visitor)
+    await collector.purge(study, by=visitor.account.name)
     return go(f"/study/{study}")
 
 
 @post("/study/{study:str}/delete", include_in_schema=False, request_max_body_size=SMALL)
-async def delete_study(study: StudyName, request: Asked, collector: Service, csrf: Csrf) -> Page:
+async def delete_study(
+    study: StudyName, request: Asked, collector: Service, visitor: Visiting
+) -> Page:
     """Forget all of a study."""
-    await _sure(request, csrf)
-    await collector.delete(study)
+    await _own(collector, study, visitor)
+    await _sure(request, visitor)
+    await collector.delete(study, by=visitor.account.name)
     return go("/")
 
 
-async def _sure(request: Asked, csrf: str) -> None:
+async def _own(collector: Collector, study: str, visitor: Visitor) -> StudyRecord:
+    """The study, if the visitor may change it."""
+    record = await collector.study(study)
+    visitor.account.require_owner(record.owner)
+    return record
+
+
+async def _sure(request: Asked, visitor: Visitor) -> None:
     """Refuse a form of elsewhere, or one without the tick that what is meant is meant."""
-    form = await own_form(request, csrf)
+    form = await own_form(request, visitor.csrf)
     if form.get("sure") != "yes":
         raise Refused(422, "not_sure", "tick the box: this cannot be undone")
 
 
-def _shown(record: StudyRecord, draw: Callable[[], Template | str], csrf: str = "") -> Page:
+def _shown(
+    record: StudyRecord, draw: Callable[[], Template | str], visitor: Visitor | None = None
+) -> Page:
     """A page; or one that says so where this release cannot read what another has stored."""
     try:
         page = draw()
@@ -274,7 +371,7 @@ def _shown(record: StudyRecord, draw: Callable[[], Template | str], csrf: str = 
     except Exception as error:
         fields = {"study": record.id, **failure(error)}
         log.error("a study cannot be shown", extra={"fields": fields})
-        return views.unreadable_page(record, csrf=csrf)
+        return views.unreadable_page(record, visitor=visitor)
 
 
 async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
@@ -282,6 +379,7 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
     return record, await collector.answered(record), await collector.models(study)
 
 
+_ACTS = 20  # the latest ones on a study's page
 _STATIC = Path(__file__).parent / "static"
 _LINES = 50  # studies on a page
 
@@ -315,53 +413,79 @@ async def login(
 ) -> Page:
     """Check the key."""
     keyhole: AdminAuth = request.app.state.keyhole
-    typed = (await form_in(request)).get("key", "")
-    if not await keyhole.fits(typed, host_of(request)):
+    typed = (await form_in(request)).get("key", "").strip()
+    account = await keyhole.account(typed, host_of(request))
+    if account is None:
         return views.login_page(wrong=True)
     answer = go("/")
-    answer.set_cookie(session.new_session(configuration, collector.clock.now()))
+    answer.set_cookie(session.new_session(configuration, collector.clock.now(), account))
     return answer
 
 
 @post("/logout", include_in_schema=False, request_max_body_size=SMALL)
 async def logout(
-    request: Asked, configuration: NamedDependency[Settings], collector: Service, csrf: Csrf
+    request: Asked, configuration: NamedDependency[Settings], collector: Service, visitor: Visiting
 ) -> Page:
     """End the session, here and wherever its cookie was copied to."""
-    await own_form(request, csrf)
-    ended = session.require_session(request, configuration, collector.clock.now())
-    await collector.end_session(ended.name, until=ended.until)
+    await own_form(request, visitor.csrf)
+    await collector.end_session(visitor.session, until=visitor.until)
     answer = go("/login")
     answer.set_cookie(session.no_session(configuration))
     return answer
 
 
 @get("/", include_in_schema=False)
-async def list_studies(collector: Service, csrf: Csrf, after: After = None) -> Page:
+async def list_studies(collector: Service, visitor: Visiting, after: After = None) -> Page:
     """The newest studies, or older ones."""
     lines, following = await page_of(collector, after, _LINES)
-    return views.list_page(lines, older=following, newest=after is None, csrf=csrf)
+    return views.list_page(lines, older=following, newest=after is None, visitor=visitor)
+
+
+@get("/activity", include_in_schema=False)
+async def list_activity(collector: Service, visitor: Visiting, before: BeforeNumber = None) -> Page:
+    """The organizers, and who did what."""
+    found = await collector.activities(most=_LINES + 1, before=before)
+    named = {one.study for one in found if one.study}
+    studies = {study: await _title(collector, study) for study in named}
+    return views.activity_page(
+        await collector.organizers(), found[:_LINES], studies,
+        older=found[_LINES - 1].number if len(found) > _LINES else None,
+        newest=before is None, visitor=visitor,
+    )  # fmt: skip
+
+
+async def _title(collector: Collector, study: str) -> str:
+    """The title of a study; empty if it was deleted."""
+    try:
+        record = await collector.study(study)
+    except Refused:
+        return ""
+    return record.title or record.id
 
 
 @get("/interface", include_in_schema=False)
-async def interface(request: Asked, csrf: Csrf) -> Page:
+async def interface(request: Asked, visitor: Visiting) -> Page:
     """The HTTP interface, for people."""
-    return views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf)
+    return views.interface_page(request.app.openapi_schema.to_schema(), visitor=visitor)
 
 
 async def signed_in(
     request: Asked, configuration: NamedDependency[Settings], collector: Service
-) -> str:
-    """The token for a page's forms: whoever is not signed in gets no page that asks for it."""
-    found = session.require_session(request, configuration, collector.clock.now())
-    if await collector.session_ended(found.name):
+) -> Visitor:
+    """Who sees a page: whoever is not signed in gets no page that asks for it."""
+    name = session.claimed_name(request)
+    account = FIRST if name == FIRST.name else await collector.account(name)
+    if account is None:
+        raise session.NotSignedIn
+    found = session.require_session(request, configuration, collector.clock.now(), account)
+    if await collector.session_ended(found.session):
         raise session.NotSignedIn
     note_known(request.scope)
-    return found.csrf
+    return found
 
 
 HANDLERS = [
-    static, worker, take_part, login_form, login, logout, list_studies, interface,
-    new_form, show_plan, show_outlook, create_study, forecast_study,
+    static, worker, take_part, login_form, login, logout, list_studies, list_activity, interface,
+    new_form, show_plan, show_outlook, create_study, forecast_study, edit_form, edit_study,
     show_study, live_study, download_report, export, invite, close_phase, purge_study, delete_study,
 ]  # fmt: skip

@@ -1,7 +1,8 @@
 """Sessions of the dashboard: a signed cookie, and a secret token in every form.
 
-A session ends by itself after some hours, or for good when somebody signs out: those that were
-ended are remembered in the storage until they would have ended anyway.
+A session ends by itself after some hours, when the organizer's key is replaced, or for good when
+somebody signs out: those that were ended are remembered in the storage until they would have ended
+anyway.
 
 What the routes of the pages share: requests, redirections, and forms that came from here.
 
@@ -22,6 +23,7 @@ from litestar.datastructures import Cookie, State
 from litestar.di import NamedDependency
 from multipart import PushMultipartParser
 
+from dpfda.collector.organizers import FIRST, Account
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
 from dpfda.curves.files import Handed
@@ -37,10 +39,15 @@ class NotSignedIn(Refused):
         super().__init__(401, "not_signed_in", "sign in first")
 
 
-def new_session(settings: Settings, now: float) -> Cookie:
+def new_session(settings: Settings, now: float, account: Account = FIRST) -> Cookie:
     """A session that ends by itself; time is that of `Collector.clock`, which does not jump."""
-    content = f"{int(now) + _SECONDS}.{secrets.token_urlsafe(16)}"
-    return _cookie(settings, f"{content}.{_sign(settings, 'session', content)}", _SECONDS)
+    content = f"{int(now) + _SECONDS}.{secrets.token_urlsafe(16)}.{account.name}"
+    return _cookie(settings, f"{content}.{_signature(settings, content, account)}", _SECONDS)
+
+
+def _signature(settings: Settings, content: str, account: Account) -> str:
+    """Belongs to the name in the content, and to the key that the organizer has now."""
+    return _sign(settings, "session", f"{content}.{account.key.hex()}")
 
 
 def no_session(settings: Settings) -> Cookie:
@@ -48,25 +55,42 @@ def no_session(settings: Settings) -> Cookie:
     return _cookie(settings, "", 0)
 
 
-class Session(NamedTuple):
-    """A session: its name, its end, and the token of its forms."""
+class Visitor(NamedTuple):
+    """Who sees a page: a session's name, end and organizer, and the token of its forms."""
 
-    name: bytes
+    session: bytes
     until: float
     csrf: str
+    account: Account = FIRST
 
 
-def require_session(request: Request[Any, Any, Any], settings: Settings, now: float) -> Session:
-    """The session of a request, or a refusal. Whether it was ended, the storage knows."""
+def claimed_name(request: Request[Any, Any, Any]) -> str:
+    """Whose session a request says to be; `require_session` knows whether it is."""
+    return str(request.cookies.get(_COOKIE, "")).rpartition(".")[0].rpartition(".")[2]
+
+
+def require_session(
+    request: Request[Any, Any, Any], settings: Settings, now: float, account: Account = FIRST
+) -> Visitor:
+    """The session of a request, or a refusal. Whether it was ended, the storage knows.
+
+    Args:
+        request: has the cookie.
+        settings: hold the secret that signs sessions.
+        now: in seconds.
+        account: of `claimed_name`.
+    """
     cookie = request.cookies.get(_COOKIE, "")
     content, _, signature = cookie.rpartition(".")
-    expires = content.partition(".")[0]
-    expected = _sign(settings, "session", content)
+    expires, _, rest = content.partition(".")
+    expected = _signature(settings, content, account)
+    if rest.rpartition(".")[2] != account.name:
+        raise NotSignedIn
     good = hmac.compare_digest(signature.encode(), expected.encode())
     if not good or not expires.isdigit() or int(expires) < now:
         raise NotSignedIn
     name = hashlib.sha256(content.encode()).digest()
-    return Session(name, float(expires), csrf_token(settings, cookie))
+    return Visitor(name, float(expires), csrf_token(settings, cookie), account)
 
 
 def csrf_token(settings: Settings, cookie: str) -> str:
@@ -146,7 +170,7 @@ def _segments(body: bytes, boundary: str) -> list[tuple[str, str | None, bytes]]
 
 Asked = Request[Any, Any, State]
 Page = Response[Any]
-Csrf = NamedDependency[str]
+Visiting = NamedDependency[Visitor]
 SMALL = 16 * 1024
 """Bytes that a form may have."""
 LARGE = 8 * SMALL

@@ -17,6 +17,7 @@ from dpfda.collector.pages import charts
 from dpfda.collector.pages.templating import (
     drawn,
     feature_name,
+    moment,
     phase_name,
     score_name,
     status_name,
@@ -65,6 +66,37 @@ def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | No
     if elsewhere is not None:
         return f"{elsewhere}/take-part/#study={record.hash}" + (f"&{invited}" if invited else "")
     return f"{here}/take-part/{record.hash}" + (f"#{invited}" if invited else "")
+
+
+_REMINDERS = {
+    "English": (
+        "You received a personal link to the study “{title}”. If you have already taken part, "
+        "please ignore this message: we send it to everybody, because we cannot see who has "
+        "answered.\n\nIf you have not, please open your link. It takes about a minute. Your data "
+        "stay on your device; only an answer with noise leaves it. Taking part is voluntary.",
+        "Questions: {contact}",
+    ),
+    "Deutsch": (
+        "Sie haben einen persönlichen Link zur Studie „{title}“ erhalten. Wenn Sie schon "
+        "teilgenommen haben, ist diese Nachricht für Sie gegenstandslos: Sie geht an alle, denn "
+        "wir sehen nicht, wer geantwortet hat.\n\nWenn nicht, öffnen Sie bitte Ihren Link. Es "
+        "dauert etwa eine Minute. Ihre Daten bleiben auf Ihrem Gerät; nur eine verrauschte Antwort "
+        "verlässt es. Die Teilnahme ist freiwillig.",
+        "Fragen: {contact}",
+    ),
+}
+
+
+def reminders(record: StudyRecord) -> dict[str, str]:
+    """A message to everybody who was invited, by language: who is missing is not known."""
+    known = json.loads(record.plan).get("information", {})
+    found = {}
+    for language, (words, contact) in _REMINDERS.items():
+        lines = [words.replace("{title}", record.title or record.id)]
+        lines += [contact.replace("{contact}", known["contact"])] if "contact" in known else []
+        lines += [known["institution"]] if "institution" in known else []
+        found[language] = "\n\n".join(lines)
+    return found
 
 
 def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bool) -> str:
@@ -152,12 +184,8 @@ def _growth(
         counts.append((max(time.time(), counts[-1][0]), total + answered))
     if len(counts) < 3:
         return None
-    ends = _moment(counts[0][0]), _moment(counts[-1][0])
+    ends = moment(counts[0][0]), moment(counts[-1][0])
     return charts.steps("people who answered, at the end of each phase", counts, ends)
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
 def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ A link as a picture that a phone's camera reads.
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def text(shown: Template) -> str:
     """The same page now.
 
     Examples:
-        >>> '<h1>Sign in</h1>' in text(page("login", csrf="", wrong=False))
+        >>> '<h1>Sign in</h1>' in text(page("login", visitor=None, wrong=False))
         True
     """
     return ENGINE.get_template(str(shown.template_name)).render(**shown.context)
@@ -100,6 +101,20 @@ _STATUS = {
     "closing": "drawing conclusions",
     "finished": "finished",
 }
+_ACTS = {
+    "created": "created the study",
+    "edited": "changed the study before anybody had joined",
+    "invited": "made links for {}",
+    "ended": "ended {} with the answers that had arrived",
+    "purged": "deleted the replies of finished phases",
+    "deleted": "deleted the study",
+    "gave": "gave the study to {}",
+    "read": "downloaded the randomized replies of {}",
+    "added": "added the organizer {}",
+    "rotated": "made a new key for {}",
+    "removed": "removed the organizer {}",
+    "confirmed": "confirmed the system clock",
+}
 _MANY = 10**6  # more functions than a channel has
 _WAVES = ("level", "beginning against end", "middle against both ends")
 
@@ -112,6 +127,26 @@ def phase_name(kind: str) -> str:
         ('Where features lie', 'new kind')
     """
     return _PHASES.get(kind, kind.replace("_", " "))
+
+
+def act_name(what: str, detail: str = "") -> str:
+    """What an organizer did, in words.
+
+    Examples:
+        >>> act_name("ended", "phase 2"), act_name("new_act")
+        ('ended phase 2 with the answers that had arrived', 'new act')
+    """
+    return _ACTS.get(what, what.replace("_", " ")).replace("{}", detail)
+
+
+def moment(seconds: float) -> str:
+    """A time for people, in UTC.
+
+    Examples:
+        >>> moment(0.0)
+        '1970-01-01 00:00'
+    """
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
 def status_name(status: str) -> str:

@@ -9,7 +9,7 @@ Privacy:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,10 +27,19 @@ from dpfda.collector.pages.form import (
     facts_of,
     in_the_forms_words,
 )
-from dpfda.collector.pages.study_view import link, settings, study, study_report
-from dpfda.collector.pages.templating import page, phase_name, qr_svg, status_name
+from dpfda.collector.pages.session import Visitor
+from dpfda.collector.pages.study_view import link, reminders, settings, study, study_report
+from dpfda.collector.pages.templating import act_name, moment, page, phase_name, qr_svg, status_name
 from dpfda.collector.plans import check_sizes
-from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
+from dpfda.collector.storage.base import (
+    ADMINISTRATOR,
+    Activity,
+    Invitations,
+    ModelRecord,
+    Organizer,
+    StudyLine,
+    StudyRecord,
+)
 from dpfda.curves.files import OPTIONS
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import in_words, plan_from_facts
@@ -91,15 +100,49 @@ MOST_INVITED = 10_000  # at once, on one page
 
 def login_page(*, wrong: bool = False) -> Template:
     """Asks for the key."""
-    return page("login", status=401 if wrong else 200, wrong=wrong, csrf="")
+    return page("login", status=401 if wrong else 200, wrong=wrong, visitor=None)
 
 
 def list_page(
-    studies: list[StudyLine], *, csrf: str, older: str | None = None, newest: bool = True
+    studies: list[StudyLine], *, visitor: Visitor, older: str | None = None, newest: bool = True
 ) -> Template:
     """Studies with their progress; `older` is the cursor of the next page."""
     named = [(one, phase_name(one.kind), status_name(one.status)) for one in studies]
-    return page("studies", studies=named, older=older, newest=newest, csrf=csrf)
+    shared = any(one.owner != ADMINISTRATOR for one in studies)
+    return page(
+        "studies", studies=named, older=older, newest=newest, shared=shared, visitor=visitor
+    )
+
+
+def activity_page(
+    organizers: list[Organizer],
+    acts: list[Activity],
+    studies: Mapping[str, str],
+    *,
+    older: int | None,
+    newest: bool,
+    visitor: Visitor,
+) -> Template:
+    """The organizers, and who did what.
+
+    Args:
+        organizers: all besides the administrator.
+        acts: the latest first.
+        studies: titles of the studies that they are about, by id; "" for those that were deleted.
+        older: where the next page begins.
+        newest: whether these are the latest.
+        visitor: who sees it.
+    """
+    named = [(one, moment(one.created), moment(one.rotated)) for one in organizers]
+    return page(
+        "activity", organizers=named, acts=_told(acts), studies=studies, older=older,
+        newest=newest, visitor=visitor,
+    )  # fmt: skip
+
+
+def _told(acts: Sequence[Activity]) -> list[tuple[Activity, str, str]]:
+    """Each with its time and in words."""
+    return [(one, moment(one.at), act_name(one.what, one.detail)) for one in acts]
 
 
 def study_page(
@@ -107,9 +150,11 @@ def study_page(
     answered: int,
     history: list[ModelRecord],
     *,
-    csrf: str,
+    visitor: Visitor,
     here: str = "",
     elsewhere: str | None = None,
+    acts: Sequence[Activity] = (),
+    invitations: Invitations | None = None,
 ) -> Template:
     """One study.
 
@@ -117,9 +162,11 @@ def study_page(
         record: the study.
         answered: how many have answered in its present phase.
         history: its models.
-        csrf: the session's token.
+        visitor: who sees it.
         here: where people reach this collector.
         elsewhere: host of another page on which they take part.
+        acts: what organizers did with it, the latest first.
+        invitations: what became of its links, if it is for invited people.
     """
     joining = link(record, here, elsewhere=elsewhere)
     local = is_loopback(urlsplit(elsewhere or here).hostname or "")
@@ -130,15 +177,32 @@ def study_page(
         most_invited=MOST_INVITED,
         qr=Markup(qr_svg(joining)) if here else "",
         only_here=(elsewhere or here) if local else "",
-        csrf=csrf,
+        acts=_told(acts),
+        invitations=invitations,
+        reminders=reminders(record),
+        mine=visitor.account.may_change(record.owner),
+        editable=is_editable(record, history),
+        visitor=visitor,
     )
 
 
+def is_editable(record: StudyRecord, history: Sequence[ModelRecord]) -> bool:
+    """Whether nobody has seen a question of this study."""
+    return record.status == "open" and not record.issued and len(history) == 1
+
+
 def study_parts(
-    record: StudyRecord, answered: int, history: list[ModelRecord], *, here: str = ""
+    record: StudyRecord,
+    answered: int,
+    history: list[ModelRecord],
+    *,
+    here: str = "",
+    invitations: Invitations | None = None,
 ) -> Template:
     """The parts of a page that change while a study runs."""
-    return page("study_parts", **study(record, answered, history, here=here))
+    return page(
+        "study_parts", **study(record, answered, history, here=here), invitations=invitations
+    )
 
 
 def report_page(record: StudyRecord, answered: int, history: list[ModelRecord]) -> Report:
@@ -146,32 +210,33 @@ def report_page(record: StudyRecord, answered: int, history: list[ModelRecord]) 
     return study_report(study(record, answered, history, here=""))
 
 
-def invitations_page(record: StudyRecord, links: list[str], *, csrf: str) -> Template:
+def invitations_page(record: StudyRecord, links: list[str], *, visitor: Visitor) -> Template:
     """New invitations, for the only time."""
-    return page("invitations", record=record, links=links, csrf=csrf)
+    return page("invitations", record=record, links=links, visitor=visitor)
 
 
 def close_page(
-    record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str
+    record: StudyRecord, answered: int, history: list[ModelRecord], *, visitor: Visitor
 ) -> Template:
     """Asks whether the present phase shall end, and says what is lost by it."""
     steps = json.loads(history[-1].summary)["phases"] if history else []
     wanted = steps[record.phase]["people"] if record.phase < len(steps) else record.quota
     return page(
         "close", record=record, now=phase_name(record.kind), answered=answered, wanted=wanted,
-        waiting=max(record.issued - answered, 0), csrf=csrf,
+        waiting=max(record.issued - answered, 0), visitor=visitor,
     )  # fmt: skip
 
 
-def unreadable_page(record: StudyRecord, *, csrf: str) -> Template:
+def unreadable_page(record: StudyRecord, *, visitor: Visitor | None) -> Template:
     """A study of which only this much is known."""
     return page(
         "unreadable", title=record.title or record.id, record=record,
-        status_name=status_name(record.status), csrf=csrf,
+        status_name=status_name(record.status), visitor=visitor,
+        mine=visitor is not None and visitor.account.may_change(record.owner),
     )  # fmt: skip
 
 
-def interface_page(document: Mapping[str, Any], *, csrf: str) -> Template:
+def interface_page(document: Mapping[str, Any], *, visitor: Visitor) -> Template:
     """The HTTP interface, from its OpenAPI document."""
     rows = [
         (method.upper(), path, operation.get("description") or operation.get("summary", ""))
@@ -179,13 +244,14 @@ def interface_page(document: Mapping[str, Any], *, csrf: str) -> Template:
         for method, operation in operations.items()
         if path.startswith("/api") or path in ("/health", "/metrics")
     ]
-    return page("interface", rows=rows, csrf=csrf)
+    return page("interface", rows=rows, visitor=visitor)
 
 
 def new_page(
     form: Mapping[str, str],
     *,
-    csrf: str,
+    visitor: Visitor,
+    edited: StudyRecord | None = None,
     complaint: str = "",
     outlook: planning.Outlook | None = None,
     hopeless: bool = False,
@@ -194,7 +260,8 @@ def new_page(
 
     Args:
         form: the values of the fields.
-        csrf: the session's token.
+        visitor: who sees it.
+        edited: the study that the form changes; None if it makes a new one.
         complaint: why the form was refused.
         outlook: the forecast, if it was asked for.
         hopeless: whether to ask if the study is to be created nevertheless.
@@ -204,6 +271,7 @@ def new_page(
         "new",
         status=422 if complaint else 200,
         form=form,
+        edited=edited,
         complaint=complaint,
         examples=list(EXAMPLES),
         fresh=form is PRESETS,
@@ -214,7 +282,7 @@ def new_page(
         reading_names=others,
         reading_chosen=any(form.get(f"read-{name}") for name in others),
         most_bytes=planning.MOST_BYTES,
-        csrf=csrf,
+        visitor=visitor,
     )
 
 

@@ -25,6 +25,54 @@ class Unavailable(DpfdaError):
 
 Status = Literal["open", "closing", "finished", "deleted"]
 
+ADMINISTRATOR = "administrator"
+"""The first organizer, whose key ``dpfda serve`` makes or is given; it is in no table."""
+Role = Literal["owner", "viewer", "removed"]
+
+
+class Organizer(msgspec.Struct, frozen=True, kw_only=True):
+    """An organizer besides the administrator.
+
+    Attributes:
+        name: never given to anybody else, also after the organizer was removed.
+        role: an ``owner`` creates studies and changes their own; a ``viewer`` reads all of them.
+        key: SHA-256 of the key, which is drawn at random and not stored.
+        created: seconds since 1970.
+        rotated: when the key was drawn.
+    """
+
+    name: str
+    role: Role
+    key: bytes
+    created: float
+    rotated: float
+
+
+Act = Literal[
+    "created", "edited", "invited", "ended", "purged", "deleted", "gave", "read", "added",
+    "rotated", "removed", "confirmed",
+]  # fmt: skip
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """What an organizer did.
+
+    Attributes:
+        number: its place in the order of all of them, from 1 on; the storage gives it.
+        at: seconds since 1970.
+        who: name of the organizer.
+        what: what they did.
+        study: which study it was about, if any.
+        detail: how many people were invited, which phase was ended, whose key was made, ...
+    """
+
+    number: int = 0
+    at: float
+    who: str
+    what: Act
+    study: str | None = None
+    detail: str = ""
+
 
 class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A study and the phase it is in.
@@ -50,6 +98,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
         seal: secret key of its receipts.
         successor: the study that goes on after this one, if it is a stream.
         open: anybody may take part, and the study is listed for everybody.
+        owner: name of the organizer to whom the study belongs.
         purged: its replies were purged, or are about to be, after it was finished.
     """
 
@@ -74,10 +123,16 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     successor: str | None = None
     open: bool = False
     purged: bool = False
+    owner: str = ADMINISTRATOR
 
 
-class StudyLine(msgspec.Struct, frozen=True, kw_only=True, rename={"quota": "wanted"}):
-    """A study in a list of many, newest first, with the number of those who have answered."""
+class StudyLine(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"quota": "wanted"}
+):
+    """A study in a list of many, newest first, with the number of those who have answered.
+
+    Its owner is named to organizers only.
+    """
 
     id: str
     hash: str
@@ -91,6 +146,7 @@ class StudyLine(msgspec.Struct, frozen=True, kw_only=True, rename={"quota": "wan
     issued: int
     enrolled: int
     successor: str | None
+    owner: str = ""
     answered: int
 
     @property
@@ -114,6 +170,20 @@ class ClockMark(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     elapsed: float = 0.0
     jump: float = 0.0
+
+
+class Invitations(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the tokens of a study: numbers only, in all of its phases together.
+
+    Attributes:
+        made: how many there are.
+        opened: how many were shown a task.
+        used: how many have a reply, also if it was withdrawn.
+    """
+
+    made: int
+    opened: int
+    used: int
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -313,6 +383,10 @@ ticket is over; the token's time is over; the study was deleted; nobody is wante
 
 Enrolled = Literal["enrolled", "finished", "unknown"]
 
+Replaced = Literal["replaced", "begun", "exists", "unknown"]
+"""The study is another one now; somebody has joined it; there is, or was, one like that; no such
+study."""
+
 
 class Storage(Registered, family="storage"):
     """The interface of every backend. A new backend is one file with a subclass.
@@ -341,16 +415,29 @@ class Storage(Registered, family="storage"):
         """The last mark of `probe` for each start of a machine, and the last confirmed time."""
 
     @abstractmethod
-    def confirm_clock(self, *, now: float) -> None:
+    def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
         """Store what the system's clock shows while an operator says that it is right."""
 
     # -- studies -------------------------------------------------------------------------------
 
     @abstractmethod
-    def create(self, study: StudyRecord, first: ModelRecord) -> bool:
+    def create(
+        self, study: StudyRecord, first: ModelRecord, *, note: Activity | None = None
+    ) -> bool:
         """Store a new study and its model before anybody answered; False if it is, or was, here.
 
-        A deleted study does not come back: devices that answered it would not answer again.
+        A deleted study does not come back: devices that answered it would not answer again. A note
+        of who did it is stored in the same transaction, here and elsewhere.
+        """
+
+    @abstractmethod
+    def replace(
+        self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
+    ) -> Replaced:
+        """Put another study in the place of one of which nobody has seen a question.
+
+        The same plan keeps its tokens and gets other settings. With another plan the old study and
+        its tokens are gone as if it had never been; the notes about it are about the new one.
         """
 
     @abstractmethod
@@ -417,6 +504,10 @@ class Storage(Registered, family="storage"):
         They have answered, somebody else has their ticket, or its phase is concluded.
         """
 
+    @abstractmethod
+    def invitations(self, study: str) -> Invitations:
+        """How many tokens of a study were made, opened and used."""
+
     # -- the end of a phase --------------------------------------------------------------------
 
     @abstractmethod
@@ -424,7 +515,7 @@ class Storage(Registered, family="storage"):
         """How many replies a phase has."""
 
     @abstractmethod
-    def begin_closing(self, study: str, phase: int) -> bool:
+    def begin_closing(self, study: str, phase: int, *, note: Activity | None = None) -> bool:
         """Take no more replies of this phase. True if it is closing now, whoever began it."""
 
     @abstractmethod
@@ -442,7 +533,35 @@ class Storage(Registered, family="storage"):
     def models(self, study: str) -> list[ModelRecord]:
         """The history of a study's model, oldest first."""
 
-    # -- the administrator's sessions ----------------------------------------------------------
+    # -- organizers and their sessions ---------------------------------------------------------
+
+    @abstractmethod
+    def organizers(self) -> list[Organizer]:
+        """All organizers that were ever added, by name."""
+
+    @abstractmethod
+    def add_organizer(self, organizer: Organizer, *, note: Activity) -> bool:
+        """Store a new organizer; False if somebody has, or had, this name."""
+
+    @abstractmethod
+    def change_organizer(
+        self, name: str, *, note: Activity, key: bytes, role: Role | None = None
+    ) -> bool:
+        """Replace the key, and the role if it is given; False if there is no such organizer."""
+
+    @abstractmethod
+    def give(self, study: str, owner: str, *, note: Activity) -> bool:
+        """Let a study belong to somebody else; False if there is no such study."""
+
+    @abstractmethod
+    def note(self, activity: Activity) -> None:
+        """Add to the log of activities."""
+
+    @abstractmethod
+    def activities(
+        self, *, most: int, before: int | None = None, study: str | None = None
+    ) -> list[Activity]:
+        """The latest activities first: of a study or of all, of numbers below `before`."""
 
     @abstractmethod
     def end_session(self, session: bytes, *, until: float, now: float) -> None:
@@ -459,7 +578,7 @@ class Storage(Registered, family="storage"):
         """The digest of the reply to a ticket, purged or not."""
 
     @abstractmethod
-    def purge(self, study: str) -> bool:
+    def purge(self, study: str, *, note: Activity | None = None) -> bool:
         """Let the replies of concluded phases be forgotten; False if there is no such study."""
 
     @abstractmethod
@@ -467,7 +586,7 @@ class Storage(Registered, family="storage"):
         """Studies that were finished before this time and still have their replies."""
 
     @abstractmethod
-    def delete(self, study: str) -> bool:
+    def delete(self, study: str, *, note: Activity | None = None) -> bool:
         """End a study now, and let all of it be forgotten; False if there is none."""
 
     @abstractmethod

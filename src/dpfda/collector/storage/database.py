@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from dpfda.collector.storage import forgetting, tables
-from dpfda.collector.storage.base import ClockMark, Storage, Unavailable
+from dpfda.collector.storage.base import Activity, ClockMark, Storage, Unavailable
 
 
 def migrate(connection: Connection) -> None:
@@ -152,10 +152,11 @@ class Database(Storage):
             confirmed = connection.execute(sa.select(tables.confirmed_clock.c.at))
             return marks, confirmed.scalar_one_or_none()
 
-    def confirm_clock(self, *, now: float) -> None:
+    def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
         """One row."""
         with self._write() as connection:
             connection.execute(_CONFIRM, {"now": now})
+            tables.note(connection, note)
 
     @abstractmethod
     def _require_room(self, connection: Connection) -> None:
@@ -180,20 +181,24 @@ class Database(Storage):
         with self._read() as connection:
             return forgetting.digest(connection, study, phase, number)
 
-    def purge(self, study: str) -> bool:
+    def purge(self, study: str, *, note: Activity | None = None) -> bool:
         """Every phase that is concluded."""
         with self._write() as connection:
-            return forgetting.begin_purge(connection, study)
+            found = forgetting.begin_purge(connection, study)
+            tables.note(connection, note if found else None)
+            return found
 
     def purgeable(self, *, before: float) -> list[str]:
         """Phases that can be purged, by an index."""
         with self._read() as connection:
             return forgetting.purgeable(connection, before=before)
 
-    def delete(self, study: str) -> bool:
+    def delete(self, study: str, *, note: Activity | None = None) -> bool:
         """Mark a study as deleted: it is not found from now on."""
         with self._write() as connection:
-            return forgetting.begin_delete(connection, study, slot=self._slot)
+            found = forgetting.begin_delete(connection, study, slot=self._slot)
+            tables.note(connection, note if found else None)
+            return found
 
     def forget(self, *, most: int = 200) -> bool:
         """One step; after the last one the files are scrubbed, as soon as nobody reads them."""

@@ -20,7 +20,7 @@ _reply, _model, _tally, _due = tables.reply, tables.model, tables.tally, tables.
 
 _BLANK = StudyRecord(
     id="", hash="", plan="", settings="", created=0.0, phase=0, kind="", quota=0,
-    status="deleted", state="", seal="",
+    status="deleted", state="", seal="", owner="",
 )  # fmt: skip
 _NOTHING = {name: value for name, value in msgspec.structs.asdict(_BLANK).items() if name != "id"}
 
@@ -121,6 +121,16 @@ def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:
     tables.add_totals(connection, slot, studies=-1, finished=finished, enrolled=-found.enrolled)
     note(connection, study, -1, "study")
     return True
+
+
+def leave_no_trace(connection: Connection, study: str, *, successor: str) -> None:
+    """Remove a study of which nobody has seen a question; what refers to it names another one."""
+    for table, column in ((tables.activity, "study"), (_study, "successor")):
+        mine = table.c[column] == study
+        connection.execute(sa.update(table).where(mine).values({column: successor}))
+    for table in (_person, _model, _tally, _due):
+        connection.execute(sa.delete(table).where(table.c.study == study))
+    connection.execute(sa.delete(_study).where(_study.c.id == study))
 
 
 def step(connection: Connection, most: int) -> bool:

@@ -11,14 +11,19 @@ import msgspec
 
 from dpfda.collector.storage.base import (
     LOST,
+    Activity,
     ClockMark,
     Ended,
     Enrolled,
+    Invitations,
     Issued,
     Lapse,
     ModelRecord,
     NewReply,
+    Organizer,
     Removed,
+    Replaced,
+    Role,
     Storage,
     Stored,
     StudyLine,
@@ -31,6 +36,7 @@ from dpfda.collector.storage.base import (
     timed,
 )
 
+_SHORT = [name for name in StudyLine.__struct_fields__ if name != "answered"]
 _NEVER: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -53,6 +59,8 @@ class MemoryStorage(Storage, name="memory"):
         self._replies: dict[tuple[str, int], dict[int, NewReply]] = {}
         self._models: dict[str, list[ModelRecord]] = {}
         self._ended: dict[bytes, float] = {}
+        self._organizers: dict[str, Organizer] = {}
+        self._activities: list[Activity] = []
         self._waiting = Waiting()
 
     @classmethod
@@ -70,18 +78,50 @@ class MemoryStorage(Storage, name="memory"):
         """No time outlives the process."""
         return [], self._confirmed
 
-    def confirm_clock(self, *, now: float) -> None:
+    def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
         """Remember it."""
         self._confirmed = now
+        self._note(note)
 
-    def create(self, study: StudyRecord, first: ModelRecord) -> bool:
+    def create(
+        self, study: StudyRecord, first: ModelRecord, *, note: Activity | None = None
+    ) -> bool:
         """Store a new study."""
         with self._lock:
             if study.id in self._studies or study.id in self._deleted:
                 return False
             self._studies[study.id] = study
             self._models[study.id] = [first]
+            self._note(note)
             return True
+
+    def replace(
+        self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
+    ) -> Replaced:
+        """Change settings, or take the old study's place."""
+        with self._lock:
+            old = self._studies.get(study)
+            if old is None:
+                return "unknown"
+            if old.status != "open" or old.issued or len(self._models[study]) > 1:
+                return "begun"
+            if record.id == study:
+                how = {name: getattr(record, name) for name in ("settings", "open", "deadline")}
+                self._change(study, **how)
+            elif not self.create(record, first):
+                return "exists"
+            else:
+                self.delete(study)
+                self._deleted.discard(study)
+                self._activities = [
+                    msgspec.structs.replace(one, study=record.id) if one.study == study else one
+                    for one in self._activities
+                ]
+                for name, one in self._studies.items():
+                    if one.successor == study:
+                        self._change(name, successor=record.id)
+            self._note(note)
+            return "replaced"
 
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
@@ -89,7 +129,7 @@ class MemoryStorage(Storage, name="memory"):
         """Newest first."""
         lines = [
             StudyLine(
-                **{name: getattr(one, name) for name in StudyLine.__struct_fields__[:-1]},
+                **{name: getattr(one, name) for name in _SHORT},
                 answered=self.answered(one.id, one.phase),
             )
             for one in list(self._studies.values())
@@ -267,17 +307,34 @@ class MemoryStorage(Storage, name="memory"):
             return held is not None and self._until[token] == LOST
         return held.number in self._replies.get((held.study, held.phase), {})
 
+    def invitations(self, study: str) -> Invitations:
+        """Counted among all people."""
+        with self._lock:
+            record = self._studies.get(study)
+            held = [
+                token
+                for token, ticket in self._people.items()
+                if ticket.study == study and (ticket.number is not None or self._is_done(token))
+            ]
+            replies = (len(rows) for (name, _), rows in self._replies.items() if name == study)
+            return Invitations(
+                made=0 if record is None else record.enrolled,
+                opened=len(held) + sum(name == study for name, _ in self._past),
+                used=sum(replies),
+            )
+
     def answered(self, study: str, phase: int) -> int:
         """How many replies there are."""
         return len(self._replies.get((study, phase), {}))
 
-    def begin_closing(self, study: str, phase: int) -> bool:
+    def begin_closing(self, study: str, phase: int, *, note: Activity | None = None) -> bool:
         """Refuse further replies."""
         with self._lock:
             record = self._studies.get(study)
             if record is None or record.phase != phase or record.status == "finished":
                 return False
             self._change(study, status="closing")
+            self._note(note)
             return True
 
     def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
@@ -303,6 +360,64 @@ class MemoryStorage(Storage, name="memory"):
         """The history."""
         return list(self._models.get(study, []))
 
+    def organizers(self) -> list[Organizer]:
+        """By name."""
+        with self._lock:
+            return [self._organizers[name] for name in sorted(self._organizers)]
+
+    def add_organizer(self, organizer: Organizer, *, note: Activity) -> bool:
+        """Unless there was one of this name."""
+        with self._lock:
+            if organizer.name in self._organizers:
+                return False
+            self._organizers[organizer.name] = organizer
+            self._note(note)
+            return True
+
+    def change_organizer(
+        self, name: str, *, note: Activity, key: bytes, role: Role | None = None
+    ) -> bool:
+        """Replace the key, and maybe the role."""
+        with self._lock:
+            found = self._organizers.get(name)
+            if found is None or found.role == "removed":
+                return False
+            self._organizers[name] = msgspec.structs.replace(
+                found, key=key, role=role or found.role, rotated=note.at
+            )
+            self._note(note)
+            return True
+
+    def give(self, study: str, owner: str, *, note: Activity) -> bool:
+        """Change the owner."""
+        with self._lock:
+            if study not in self._studies:
+                return False
+            self._change(study, owner=owner)
+            self._note(note)
+            return True
+
+    def note(self, activity: Activity) -> None:
+        """Remember it."""
+        self._note(activity)
+
+    def _note(self, activity: Activity | None) -> None:
+        if activity is not None:
+            with self._lock:
+                number = len(self._activities) + 1
+                self._activities.append(msgspec.structs.replace(activity, number=number))
+
+    def activities(
+        self, *, most: int, before: int | None = None, study: str | None = None
+    ) -> list[Activity]:
+        """The latest first."""
+        found = [
+            one
+            for one in reversed(self._activities)
+            if (before is None or one.number < before) and study in (None, one.study)
+        ]
+        return found[:most]
+
     def end_session(self, session: bytes, *, until: float, now: float) -> None:
         """Remember it, and forget those that are over anyway."""
         with self._lock:
@@ -327,12 +442,13 @@ class MemoryStorage(Storage, name="memory"):
             if self._models[name][-1].created < before
         ]
 
-    def purge(self, study: str) -> bool:
+    def purge(self, study: str, *, note: Activity | None = None) -> bool:
         """Keep digests only."""
         with self._lock:
             record = self._studies.get(study)
             if record is None:
                 return False
+            self._note(note)
             self._change(study, purged=record.status == "finished")
             for (name, phase), replies in self._replies.items():
                 if name == study and phase in {model.phase for model in self._models[study]}:
@@ -340,12 +456,13 @@ class MemoryStorage(Storage, name="memory"):
                         replies[number] = msgspec.structs.replace(reply, body=b"")
             return True
 
-    def delete(self, study: str) -> bool:
+    def delete(self, study: str, *, note: Activity | None = None) -> bool:
         """Keep the id."""
         with self._lock:
             if self._studies.pop(study, None) is None:
                 return False
             self._deleted.add(study)
+            self._note(note)
             del self._models[study]
             self._people = {k: held for k, held in self._people.items() if held.study != study}
             self._past = {person for person in self._past if person[0] != study}

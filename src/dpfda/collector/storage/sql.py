@@ -15,13 +15,18 @@ from sqlalchemy.exc import DataError, IntegrityError
 from dpfda.collector.storage import forgetting, issuing, tables
 from dpfda.collector.storage.base import (
     LOST,
+    Activity,
     Ended,
     Enrolled,
+    Invitations,
     Issued,
     Lapse,
     ModelRecord,
     NewReply,
+    Organizer,
     Removed,
+    Replaced,
+    Role,
     Stored,
     StudyLine,
     StudyRecord,
@@ -33,7 +38,7 @@ from dpfda.collector.storage.database import Database
 from dpfda.collector.storage.issuing import Issuing
 
 _study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
-_ended = tables.ended_session
+_ended, _organizer = tables.ended_session, tables.organizer
 _here = _study.c.status != "deleted"
 _NEVER: Mapping[Any, Any] = MappingProxyType({})
 _PRESENT = (
@@ -62,11 +67,14 @@ class SqlStorage(Database):
 
     # -- studies -------------------------------------------------------------------------------
 
-    def create(self, study: StudyRecord, first: ModelRecord) -> bool:
+    def create(
+        self, study: StudyRecord, first: ModelRecord, *, note: Activity | None = None
+    ) -> bool:
         """Store a new study."""
         try:
             with self._write() as connection:
                 self._begin(connection, study, first)
+                tables.note(connection, note)
         except IntegrityError:
             return False
         return True
@@ -75,6 +83,38 @@ class SqlStorage(Database):
         connection.execute(_study.insert(), msgspec.structs.asdict(study))
         connection.execute(_model.insert(), msgspec.structs.asdict(first))
         tables.add_totals(connection, self._slot, studies=1)
+
+    def replace(
+        self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
+    ) -> Replaced:
+        """Change settings, or take the old study's place, while nobody gets a ticket."""
+        try:
+            with self._write() as connection:
+                found = self._replace(connection, study, record, first)
+                tables.note(connection, note if found == "replaced" else None)
+                return found
+        except IntegrityError:
+            return "exists"
+
+    def _replace(
+        self, connection: Connection, study: str, record: StudyRecord, first: ModelRecord
+    ) -> Replaced:
+        one = (_study.c.id == study, _here)
+        columns = (_study.c.status, _study.c.issued, _study.c.enrolled)
+        old = connection.execute(sa.select(*columns).where(*one).with_for_update()).first()
+        if old is None:
+            return "unknown"
+        concluded = sa.select(_model.c.phase).where(_model.c.study == study, _model.c.phase >= 0)
+        if old.status != "open" or old.issued or connection.execute(concluded).first() is not None:
+            return "begun"
+        if record.id == study:
+            how = {name: getattr(record, name) for name in ("settings", "open", "deadline")}
+            _change(connection, study, **how)
+            return "replaced"
+        self._begin(connection, record, first)
+        forgetting.leave_no_trace(connection, study, successor=record.id)
+        tables.add_totals(connection, self._slot, studies=-1, enrolled=-old.enrolled)
+        return "replaced"
 
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
@@ -199,6 +239,11 @@ class SqlStorage(Database):
             done = connection.execute(_DONE, {"tokens": list(tokens)}).scalars()
             return {token for _, token in past} | set(map(bytes, done))
 
+    def invitations(self, study: str) -> Invitations:
+        """Counted by indexes."""
+        with self._read() as connection:
+            return tables.invitations(connection, study)
+
     def _sort(
         self, connection: Connection, replies: Sequence[NewReply]
     ) -> tuple[list[Stored], list[int]]:
@@ -244,7 +289,7 @@ class SqlStorage(Database):
         with self._read() as connection:
             return tables.answered(connection, study, phase)
 
-    def begin_closing(self, study: str, phase: int) -> bool:
+    def begin_closing(self, study: str, phase: int, *, note: Activity | None = None) -> bool:
         """Refuse further replies."""
         change = (
             sa.update(_study)
@@ -256,7 +301,10 @@ class SqlStorage(Database):
             .values(status="closing")
         )
         with self._write() as connection:
-            return connection.execute(change).rowcount == 1
+            if connection.execute(change).rowcount != 1:
+                return False
+            tables.note(connection, note)
+            return True
 
     def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
         """Bodies in the order of tickets."""
@@ -296,7 +344,58 @@ class SqlStorage(Database):
         with self._read() as connection:
             return [ModelRecord(**row._mapping) for row in connection.execute(query)]
 
-    # -- the administrator's sessions ----------------------------------------------------------
+    # -- organizers and their sessions ---------------------------------------------------------
+
+    def organizers(self) -> list[Organizer]:
+        """By name."""
+        with self._read() as connection:
+            rows = connection.execute(sa.select(_organizer).order_by(_organizer.c.name))
+            found = [Organizer(**row._mapping) for row in rows]
+            return [msgspec.structs.replace(one, key=bytes(one.key)) for one in found]
+
+    def add_organizer(self, organizer: Organizer, *, note: Activity) -> bool:
+        """Unless there was one of this name."""
+        try:
+            with self._write() as connection:
+                connection.execute(_organizer.insert(), msgspec.structs.asdict(organizer))
+                tables.note(connection, note)
+        except IntegrityError:
+            return False
+        return True
+
+    def change_organizer(
+        self, name: str, *, note: Activity, key: bytes, role: Role | None = None
+    ) -> bool:
+        """Replace the key, and maybe the role."""
+        values: dict[str, object] = {"key": key, "rotated": note.at}
+        values |= {} if role is None else {"role": role}
+        one = (_organizer.c.name == name, _organizer.c.role != "removed")
+        with self._write() as connection:
+            if connection.execute(sa.update(_organizer).where(*one).values(**values)).rowcount != 1:
+                return False
+            tables.note(connection, note)
+            return True
+
+    def give(self, study: str, owner: str, *, note: Activity) -> bool:
+        """Change the owner."""
+        change = sa.update(_study).where(_study.c.id == study, _here).values(owner=owner)
+        with self._write() as connection:
+            if connection.execute(change).rowcount != 1:
+                return False
+            tables.note(connection, note)
+            return True
+
+    def note(self, activity: Activity) -> None:
+        """One row."""
+        with self._write() as connection:
+            tables.note(connection, activity)
+
+    def activities(
+        self, *, most: int, before: int | None = None, study: str | None = None
+    ) -> list[Activity]:
+        """The latest first."""
+        with self._read() as connection:
+            return tables.activities(connection, most=most, before=before, about=study)
 
     def end_session(self, session: bytes, *, until: float, now: float) -> None:
         """Remember it, and forget those that are over anyway."""

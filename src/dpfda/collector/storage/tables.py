@@ -19,10 +19,14 @@ from sqlalchemy import Column, Connection, ForeignKey, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from dpfda.collector.storage.base import (
+    LOST,
+    Activity,
     ClockMark,
     Forgetting,
+    Invitations,
     ModelRecord,
     NewReply,
+    Organizer,
     StudyLine,
     StudyRecord,
     Ticket,
@@ -101,6 +105,10 @@ ended_session = Table(
     Column("session", sa.LargeBinary, primary_key=True),  # SHA-256
     Column("until", sa.Float, nullable=False),
 )
+organizer = _table("organizer", Organizer, keys={"name"})
+activity = _table(
+    "activity", Activity, Index("activities_of_study", "study", "number"), keys={"number"}
+)
 model = _table("model", ModelRecord, keys={"study", "phase"})
 # Counts that are stored instead of recomputed: `add_answers`, `add_totals`.
 tally = Table(
@@ -155,6 +163,31 @@ def answered(connection: Connection, study: str, phase: int) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def invitations(connection: Connection, about: str) -> Invitations:
+    """How many tokens of a study were made, opened and used."""
+
+    def number(*where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+        found = sa.select(sa.func.count()).where(*where)
+        return found.scalar_subquery()
+
+    mine = person.c.study == about
+    opened = (
+        number(mine, person.c.phase.is_not(None))
+        + number(mine, person.c.phase.is_(None), person.c.until == LOST)  # somebody else answers
+        + number(past.c.study == about)
+    )
+    used = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
+    row = connection.execute(
+        sa.select(
+            sa.select(study.c.enrolled).where(study.c.id == about).scalar_subquery(),
+            opened,
+            used.where(tally.c.study == about).scalar_subquery(),
+        )
+    ).one()
+    made, seen, replied = (int(one or 0) for one in row)
+    return Invitations(made=made, opened=seen, used=replied)
+
+
 def answered_now() -> sa.ScalarSelect[int]:
     """How many replies a study's present phase has, as a column of a query for studies."""
     number = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
@@ -172,6 +205,26 @@ def totals(connection: Connection) -> dict[str, int]:
     """Totals of the whole database, by name."""
     query = sa.select(total.c.name, sa.func.sum(total.c.number)).group_by(total.c.name)
     return {name: int(number) for name, number in connection.execute(query)}
+
+
+def note(connection: Connection, one: Activity | None) -> None:
+    """Add to the log of activities, in the transaction that changes something."""
+    if one is not None:
+        row = msgspec.structs.asdict(one)
+        del row["number"]
+        connection.execute(activity.insert(), row)
+
+
+def activities(
+    connection: Connection, *, most: int, before: int | None, about: str | None
+) -> list[Activity]:
+    """The latest first."""
+    query = sa.select(activity).order_by(activity.c.number.desc()).limit(most)
+    if before is not None:
+        query = query.where(activity.c.number < before)
+    if about is not None:
+        query = query.where(activity.c.study == about)
+    return [Activity(**row._mapping) for row in connection.execute(query)]
 
 
 _ANSWERED = answered_now()

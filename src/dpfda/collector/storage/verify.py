@@ -102,6 +102,8 @@ def _compare(copy: Connection, original: Connection, study: str) -> Compared:
         wrong, behind = wrong or here is not None, True
         if there is not None and there.status == "deleted":
             wrong = False
+        elif there is None and here is not None and not here.issued and counts["model"][0] == 1:
+            wrong = False  # nobody had joined it: it was edited since, and has another id
     elif there.status == "deleted":
         wrong, behind = False, True
     else:

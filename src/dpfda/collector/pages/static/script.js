@@ -60,7 +60,7 @@ if (form) {
   });
   if (!outlook.querySelector("svg, .error")) worth.soon();
   // What is in the form is kept in this browser until a study of that title exists.
-  form.addEventListener("input", () => {
+  if (!("edits" in form.dataset)) form.addEventListener("input", () => {
     const values = [...new FormData(form)].filter(([name, value]) => name !== "csrf" && typeof value === "string");
     localStorage.setItem(DRAFT, JSON.stringify(values));
   });
@@ -105,5 +105,18 @@ if (form) {
       outlook.textContent = "The server could not be reached.";
     }
     button.disabled = false;
+  });
+}
+// 4. Texts to copy, where the browser lets a page copy.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) break;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).value);
+      button.textContent = "Copied";
+    } catch {
+      document.getElementById(button.dataset.copy).select();
+    }
   });
 }

@@ -1,0 +1,127 @@
+"""Organizers: their names, keys and rights.
+
+The administrator is the first organizer. Their key is the one that ``dpfda serve`` makes or is
+given, it is in no table, and it is good for everything. The administrator adds others:
+
+* An owner creates studies, invites people to them, and ends, changes and deletes them. Studies of
+  others an owner can only read.
+* A viewer reads every study and its exports, and changes nothing.
+
+A key is drawn at random, shown once, and stored as its SHA-256: 256 random bits cannot be guessed
+from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from dpfda.collector.refusal import Refused
+from dpfda.collector.storage.base import ADMINISTRATOR, Organizer
+
+NAME = r"^[a-z][a-z0-9-]{0,31}$"
+"""Names are part of cookies and of commands."""
+
+
+class Account(NamedTuple):
+    """An organizer who has shown their key.
+
+    Attributes:
+        name: of the organizer.
+        role: ``administrator``, ``owner`` or ``viewer``.
+        key: SHA-256 of the key; empty for the administrator, whose key is not stored. Sessions are
+            signed with it and end when it is replaced.
+
+    Examples:
+        >>> anna, ben = Account("anna", "owner"), Account("ben", "viewer")
+        >>> [one.may_change("anna") for one in (anna, ben, FIRST)]
+        [True, False, True]
+        >>> [one.may_change("carla") for one in (anna, ben, FIRST)]
+        [False, False, True]
+    """
+
+    name: str
+    role: Literal["administrator", "owner", "viewer"]
+    key: bytes = b""
+
+    @property
+    def may_create(self) -> bool:
+        """Whether they may create studies."""
+        return self.role in ("administrator", "owner")
+
+    def may_change(self, owner: str) -> bool:
+        """Whether they may change a study of this owner."""
+        return self.role == "administrator" or (self.role == "owner" and self.name == owner)
+
+    def require_creator(self) -> None:
+        """Refuse a viewer."""
+        if not self.may_create:
+            told = f"{self.name} is a viewer here: a viewer reads studies and creates none"
+            raise Refused(403, "viewer", told)
+
+    def require_owner(self, owner: str) -> None:
+        """Refuse everybody but the owner of a study and the administrator."""
+        if self.may_change(owner):
+            return
+        whose = f"this study belongs to {owner or 'nobody'}"
+        others = "" if owner == ADMINISTRATOR else " and the administrator"
+        told = f"{whose}: only {owner}{others} can change it, and {self.name} can read it"
+        raise Refused(403, "not_owner", told)
+
+    def require_administrator(self) -> None:
+        """Refuse everybody else."""
+        if self.role != "administrator":
+            told = f"only the administrator can do this, and {self.name} is not the administrator"
+            raise Refused(403, "not_administrator", told)
+
+
+FIRST = Account(ADMINISTRATOR, "administrator")
+"""Whoever has the key of ``dpfda serve``."""
+
+
+def new_key() -> str:
+    """A key that nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+def key_hash(key: str) -> bytes:
+    """What is stored of a key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def account_of(key: str, organizers: Iterable[Organizer]) -> Account | None:
+    """The organizer with this key; the key is compared with all of them, in constant time.
+
+    Examples:
+        >>> key = new_key()
+        >>> since = {"created": 0.0, "rotated": 0.0}
+        >>> anna = Organizer(name="anna", role="viewer", key=key_hash(key), **since)
+        >>> account_of(key, [anna]).name, account_of(key[1:], [anna])
+        ('anna', None)
+    """
+    sent = key_hash(key)
+    found = [one for one in organizers if hmac.compare_digest(one.key, sent)]
+    return next(filter(None, map(_account, found)), None)
+
+
+def account_named(name: str, organizers: Iterable[Organizer]) -> Account | None:
+    """The organizer of this name, unless they were removed."""
+    found = (one for one in organizers if one.name == name)
+    return next(filter(None, map(_account, found)), None)
+
+
+def _account(organizer: Organizer) -> Account | None:
+    if organizer.role == "removed":
+        return None
+    return Account(organizer.name, organizer.role, organizer.key)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is no name here, or is the administrator's."""
+    if not re.fullmatch(NAME, name) or name == ADMINISTRATOR:
+        told = "a name has 1 to 32 small letters, digits and hyphens, begins with a letter, and is "
+        raise Refused(422, "bad_name", told + f"not “{ADMINISTRATOR}”")
