@@ -37,6 +37,9 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--method", type=click.Choice(["study", "mrma"]), default="study", show_default=True,
     help="What participants are asked; mrma is the method of the papers, without a "
     "forecast.")  # fmt: skip
+@click.option("--classifiers-per-person", type=int, metavar="K",
+    help="Of the method mrma: how many classifiers a participant evaluates, with an equal part of "
+    "ε for each. [default: 1]")  # fmt: skip
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
@@ -125,6 +128,8 @@ def command(
     folder = told["folder"]
     if averaging:
         _only_of_studies(facts, told)
+    else:
+        _only_of_averaging(facts)
     if told["non_private_error"] is not None or told["sample"] is not None:
         _two_of_three(facts, told)
         found = _forecast(facts, told, reading, how)
@@ -212,6 +217,13 @@ def _only_of_studies(facts: dict[str, Any], told: dict[str, Any]) -> None:
         if told[name] is not None:
             rule = "left out with --method mrma, which has no forecast (see dpfda simulate)"
             raise InvalidParameter(f"--{name.replace('_', '-')}", rule, "given")
+
+
+def _only_of_averaging(facts: dict[str, Any]) -> None:
+    """Refuse what only the papers' method has."""
+    if (given := facts.get("classifiers_per_person")) is not None:
+        rule = "left out without --method mrma"
+        raise InvalidParameter("--classifiers-per-person", rule, given)
 
 
 def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:

@@ -75,6 +75,8 @@ class MRMAClassifier(CurveClassifier):
         boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         protects: ``"both"``, ``"features"`` or ``"labels"``.
+        classifiers_per_person: how many members each of the others evaluates, as in 000, with an
+            equal part of ε for each.
         evaluation_share: share of people who evaluate the finished classifier: gives
             `error_estimate_` without any held-out data.
         classes: the labels, public; must be given unless a seed makes this a simulation. More than
@@ -115,6 +117,7 @@ class MRMAClassifier(CurveClassifier):
     mechanism: str = "laplace"
     label_share: float | None = None
     protects: Protects = "both"
+    classifiers_per_person: int = 1
     evaluation_share: float = 0.0
     plan_: StudyPlan = field(init=False)
 

@@ -230,6 +230,14 @@ plant(
     on_queries(queries.check_description, "ball_mean", "moment"),
 )
 plant(
+    "whole_price_for_every_verdict",
+    "each of several answers about classifiers has all of ε, not a part (000, after Theorem 2)",
+    lambda: [
+        patch("dpfda.protocol.tasks.questions.verdict_epsilon", lambda epsilon, number: epsilon)
+    ],
+    on_queries(queries.check_description, "member"),
+)
+plant(
     "more_than_the_mechanism",
     "an answer is the exact one with a little of its noise",
     lambda: [patch("dpfda.protocol.query.randomized", _less)],

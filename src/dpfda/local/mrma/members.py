@@ -144,7 +144,7 @@ class Candidates:
     Examples:
         >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
         >>> candidates.rows(0, 3)["member"].tolist()
-        [0, 1, 0]
+        [[0], [1], [0]]
     """
 
     intercept: FloatArray
@@ -165,12 +165,19 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.intercept)
 
-    def rows(self, start: int, people: int) -> dict[str, Any]:
-        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most."""
-        member = np.arange(start, start + people) % len(self)
-        rows = self.coefficients[member][:, None, :]
+    def rows(self, start: int, people: int, *, each: int = 1) -> dict[str, Any]:
+        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most.
+
+        Args:
+            start: number of the first ticket.
+            people: how many tickets.
+            each: candidates of one person; at most as many as there are.
+        """
+        turns = np.arange(start * each, (start + people) * each).reshape(people, each)
+        member = turns % len(self)
+        rows = self.coefficients[member]
         return {
-            "intercept": self.intercept[member][:, None],
+            "intercept": self.intercept[member],
             "coefficients": rows,
             "centers": np.zeros_like(rows),
             "scales": np.ones_like(rows),

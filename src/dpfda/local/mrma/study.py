@@ -50,7 +50,7 @@ from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.questions import MemberTask
+from dpfda.protocol.tasks.questions import MemberTask, verdict_epsilon
 from dpfda.protocol.tasks.vector import VectorTask
 
 _SoFar = Callable[[], Result]
@@ -72,6 +72,7 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
         plan,
         epsilon=plan.epsilon * design.verdict_share,
         halves=np.repeat(halves, counts, axis=0),
+        each=design.classifiers_per_person,
     )
     training, reporting = _Training(design, plan), design.n_reports(plan.n_people)
     final = round(design.evaluation_share * plan.n_people)
@@ -229,14 +230,16 @@ class _Jury:
     Attributes:
         design: says from where on a member counts.
         plan: of the study.
-        epsilon: of a verdict.
+        epsilon: of all verdicts of a person.
         halves: label numbers that each member tells from the others, shape (B, h).
+        each: how many members a person judges.
     """
 
     design: JudgedDesign
     plan: StudyPlan
     epsilon: float
     halves: IntArray
+    each: int = 1
 
     def phases(self, members: Candidates, judging: Step, checking: Step) -> Study:
         """Verdicts on the members, then on the result."""
@@ -266,24 +269,22 @@ class _Jury:
         """Verdicts on members in turn: sums of ±1, and how many."""
 
         def tasks(start: int, people: int) -> Task:
-            asked = members.rows(start, people)
+            asked = members.rows(start, people, each=self.each)
             return self.plan.ask("member", people, **asked, positive=self.halves[asked["member"]])
 
         def count(task: MemberTask, reply: FloatArray) -> Summary:
-            size = len(members)
+            size, about = len(members), task.member.ravel()
             return {
-                "totals": np.bincount(task.member, reply[:, 0], size).astype(np.float64),
-                "people": np.bincount(task.member, minlength=size).astype(np.float64),
+                "totals": np.bincount(about, reply.ravel(), size).astype(np.float64),
+                "people": np.bincount(about, minlength=size).astype(np.float64),
             }
 
         return Phase("evaluate", people, tasks, count, so_far, then=then)
 
     def judgement(self, members: Candidates) -> Judgement:
         """The estimates of the members so far."""
-        design = self.design
-        return members.judged(
-            epsilon=self.epsilon, cutoff=design.cutoff, strictness=design.strictness
-        )
+        design, epsilon = self.design, verdict_epsilon(self.epsilon, self.each)
+        return members.judged(epsilon=epsilon, cutoff=design.cutoff, strictness=design.strictness)
 
     def result(self, members: Candidates | None) -> Result:
         """The classifier made of the members, if there are any."""
