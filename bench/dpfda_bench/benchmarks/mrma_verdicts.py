@@ -44,6 +44,7 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
 def _error(learner: str, epsilon: float, verdicts: int, seed: int) -> float:
     data = simulate_001(_PEOPLE + _OTHERS, random_state=seed)
     asked, others = slice(None, _PEOPLE), slice(_PEOPLE, None)
+    assert data.y is not None
     made = MRMAClassifier(
         epsilon=epsilon, learner=learner, classifiers_per_person=verdicts, random_state=seed
     )

@@ -184,6 +184,46 @@ class MRMADesign(ReportedDesign, name="mrma"):
         return self._reports(plan) | self._verdicts(plan, epsilon=epsilon, **known)
 
 
+AVERAGES = ("votes", "chances")
+"""What is averaged of members that are not linear."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteDesign(MRMADesign, name="mrma_votes"):
+    """The same with members that are not linear: they vote, or their chances are averaged.
+
+    Attributes:
+        learner: registered name of a learner of such members.
+        average: ``votes`` or ``chances``.
+
+    Examples:
+        >>> VoteDesign(average="chances").to_dict()["learner"]
+        'shallow_tree'
+    """
+
+    learner: str = "shallow_tree"
+    average: str = "votes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.one_of("average", self.average, AVERAGES)
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """A report, or a verdict on a member or on the vote of all."""
+        verdict = {
+            "epsilon": plan.epsilon * self.verdict_share,
+            "dimension": plan.encoder.n_features,
+            "m": (self.classifiers_per_person, 1),
+            "soft": self.average == "chances",
+            "member": range(self.n_classifiers),
+            "votes": (0, plan.n_scores * self.n_classifiers),
+            "asked": (1, self.n_classifiers),
+            "right": range(plan.n_classes),
+            "labels": plan.n_classes,
+        }
+        return self._reports(plan) | {"rule": verdict}
+
+
 @dataclass(frozen=True, kw_only=True)
 class StreamDesign(ReportedDesign, name="mrma_stream"):
     """One round of MRMA on a stream (001 §3.5, online data); `n_classifiers` are kept at most.
