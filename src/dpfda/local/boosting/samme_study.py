@@ -290,6 +290,11 @@ class SammeDesign(BoostingDesign, name="samme"):
         assert isinstance(asked, ShareRequest)
         return asked
 
+    def first(self, plan: StudyPlan) -> ShareRequest:
+        """What an owner of the first round is asked; public."""
+        vote = Ensemble.empty(self.feature_ranges, classes=plan.n_classes)
+        return self.shares(plan, 0, 1, vote=vote, cap=1.0)
+
 
 @study("samme")
 def samme(design: SammeDesign, plan: StudyPlan) -> Study:
