@@ -346,13 +346,12 @@ def _noise(plan: StudyPlan) -> dict[str, Any]:
     # Of local samples, each row is a share of its own, with an equal part of ε.
     rows = design.n_rows if design.rule == "sample" else 1
     size, epsilon, reports = asked.sent // rows, plan.epsilon / rows, owners * rows
-    variance = float(asked.mechanism.variance(np.zeros((1, asked.sent))).max())
     order = math.sqrt(size * math.log(max(size, 2)) / reports) / epsilon
     return {
         "owners_per_round": owners,
         "share": size,
         "order": order,
-        "noise": math.sqrt(variance / reports),
+        "noise": math.sqrt(asked.noise_variance / owners),
     }
 
 
