@@ -61,7 +61,8 @@ def plans() -> dict[str, StudyPlan]:
             design={"name": "answers", "center_known": True}, **two),
         "three averages": StudyPlan(
             epsilon=2.0, n_people=300, encoder=spline, classes=(True, False, "unknown"),
-            design={"name": "mrma", "n_classifiers": 4, "label_share": 0.25, "verdict_share": 0.5}),
+            design={"name": "mrma", "n_classifiers": 4, "label_share": 0.25, "verdict_share": 0.5,
+            "classifiers_per_person": 2}),
         "public labels": StudyPlan(
             epsilon=1.0, n_people=300, encoder=spline, protects="features",
             design={"name": "mrma_stream", "n_classifiers": 4, "new_classifiers": 2}, **two),
@@ -185,6 +186,7 @@ def _odd_parts() -> Odd:
         "moments": [("mechanism", "none")],
         "mrma": [
             ("training_share", 1), ("mechanism", "none"), ("cutoff", 0.2), ("n_classifiers", 0),
+            ("classifiers_per_person", 10),
         ],
         "public labels": [("new_classifiers", 5), ("memory", 1)],
         "candidates": [("intercepts", [0.0]), ("coefficients", [[1], [2]]), ("intercepts", ...)],

@@ -1,3 +1,5 @@
+import java.math.BigDecimal;
+import java.math.MathContext;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -36,12 +38,23 @@ final class Tasks {
             case "evaluation":
                 return one(Draws.randomizedResponse(epsilon, sign(decided(scores(task, z)) == label), words));
             case "member": {
-                boolean positive = Arrays.stream(row(task, "positive")).anyMatch(one -> one == label);
-                return one(Draws.randomizedResponse(epsilon, sign(decided(scores(task, z)) == (positive ? 1 : 0)), words));
+                double[] found = scores(task, z);
+                double each = equalPart(epsilon, found.length);
+                return IntStream.range(0, found.length).mapToDouble(m -> {
+                    boolean positive = Arrays.stream(Json.numbers(part(task, "positive", m))).anyMatch(one -> one == label);
+                    return Draws.randomizedResponse(each, sign(found[m] >= 0 == positive), words);
+                }).toArray();
             }
             default:
                 throw new Refused("kind", "this client knows no such task");
         }
+    }
+
+    /** The largest double whose decimal text is not above that of epsilon over the number. */
+    private static double equalPart(double epsilon, int number) {
+        BigDecimal whole = new BigDecimal(Json.text(epsilon)), times = BigDecimal.valueOf(number);
+        double found = whole.divide(times, new MathContext(60)).doubleValue();
+        return new BigDecimal(Json.text(found)).multiply(times).compareTo(whole) <= 0 ? found : Math.nextDown(found);
     }
 
     private static double[] scores(Map<String, Object> task, double[] z) {

@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda_bench.benchmarks import guessing, local, local_choice, mrma_classes, mrma_numbers
+from dpfda_bench.benchmarks import (
+    guessing,
+    local,
+    local_choice,
+    mrma_classes,
+    mrma_numbers,
+    mrma_verdicts,
+)
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks._local_regression import _private_mean, regressions
@@ -71,6 +78,17 @@ def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:
     found = mrma_classes._errors(TASKS["K6"], 5.0, 0)
     assert found["non_private"] < 5 < 75 < found["majority"]
     assert found["recipe"] < found["mrma"] < 75  # six seeds: 56 to 71
+
+
+def test_mrma_with_several_verdicts_of_a_person_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mrma_verdicts, "_EPSILONS", (5.0,))
+    monkeypatch.setattr(mrma_verdicts, "_LEARNERS", ("conjugate_gradient",))
+    found = mrma_verdicts.run(quick=True)
+    assert [row["verdicts"] for row in found.rows] == [1, 2, 5]
+    assert all(10 < row["error"] < 20 for row in found.rows)  # 10 % is the smallest possible error
+    assert len({row["error"] for row in found.rows}) == 3
 
 
 def test_mrma_for_numbers_is_measured_beside_the_regressor() -> None:

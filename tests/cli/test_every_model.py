@@ -48,6 +48,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "local, numbers": ("LocalCurveRegressor", OF_CURVES | OF_TARGET, TARGET),
     "moments": ("MomentClassifier", OF_CURVES, WORDS),
     "mrma": ("MRMAClassifier", OF_CURVES | SMALL, WORDS),
+    "mrma, votes": ("MRMAClassifier", OF_CURVES | SMALL | {"learner": "shallow_tree"}, WORDS),
     "online": ("OnlineMRMA", OF_CURVES | SMALL | {"new_classifiers": 2}, WORDS),
     "servers": ("MultiServerMRMA", OF_CURVES | SMALL, WORDS),
     "owners": ("LocalGradientBoostingClassifier", OF_ROWS, WORDS),
@@ -191,9 +192,11 @@ def test_what_cannot_be_written_or_drawn_is_one_line(
 def test_pictures(run: Console, folder: Path, case: str) -> None:
     pytest.importorskip("matplotlib")
     code, out, err = run("show", f"{case}.json", "--plot", "a.svg")
-    if case.startswith("owners"):
+    if case.startswith("owners") or case == "mrma, votes":
+        kind = "row" if case.startswith("owners") else "vote"
         assert (code, out) == (2, "")
-        assert err == ["Error: --plot must be left out: a row model has no picture, got 'a.svg'"]
+        said = f"Error: --plot must be left out: a {kind} model has no picture, got 'a.svg'"
+        assert err == [said]
         return
     assert (code, err) == (0, ["plot written to a.svg"])
     assert (folder / "a.svg").stat().st_size > 1000

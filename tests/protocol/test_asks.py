@@ -21,6 +21,7 @@ DESIGNS: dict[str, dict[str, Any]] = {
     "answers": {"name": "answers", "n_features": 2, "evaluation_share": 0.2},
     "vectors": {"name": "vectors", "temperature_share": 0.2},
     "mrma": {"name": "mrma", "n_classifiers": 3, "member_size": 5, "evaluation_share": 0.2},
+    "mrma_each": {"name": "mrma", "n_classifiers": 3, "classifiers_per_person": 2},
     "mrma_stream": {"name": "mrma_stream", "n_classifiers": 3, "new_classifiers": 2},
     "exchange": {"name": "exchange", "intercepts": [0.1, 0.2], "coefficients": [[1, 0], [0, 1]]},
     "noisy_labels": {"name": "noisy_labels"},
@@ -46,8 +47,12 @@ LINE = {"coefficients": [[[1, 0]]], "centers": [[[0, 0]]], "scales": [[[1, 1]]]}
 VECTOR = {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2}
 MOMENT = {"name": "moment", "epsilon": 1.0, "people": 1, "dimension": 2, "positive": [1]}
 MEMBER = LINE | {
-    "name": "member", "epsilon": 1.0, "people": 1, "intercept": [[0]], "member": [0],
-    "positive": [[1]],
+    "name": "member", "epsilon": 1.0, "people": 1, "intercept": [[0]], "member": [[0]],
+    "positive": [[[1]]],
+}  # fmt: skip
+TWO_MEMBERS = MEMBER | {
+    "intercept": [[0, 0]], "coefficients": [[[1, 0], [0, 1]]], "centers": [[[0, 0]] * 2],
+    "scales": [[[1, 1]] * 2], "member": [[0, 1]], "positive": [[[1], [1]]],
 }  # fmt: skip
 VERDICT = {"name": "evaluation", "epsilon": 1.0, "people": 1, "intercept": [[0]]} | LINE
 STUMP = {
@@ -60,6 +65,7 @@ CONFIDENCE = VERDICT | {
 }  # fmt: skip
 GOOD = [
     ("mrma", VECTOR), ("mrma", MEMBER), ("mrma", VERDICT), ("moments", MOMENT),
+    ("mrma_each", TWO_MEMBERS),
     ("answers", STUMP), ("answers", STUMP | {"uses_label": False}),
     ("answers", STUMP | {"coordinates": [[0, 1]], "thresholds": [[0.0, 0.0]]}),
     ("answers", VERDICT | {"clipped": True}), ("vectors", CONFIDENCE),
@@ -86,16 +92,19 @@ HOSTILE = [
     ("mrma", VECTOR | {"extra": 1}),
     ("mrma", MOMENT),
     ("mrma", STUMP),
-    ("mrma", MEMBER | {"member": [3]}),
-    ("mrma", MEMBER | {"positive": [[0]]}),
-    ("mrma", MEMBER | {"positive": [[0, 1]]}),
-    ("mrma", MEMBER | {"positive": [[]]}),
+    ("mrma", MEMBER | {"member": [[3]]}),
+    ("mrma", MEMBER | {"positive": [[[0]]]}),
+    ("mrma", MEMBER | {"positive": [[[0, 1]]]}),
+    ("mrma", MEMBER | {"positive": [[[]]]}),
     ("mrma", MEMBER | {"epsilon": 0.5}),
+    ("mrma", TWO_MEMBERS),  # the plan says one each
     ("mrma", MEMBER | {"intercept": np.zeros((1, 1, 50)).tolist()}),  # one curve, 50 answers
     ("mrma", VERDICT | {"clipped": True}),
+    ("mrma_each", MEMBER),
+    ("mrma_each", TWO_MEMBERS | {"epsilon": 2.0}),
     ("mrma_stream", VERDICT),
     ("exchange", VECTOR),
-    ("exchange", MEMBER | {"member": [2]}),
+    ("exchange", MEMBER | {"member": [[2]]}),
     ("moments", MOMENT | {"positive": [7]}),
     ("moments", MOMENT | {"positive": [0]}),
     ("moments", MOMENT | {"mechanism_name": "laplace"}),
@@ -166,7 +175,7 @@ def test_everything_else_is_refused_with_nothing_spent(design: str, sent: Any) -
 @pytest.mark.parametrize(
     ("design", "sent"),
     [
-        ("mrma", MEMBER | {"member": [3]}), ("mrma", VECTOR | {"epsilon": 0.5}), ("mrma", MOMENT),
+        ("mrma", MEMBER | {"member": [[3]]}), ("mrma", VECTOR | {"epsilon": 0.5}), ("mrma", MOMENT),
         ("mrma", VECTOR | {"dimension": 1}), ("moments", MOMENT | {"positive": [0]}),
     ],
 )  # fmt: skip
@@ -198,7 +207,7 @@ def test_nobody_beyond_the_plan_is_asked() -> None:
 
 
 def test_every_design_is_found_and_names_its_tasks() -> None:
-    assert set(DESIGNS) <= set(Design.members())
+    assert {design["name"] for design in DESIGNS.values()} <= set(Design.members())
     for name in DESIGNS:
         assert set(plan(name).asks) <= set(Task.members())
 

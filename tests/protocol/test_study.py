@@ -60,8 +60,8 @@ def _batch(plan: StudyPlan, place: FloatArray, people: int, so_far: Any) -> Phas
     def tasks(start: int, people: int) -> Task:
         row = np.tile(place, (people, 1))[:, None, :]
         free = {"centers": 0 * row, "scales": 0 * row + 1, "intercept": row[:, :, 0]}
-        member = np.zeros(people, dtype=np.int64)
-        positive = np.ones((people, 1), dtype=np.int64)
+        member = np.zeros((people, 1), dtype=np.int64)
+        positive = np.ones((people, 1, 1), dtype=np.int64)
         return plan.ask(
             "member", people, coefficients=row, member=member, positive=positive, **free
         )

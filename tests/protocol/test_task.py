@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.price import compose, exact
 from dpfda.protocol.query import Answer
 from dpfda.protocol.task import Task, check_reply
-from dpfda.protocol.tasks.questions import EvaluationTask, MemberTask, StumpTask
+from dpfda.protocol.tasks.questions import (
+    EvaluationTask,
+    MemberTask,
+    StumpTask,
+    verdict_epsilon,
+)
 from dpfda.protocol.tasks.vector import MomentTask, VectorTask
 
 N, D = 6, 3
@@ -36,7 +42,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
         "vector": {"dimension": D},
         "evaluation": linear_rows(people),
         "member": linear_rows(people)
-        | {"member": np.arange(people) % 2, "positive": np.ones((people, 1), dtype=int)},
+        | {"member": np.arange(people)[:, None] % 2, "positive": np.ones((people, 1, 1), int)},
         "moment": {"dimension": D, **whole},
         "stump": {
             "coordinates": RNG.integers(0, D, (people, 2)),
@@ -164,8 +170,22 @@ def test_several_scores_let_the_largest_win() -> None:
 def test_a_member_task_says_which_member() -> None:
     task = example("member")
     assert isinstance(task, MemberTask)
-    assert task.rows([1, 2]).member.tolist() == [1, 0]
-    assert json.loads(json.dumps(task.to_dict()))["member"] == [0, 1, 0, 1, 0, 1]
+    assert task.rows([1, 2]).member.tolist() == [[1], [0]]
+    assert json.loads(json.dumps(task.to_dict()))["member"] == [[0], [1], [0], [1], [0], [1]]
+
+
+def test_several_members_are_judged_one_by_one_with_equal_parts_of_epsilon() -> None:
+    z, y = np.array([[0.5, -0.5], [-0.5, 0.5]]), np.array([1, 0])
+    slopes = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    task = MemberTask(
+        epsilon=0.7, people=2, intercept=np.zeros((2, 3)), coefficients=np.tile(slopes, (2, 1, 1)),
+        centers=np.zeros((2, 3, 2)), scales=np.ones((2, 3, 2)), member=[[0, 1, 2]] * 2,
+        positive=[[[1], [1], [0]]] * 2,
+    )  # type: ignore[arg-type]  # fmt: skip
+    assert task.exact((z, y), SimulationSource(0)).tolist() == [[1, -1, 1], [1, -1, 1]]
+    epsilons = [part.epsilon for part in task.mechanism.parts]
+    assert epsilons == [verdict_epsilon(0.7, 3)] * 3
+    assert exact(0.7) * Fraction(999, 1000) < compose([task.event]).epsilon <= exact(0.7)
 
 
 def fields(positive: int) -> dict[str, object]:

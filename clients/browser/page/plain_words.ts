@@ -84,7 +84,7 @@ export function asked(task: { name: string } & Record<string, any>, plan: Plan, 
       return tell("asked.confidence", { count });
     case "evaluation":
     case "member":
-      return tell("asked.evaluation");
+      return tell("asked.evaluation", { count });
     case "summary":
       return tell("asked.summary");
     default:

@@ -94,10 +94,10 @@ function vectorNumbers(plan: Plan): Record<string, Terms> {
   };
 }
 
-function verdicts(plan: Plan, members: number, epsilon: number): Record<string, Terms> {
+function verdicts(plan: Plan, members: number, epsilon: number, each = 1): Record<string, Terms> {
   const line = { epsilon, dimension: size(plan.encoder.basis) };
   return {
-    member: { ...line, m: 1, member: range(members), ...half(plan) },
+    member: { ...line, m: each, member: range(members), ...half(plan) },
     evaluation: { ...line, m: scoresOf(plan) },
   };
 }
@@ -134,10 +134,10 @@ const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
   noisy_labels: (plan) => ({
     vector: { dimension: size(plan.encoder.basis), positive: positives(plan), positives: 1, protects: "labels" },
   }),
-  mrma: (plan) => ({
-    ...reports(plan),
-    ...verdicts(plan, plan.design.n_classifiers ?? 50, plan.epsilon * (plan.design.verdict_share ?? 1)),
-  }),
+  mrma: (plan) => {
+    const { n_classifiers = 50, verdict_share = 1, classifiers_per_person = 1 } = plan.design;
+    return { ...reports(plan), ...verdicts(plan, n_classifiers, plan.epsilon * verdict_share, classifiers_per_person) };
+  },
   mrma_stream: (plan) => {
     const { member } = verdicts(plan, plan.design.n_classifiers ?? 50, plan.epsilon);
     return { ...reports(plan), member: member! };

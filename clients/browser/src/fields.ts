@@ -62,7 +62,7 @@ export const TASKS: Record<string, Rules> = {
     dithers: real(["people", "k"], -1, 1),
   },
   evaluation: { ...COMMON, ...LINE },
-  member: { ...COMMON, ...LINE, member: integers(["people"], 2 ** 53), positive: integers(["people", "positives"]) },
+  member: { ...COMMON, ...LINE, member: integers(["people", "m"], 2 ** 53), positive: integers(["people", "m", "positives"]) },
   moment: {
     ...COMMON,
     dimension: whole(1, 1 << 16),

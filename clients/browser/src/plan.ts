@@ -128,7 +128,7 @@ const DESIGNS: Record<string, Rules> = {
   vector_numbers: KNOWN,
   moments: { mechanism: MECHANISM },
   noisy_labels: { ridge: above },
-  mrma: { ...REPORTED, verdict_share: (x) => x === 1 || fraction(x), evaluation_share: share },
+  mrma: { ...REPORTED, verdict_share: (x) => x === 1 || fraction(x), classifiers_per_person: whole(1), evaluation_share: share },
   mrma_stream: { ...REPORTED, new_classifiers: whole(1), memory: fraction, alarm: above, carried: maybe(object), round: whole(0, 1e9) },
   exchange: { ...JUDGED, intercepts: list(finite), coefficients: list(list(finite)), halves: maybe(list(list(whole(0)))), evaluation_share: share },
 };
@@ -145,6 +145,7 @@ function checkDesign(plan: Plan): void {
     && (given.class_share == null || k === 2)
     && (name !== "noisy_labels" || plan.protects === "labels")
     && (name !== "answers" || k === 2)
+    && (name !== "mrma" || (given.classifiers_per_person ?? 1) <= (given.n_classifiers ?? 50))
     && (name !== "mrma_stream" || (given.new_classifiers ?? 10) <= (given.n_classifiers ?? 50))
     && (name !== "exchange" || candidates(given, d, k))
     && (name === "vector_numbers") === (plan.target_range !== null);

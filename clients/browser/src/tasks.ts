@@ -41,7 +41,7 @@ export function truth(task: Task, features: number[], label: number): number[] |
     case "evaluation":
       return [sign(decided(scores(fields, z)) === label)];
     case "member":
-      return [sign(decided(scores(fields, z)) === (fields.positive[0].includes(label) ? 1 : 0))];
+      return scores(fields, z).map((score, m) => sign(score >= 0 === fields.positive[0][m].includes(label)));
   }
   return null;
 }
@@ -62,8 +62,12 @@ export function answer(task: Task, features: number[], label: number, source: So
     case "confidence":
       return questionResponse(epsilon, truth(task, features, label)!, source);
     case "evaluation":
-    case "member":
-      return [randomizedResponse(epsilon, truth(task, features, label)![0]!, source)];
+    case "member": {
+      const bits = truth(task, features, label)!;
+      const [n, d] = decimal(epsilon);
+      const each = roundedDown(n, d * BigInt(bits.length));
+      return bits.map((bit) => randomizedResponse(each, bit, source));
+    }
     case "moment": {
       const y = sign(label === fields.positive[0]);
       return boxMechanism(fields.mechanism_name, epsilon, z.slice(0, fields.dimension).map((x) => y * x), source);

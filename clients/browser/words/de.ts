@@ -226,7 +226,7 @@ export const de: Words = {
   "asked.stump": "Sie wurden {count} Ja/Nein-{count|one:Frage|other:Fragen} gefragt: ob ein Merkmal von {data} über einer Zahl liegt.",
   "asked.stump-label": "Sie wurden {count} Ja/Nein-{count|one:Frage|other:Fragen} gefragt: ob ein Merkmal von {data} über einer Zahl liegt, für eine Gruppe umgekehrt.",
   "asked.confidence": "Sie wurden {count} Ja/Nein-{count|one:Frage|other:Fragen} gefragt: wie weit eine öffentliche Regel bei Ihnen danebenliegt.",
-  "asked.evaluation": "Sie wurden eine Ja/Nein-Frage gefragt: ob eine öffentliche Regel bei Ihnen richtig liegt.",
+  "asked.evaluation": "Sie wurden {count} Ja/Nein-{count|one:Frage|other:Fragen} gefragt: ob eine öffentliche Regel bei Ihnen richtig liegt.",
   "asked.summary": "Sie wurden nach einer Zusammenfassung Ihrer Merkmale und Ihrer Gruppe gefragt: nach der Nummer eines von vielen zufälligen Mustern, gezogen so, dass ähnliche wahrscheinlicher sind.",
   "asked.labels": "Sie wurden nach den Merkmalen Ihrer Daten gefragt, wie sie sind, und nach Ihrer Gruppe mit Rauschen.",
   "asked.features": "Sie wurden nach den Merkmalen von {data} mit Rauschen gefragt und nach Ihrer Gruppe, wie sie ist.",

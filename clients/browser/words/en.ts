@@ -199,7 +199,7 @@ export const en = {
   "asked.stump": "You were asked {count} yes/no {count|one:question|other:questions}: whether a feature of {data} is above a number.",
   "asked.stump-label": "You were asked {count} yes/no {count|one:question|other:questions}: whether a feature of {data} is above a number, reversed for one label.",
   "asked.confidence": "You were asked {count} yes/no {count|one:question|other:questions}: how far a public rule is off, for you.",
-  "asked.evaluation": "You were asked one yes/no question: whether a public rule is right about you.",
+  "asked.evaluation": "You were asked {count} yes/no {count|one:question|other:questions}: whether a public rule is right about you.",
   "asked.summary": "You were asked for a summary of your features and your label: the number of one of many random patterns, drawn so that those like yours are likelier.",
   "asked.labels": "You were asked for the features of your data as they are, and for your label with noise.",
   "asked.features": "You were asked for the features of {data} with noise, and for your label as it is.",

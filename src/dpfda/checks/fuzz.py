@@ -30,7 +30,7 @@ from dpfda.checks.queries import search
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
-from dpfda.protocol.fields import Array, Choice, Flag, Number, Part, Rule, Whole, rule_of
+from dpfda.protocol.fields import Array, Choice, Flag, Number, Part, Parts, Rule, Whole, rule_of
 from dpfda.protocol.query import Query, Records
 from dpfda.protocol.task import Task
 
@@ -69,6 +69,10 @@ def _spoiled(rule: Rule, good: Any) -> Iterator[object]:
             yield from (*_WORDS, *rule.options)
         case Array():
             yield from _spoiled_arrays(rule, np.array(good))
+        case Parts():
+            yield from (None, "x", 3, [], {}, [*good, None], [*good, {}], [*good, [*good]])
+            for one in _spoiled(Part(rule.kind), good[0]):
+                yield [one, *good[1:]]
         case Part():
             yield from (None, "x", 3, [], {}, good | {"more": 1})
             for key in good:

@@ -17,10 +17,12 @@ from dpfda.curves.files import Reading
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.local.recipe import JUDGES, in_words, plan_averaging, plan_study
 from dpfda.planning import page
+from dpfda.planning.boosting import BASES, plan_boosting
 from dpfda.planning.families import FAMILIES
 from dpfda.planning.forecast import Forecast, forecast
 from dpfda.planning.people_file import public_people
 from dpfda.planning.releases import SUMMARIES, Summary, forecast_release
+from dpfda.protocol.plan import StudyPlan
 from dpfda.report.contents import Outcome
 from dpfda.report.terminal import rich_table, rows_table, to_json
 
@@ -34,9 +36,17 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--error", type=float,
     help="Target error, where --people or --epsilon is left out. For a number: mean "
     "squared error as a share of its variance.")  # fmt: skip
-@click.option("--method", type=click.Choice(["study", "mrma"]), default="study", show_default=True,
-    help="What participants are asked; mrma is the method of the papers, without a "
-    "forecast.")  # fmt: skip
+@click.option("--method", type=click.Choice(["study", "mrma", "boosting"]), default="study",
+    show_default=True,
+    help="What participants are asked; mrma is the method of the papers, without a forecast; with "
+    "boosting they are owners of several rows of a table.")  # fmt: skip
+@click.option("--rows-per-owner", type=int, metavar="N",
+    help="Of the method boosting: how many rows of an owner count.")  # fmt: skip
+@click.option("--base", type=click.Choice(BASES),
+    help="Of the method boosting: what owners send. [default: gradient]")  # fmt: skip
+@click.option("--classifiers-per-person", type=int, metavar="K",
+    help="Of the method mrma: how many classifiers a participant evaluates, with an equal part of "
+    "ε for each. [default: 1]")  # fmt: skip
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
@@ -110,10 +120,11 @@ def command(
         return
     check_writable("--out", out)
     reading = reading_from(options)
-    averaging = options.pop("method") == "mrma"
+    method = options.pop("method")
+    averaging = method == "mrma"
     told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
     how = {name: options.pop(name) for name in SWEEP_OPTIONS}
-    if options["evaluation_share"] is None:
+    if options["evaluation_share"] is None and method != "boosting":
         options["evaluation_share"] = 0.0 if options["protects"] == "labels" else JUDGES
     facts: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if classes is not None:
@@ -122,9 +133,15 @@ def command(
         raise InvalidParameter("--classes", "given, or --target-range for a number", None)
     if feature_ranges is not None:
         facts["feature_ranges"] = read_ranges(feature_ranges)
+    if method == "boosting":
+        _plan_owners(facts, told, how, out=out, as_json=as_json)
+        return
     folder = told["folder"]
+    _only_of("boosting", facts, "rows_per_owner", "base")
     if averaging:
         _only_of_studies(facts, told)
+    else:
+        _only_of("mrma", facts, "classifiers_per_person")
     if told["non_private_error"] is not None or told["sample"] is not None:
         _two_of_three(facts, told)
         found = _forecast(facts, told, reading, how)
@@ -145,14 +162,19 @@ def command(
         out.write_text(to_json(plan.to_dict()) + "\n", encoding="utf-8")
     if as_json:
         click.echo(to_json(document))
-        return
+    else:
+        _print(plan, shown, (out, folder))
+
+
+def _print(plan: StudyPlan, shown: Outcome, files: tuple[Any, ...]) -> None:
+    """The plan in words, its forecast if there is one, and where both were written."""
     console = Console(markup=False)
     rows, notes = in_words(plan)
     console.print(rows_table(Outcome(rows=rows, notes=notes), title=plan.title))
     if shown.rows:
         console.print(rows_table(shown, title="\nForecast"))
     click.echo(f"hash: {plan.hash}")
-    for written in filter(None, (out, folder)):
+    for written in filter(None, files):
         click.echo(f"written to {written}", err=True)
 
 
@@ -214,6 +236,64 @@ def _only_of_studies(facts: dict[str, Any], told: dict[str, Any]) -> None:
             raise InvalidParameter(f"--{name.replace('_', '-')}", rule, "given")
 
 
+def _plan_owners(
+    facts: dict[str, Any],
+    told: dict[str, Any],
+    how: dict[str, Any],
+    *,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Plan a study of owners, print it and write it."""
+    names = {"people": "owners", "error": "error"}
+    given: dict[str, Any] = {"owners": facts.pop("n_people", None), "error": told.pop("error")}
+    needed = {"--rows-per-owner": facts, "--feature-ranges": facts, "--non-private-error": told}
+    for option, where in needed.items():
+        if where.get(option[2:].replace("-", "_")) is None:
+            raise InvalidParameter(option, "given with --method boosting", None)
+    for name in ("non_private_error", "studies"):
+        given[name] = told.pop(name)
+    given["shares"] = _numbers(told.pop("class_shares"))
+    allowed = {"epsilon", "classes", "feature_ranges", "rows_per_owner", "base", "unit", "seed"}
+    ignored = {"domain_range": (0, 1), "protects": "both", "title": "", "evaluation_share": None}
+    for name, value in {**facts, **told}.items():
+        if name not in allowed and value and value != ignored.get(name):
+            rule = "left out with --method boosting"
+            option = "range" if name == "value_range" else name.replace("_", "-")
+            raise InvalidParameter(f"--{option}", rule, value)
+    given |= {name: value for name, value in facts.items() if name in allowed}
+    if sum(given.get(name) is not None for name in (*names.values(), "epsilon")) != 2:
+        rule = "given, two of the three: the third is computed"
+        raise InvalidParameter("--people, --epsilon and --error", rule, None)
+    with sweeping("plan boosting", how) as sweep:
+        found = plan_boosting(**given, sweep=replace(sweep, tell=None))
+    if out is not None:
+        out.write_text(to_json(found.plan.to_dict()) + "\n", encoding="utf-8")
+    if as_json:
+        click.echo(to_json(found.to_dict()))
+        return
+    Console(markup=False).print(rows_table(found.outcome, title="Forecast"))
+    click.echo(f"hash: {found.plan.hash}")
+    if out is not None:
+        click.echo(f"written to {out}", err=True)
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """Numbers like 0.7,0.3."""
+    try:
+        return None if text is None else [float(one) for one in text.split(",")]
+    except ValueError:
+        raise InvalidParameter("--shares", "numbers like 0.7,0.3", text) from None
+
+
+def _only_of(method: str, facts: dict[str, Any], *names: str) -> None:
+    """Refuse what only another method has."""
+    for name in names:
+        if (given := facts.pop(name, None)) is not None:
+            rule = f"left out without --method {method}"
+            raise InvalidParameter(f"--{name.replace('_', '-')}", rule, given)
+
+
 def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:
     """Refuse by the names of options what a forecast would refuse."""
     names = {"--people": "n_people", "--epsilon": "epsilon", "--error": "error"}
@@ -231,10 +311,7 @@ def _forecast(
     shares, folder = told.pop("class_shares"), told.pop("folder")
     asked = {name: value for name, value in told.items() if value is not None}
     if shares is not None:
-        try:
-            asked["class_shares"] = [float(share) for share in shares.split(",")]
-        except ValueError:
-            raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
+        asked["class_shares"] = _numbers(shares)
     known: dict[str, Any] = {name: facts.get(name) for name in ("classes", "feature_ranges")}
     for name, path in paths.items():
         asked[name], said = public_people(path, reading, **known)

@@ -20,6 +20,7 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.file_block import frame
 from dpfda.local.boosting.model import RowModel
+from dpfda.local.mrma.rules import VoteModel
 from dpfda.protocol.model import CurveModel, CurveRegression
 from dpfda.report import documents
 from dpfda.report.terminal import to_json
@@ -93,7 +94,7 @@ def _judged(model: object, predicted: AnyArray, rows: Rows, label: str) -> str:
 
 
 def _read_by(
-    model: RowModel | RegressionModel | CurveModel | CurveRegression,
+    model: RowModel | RegressionModel | CurveModel | CurveRegression | VoteModel,
 ) -> tuple[PublicColumns | None, bool]:
     """The public columns that a model reads, where it knows them, and whether it reads curves."""
     if isinstance(model, RowModel):

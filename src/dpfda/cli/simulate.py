@@ -103,11 +103,13 @@ class Known(TypedDict):
     random_state: int
 
 
-def _one_server(kind: type[LocalCurveClassifier] | type[MRMAClassifier]) -> Callable[..., Predict]:
+def _one_server(
+    kind: type[LocalCurveClassifier] | type[MRMAClassifier], **parameters: Any
+) -> Callable[..., Predict]:
     """Methods whose participants answer one server."""
 
     def fitted(people: People, **known: Unpack[Known]) -> Predict:
-        made = kind(**people.given, **known)
+        made = kind(**people.given, **known, **parameters)
         made.fit(people.X, people.labels, grid_points=people.points, groups=people.persons)
         return lambda others: np.asarray(made.predict(others.X, grid_points=others.points))
 
@@ -145,6 +147,8 @@ def _owners(people: People, **known: Unpack[Known]) -> Predict:
 METHODS: dict[str, Callable[..., Predict]] = {
     "study": _one_server(LocalCurveClassifier),
     "mrma": _one_server(MRMAClassifier),
+    "mrma-trees": _one_server(MRMAClassifier, learner="shallow_tree"),
+    "mrma-kernels": _one_server(MRMAClassifier, learner="kernel_machine"),
     "multi-server": _several_servers,
     "boosting": _owners,
 }

@@ -18,6 +18,7 @@ from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.settings import StudySettings
 from dpfda.curves import read_encoder
 from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.local.mrma.designs import VoteDesign
 from dpfda.local.mrma.result import exchange_plan as judging
 from dpfda.local.mrma.result import plain_linear, same_recipe
 from dpfda.protocol.model import CurveModel
@@ -30,6 +31,8 @@ MOST_FEATURES = 1000
 MOST_CLASSES = 100
 MOST_PRODUCTS = 4 * 10**6  # of features with each other, for every score: what a server may keep
 MOST_STATE = 1 << 26
+IN_PROCESS = (VoteDesign.name,)
+"""Designs whose tasks the participant page does not know."""
 _SMALLEST, _LARGEST = 1e-30, 1e30  # products of several numbers of a plan stay finite
 _DEEPEST = 12
 _LONGEST = 1000  # characters of a word
@@ -105,6 +108,12 @@ def check_sizes(plan: StudyPlan) -> None:
         raise InvalidParameter("encoder", f"of at most {MOST_FEATURES} features", features)
     if plan.n_classes > MOST_CLASSES:
         raise InvalidParameter("classes", f"at most {MOST_CLASSES} labels", plan.n_classes)
+    if plan.design.get("name") in IN_PROCESS:
+        rule = (
+            "one that every participant's device can check and evaluate, not of members that vote "
+            "(MRMAClassifier and dpfda simulate run such studies in one process)"
+        )
+        raise InvalidParameter("design", rule, plan.design["name"])
     products = max(plan.n_scores, 1) * (features + 1) ** 2
     if products > MOST_PRODUCTS:
         rule = (

@@ -25,7 +25,7 @@ from dpfda.local.boosting.request import MOST_ROWS, OwnerRows, Owners, public_or
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.person import Entries, Groups, label_numbers
 from dpfda.protocol.plan import Protects, StudyPlan
-from dpfda.report import Contents, Picture
+from dpfda.report import Contents, Picture, Table
 from dpfda.simulate import simulate
 
 if TYPE_CHECKING:
@@ -197,7 +197,13 @@ class BoostingClassifier(LocalClassifier):
         caption = "Error and weight, or step and directions, round by round."
         # Rounds may have been weighed by rows of the data user, which nothing protects.
         pictures = (Picture(caption=caption, draw=self.plot),) * self._is_simulation
-        return replace(self.model_._contents(), pictures=pictures, settings=settings(self.plan_))
+        found = self.model_._contents()
+        tables = (*found.tables, *self._convergence())
+        return replace(found, pictures=pictures, settings=settings(self.plan_), tables=tables)
+
+    def _convergence(self) -> tuple[Table, ...]:
+        """What 004 §IV requires of every round, from replies and public numbers; if it applies."""
+        return ()
 
     def plot(self) -> Figure:
         """Error and weight, or step and directions, round by round."""

@@ -11,6 +11,7 @@ import numpy as np
 from dpfda._validate import ArrayLike, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import Curves, GridPoints
+from dpfda.errors import InvalidParameter
 from dpfda.estimators.local_base import (
     CurveClassifier,
     account,
@@ -23,11 +24,13 @@ from dpfda.estimators.local_base import (
 from dpfda.estimators.reading import read_labels, set_classes
 from dpfda.estimators.study_report import of_study
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS
-from dpfda.local.mrma.designs import MRMADesign, ReportedDesign
+from dpfda.local.mrma.designs import MRMADesign, ReportedDesign, VoteDesign
+from dpfda.local.mrma.learners.rule_learners import RuleLearner
 from dpfda.local.mrma.members import DEFAULT_SPREAD
 from dpfda.local.mrma.result import MRMAFindings, MRMAResult, draw
 from dpfda.protocol.estimate import NON_PRIVATE
 from dpfda.protocol.findings import Findings, beside_guessing, found_of
+from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import Entries, Groups, label_numbers
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.report import Contents
@@ -62,11 +65,14 @@ class MRMAClassifier(CurveClassifier):
             without any, and an FDataGrid's own; must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
-        learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...
+        learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...,
+            or, not linear, ``shallow_tree`` or ``kernel_machine``.
         learner_parameters: its parameters.
         n_classifiers: B, how many weak classifiers.
         member_size: n0, how many reports each is made of.
         training_share: share of people who report; the others evaluate members.
+        average: of members that are not linear: ``votes`` (the default) or ``chances``, which
+            members give. Of linear ones, parameters are averaged.
         cutoff: r̃* at which a member begins to count, as in the papers; None is ½ plus
             `strictness` standard errors (C3).
         strictness: 0 weighs members by |r̃ - ½|, reversal built in.
@@ -75,6 +81,8 @@ class MRMAClassifier(CurveClassifier):
         boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         protects: ``"both"``, ``"features"`` or ``"labels"``.
+        classifiers_per_person: how many members each of the others evaluates, as in 000, with an
+            equal part of ε for each.
         evaluation_share: share of people who evaluate the finished classifier: gives
             `error_estimate_` without any held-out data.
         classes: the labels, public; must be given unless a seed makes this a simulation. More than
@@ -110,12 +118,15 @@ class MRMAClassifier(CurveClassifier):
     member_size: int = 50
     training_share: float = 1 / 6
     boundary_spread: float | None = DEFAULT_SPREAD
+    average: str | None = None
     cutoff: float | None = None
     strictness: float = DEFAULT_STRICTNESS
     mechanism: str = "laplace"
     label_share: float | None = None
     protects: Protects = "both"
+    classifiers_per_person: int = 1
     evaluation_share: float = 0.0
+    model_: Any = field(init=False)  # a `CurveModel` or, of members that vote, a `VoteModel`
     plan_: StudyPlan = field(init=False)
 
     def fit(
@@ -143,7 +154,7 @@ class MRMAClassifier(CurveClassifier):
             n_people=len(labels),
             classes=plain_classes(self.classes_),
             encoder=encoder,
-            design=mrma_design(self, MRMADesign).to_dict(),
+            design=self._design().to_dict(),
             protects=self.protects,
             unit=self.unit,
             seed=seed,
@@ -159,6 +170,15 @@ class MRMAClassifier(CurveClassifier):
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
         self._fit_comparison(rows, labels, grid_points)
         return self
+
+    def _design(self) -> MRMADesign:
+        """Members vote where no parameters can be averaged."""
+        if self.learner in RuleLearner.members():
+            return mrma_design(self, VoteDesign, average=self.average or "votes")
+        if self.average is not None:
+            rule = f"left out with the linear learner {self.learner!r}"
+            raise InvalidParameter("average", rule, self.average)
+        return mrma_design(self, MRMADesign)
 
     def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> MRMAResult:
         """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
@@ -193,6 +213,9 @@ class MRMAClassifier(CurveClassifier):
         Of several classes, a row each.
         """
         self._require_fitted()
+        if not isinstance(self.model_, CurveModel):
+            rule = "a linear one: the average of others has no slope"
+            raise InvalidParameter("learner", rule, self.learner)
         rows = self.model_.coefficients
         return np.asarray(self.model_.encoder.slope(rows[0] if len(rows) == 1 else rows, points))
 

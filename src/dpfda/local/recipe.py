@@ -26,6 +26,7 @@ from dpfda.local.study.moments import effective_people
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions, information
 from dpfda.protocol.plan import MOST_PEOPLE, Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
+from dpfda.protocol.tasks.questions import verdict_epsilon
 
 
 def smooth_curves(value_range: Any, domain_range: object, *, features: int) -> CurveEncoder:
@@ -197,6 +198,7 @@ def plan_averaging(
     domain_range: tuple[float, float] = (0.0, 1.0),
     protects: Protects = "both",
     evaluation_share: float = 0.0,
+    classifiers_per_person: int = 1,
     unit: str = "person",
     seed: int = 0,
     title: str = "",
@@ -204,7 +206,8 @@ def plan_averaging(
     """The study of the papers (000, 001) in place of that of `plan_study`, from the same facts.
 
     Some people report their features and label, others say whether classifiers made of the reports
-    are right about them. Arguments are as for `plan_study`.
+    are right about them, `classifiers_per_person` of them each. Other arguments are as for
+    `plan_study`.
 
     Examples:
         >>> plan = plan_averaging(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
@@ -226,7 +229,9 @@ def plan_averaging(
         n_people=n_people,
         encoder=encoder,
         classes=_in_order(classes),
-        design=MRMADesign(evaluation_share=evaluation_share).to_dict(),
+        design=MRMADesign(
+            evaluation_share=evaluation_share, classifiers_per_person=classifiers_per_person
+        ).to_dict(),
         protects=protects,
         unit=unit,
         seed=seed,
@@ -325,6 +330,12 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
             k = best_questions(plan.epsilon, most=plan.encoder.n_features)
             worth += people[kind] * information(plan.epsilon, questions=k)
             rows.append(row | {"answers": "1 or more", "true": f"≤ {(1 + most) / 2:.3f}"})
+            continue
+        if task == "member":  # one after the other
+            k = int(plan.asks[task]["m"])
+            each = verdict_epsilon(plan.epsilon, k)
+            truth = QuestionResponse(epsilon=each, questions=1).truth_probability
+            rows.append(row | {"answers": k, "true": f"{(1 + truth) / 2:.3f}"})
             continue
         k = plan.asks[task].get("k", 1)
         k = k if isinstance(k, int) else max(k)

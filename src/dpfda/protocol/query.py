@@ -83,6 +83,7 @@ class Query(
         "dpfda.central",
         "dpfda.central.regression",
         "dpfda.central.moments",
+        "dpfda.local.mrma",
         "dpfda.local.boosting",
     ),
 ):

@@ -34,6 +34,7 @@ HOMES = {
     "regression": "dpfda.central.regression.model:RegressionModel",
     "release": "dpfda.central.release:Release",
     "row model": "dpfda.local.boosting.model:RowModel",
+    "vote model": "dpfda.local.mrma.rules:VoteModel",
 }
 """Every kind of document, and the class that reads it."""
 

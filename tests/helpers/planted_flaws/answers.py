@@ -229,6 +229,16 @@ plant(
     lambda: [patch.object(Query, "event", property(lambda query: PureEvent(epsilon=0.1)))],
     on_queries(queries.check_description, "ball_mean", "moment"),
 )
+for _task, _module in (("member", "protocol.tasks.questions"), ("rule", "local.mrma.rules")):
+    plant(
+        f"whole_price_for_every_verdict: {_task}",
+        "each of several answers about classifiers has all of ε, not a part (000, after Theorem 2)",
+        partial(
+            lambda where: [patch(f"{where}.verdict_epsilon", lambda epsilon, number: epsilon)],
+            f"dpfda.{_module}",
+        ),
+        on_queries(queries.check_description, _task),
+    )
 plant(
     "more_than_the_mechanism",
     "an answer is the exact one with a little of its noise",

@@ -49,11 +49,33 @@ def test_phases_and_group_sizes(make_plan, crowd) -> None:
     server.close_phase()
     task = server.run.tasks(0, 62)
     assert isinstance(task, MemberTask)
-    counts = np.bincount(task.member)
+    counts = np.bincount(task.member.ravel())
     assert len(counts) == 7
     assert counts.max() - counts.min() == 1  # 62 = 7 · 8 + 6
     server.close_phase()
     assert type(server.run.tasks(0, 10)) is EvaluationTask
+
+
+def test_several_members_each(make_plan, crowd) -> None:
+    """Everybody judges three members with ε/3 each, and all members are judged equally often."""
+    plan = make_plan(3000, epsilon=9.0, n_classifiers=7, classifiers_per_person=3)
+    server = Server(plan)
+    assert run(server, *crowd(3000, seed=1)) == 3000
+    features, numbers = crowd(5000, seed=2)
+    members, judgement = server.findings.judged
+    assert members.people.sum() == 3 * 2500
+    assert np.ptp(members.people) <= 1
+    scores = features @ members.coefficients.T + members.intercept
+    right = np.mean((scores >= 0) == (numbers == 1)[:, None], axis=0)
+    # Five standard errors of the estimates, which include randomized response at ε/3.
+    apart = np.abs(judgement.accuracy.value - right) / judgement.accuracy.standard_error
+    assert apart.max() < 5
+    assert np.mean(server.model.decide(features) != numbers) < 0.2
+
+
+def test_more_members_each_than_there_are_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="classifiers_per_person"):
+        MRMADesign(n_classifiers=3, classifiers_per_person=4)
 
 
 def test_the_same_ticket_gets_the_same_task(make_plan, crowd) -> None:
@@ -127,6 +149,7 @@ def test_what_is_protected(make_plan, crowd) -> None:
         ({"training_share": 1.0}, "training_share"),
         ({"verdict_share": 0.0}, "verdict_share"),
         ({"cutoff": 0.3}, "cutoff"),
+        ({"classifiers_per_person": 0}, "classifiers_per_person"),
         ({"strictness": -1.0}, "strictness"),
         ({"evaluation_share": 0.9}, "evaluation_share"),
     ],

@@ -65,9 +65,10 @@ def test_what_is_reported_and_judged_is_the_half() -> None:
     assert report.exact((z, y), SimulationSource(0))[:, -1].tolist() == [-1, 1, -1, 1]
     line = {name: np.repeat(value, 4, axis=0) for name, value in _line().items()}
     verdict = MemberTask(
-        epsilon=1.0, people=4, **line, member=[0] * 4, positive=[[0, 2], [0, 2], [0, 1], [1, 3]]
-    )  # type: ignore[arg-type]
-    assert verdict.exact((z, y), SimulationSource(0)).tolist() == [1, -1, -1, 1]
+        epsilon=1.0, people=4, **line, member=[[0]] * 4,
+        positive=[[[0, 2]], [[0, 2]], [[0, 1]], [[1, 3]]],
+    )  # type: ignore[arg-type]  # fmt: skip
+    assert verdict.exact((z, y), SimulationSource(0))[:, 0].tolist() == [1, -1, -1, 1]
 
 
 def _line() -> dict[str, Any]:

@@ -27,6 +27,7 @@ from dpfda.local.boosting.shares import (
     StatisticRequest,
     box_mechanism,
     example_fields,
+    largest_variance,
     require_vote_for,
     scores,
 )
@@ -179,6 +180,22 @@ class ClassifierRequest(Request, name="classifier"):
         """Box mechanisms are unbiased as sent."""
         return sent
 
+    @property
+    def noise_variance(self) -> float:
+        """Of a number in `decode`, at 0."""
+        return largest_variance(self.mechanism, self.sent)
+
+    def evidence(self, mean: FloatArray, variance: float) -> tuple[float, float]:
+        """The smallest length of a score's coefficients, and their noise (004 §IV-C).
+
+        With a larger noise the sign of the score is that of the noise. Squared lengths are larger
+        by their noise, which is taken off.
+        """
+        table = mean.reshape(scores(self.n_classes), -1)
+        noise = table.shape[1] * variance
+        squares = (table**2).sum(axis=1) - noise
+        return math.sqrt(max(float(squares.min()), 0.0)), math.sqrt(noise)
+
     def base_learner(self, mean: FloatArray) -> LinearRule:
         """The averaged coefficients."""
         table = mean.reshape(scores(self.n_classes), -1)
@@ -189,6 +206,13 @@ class ClassifierRequest(Request, name="classifier"):
         """Each mechanism."""
         return [cls(**example_fields(mechanism_name=name)) for name in box_mechanisms()]
 
+
+COMPARED = {
+    "sample": "smallest distance of two centroids",
+    "statistic": "φ of the best feature less that of the second",
+    "classifier": "length of the coefficients",
+}
+"""What 004 §IV compares with its noise, for each rule: boosting converges if it is larger."""
 
 ShareRequest = SampleRequest | StatisticRequest | ClassifierRequest
 """Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4)."""
@@ -290,6 +314,11 @@ class SammeDesign(BoostingDesign, name="samme"):
         assert isinstance(asked, ShareRequest)
         return asked
 
+    def first(self, plan: StudyPlan) -> ShareRequest:
+        """What an owner of the first round is asked; public."""
+        vote = Ensemble.empty(self.feature_ranges, classes=plan.n_classes)
+        return self.shares(plan, 0, 1, vote=vote, cap=1.0)
+
 
 @study("samme")
 def samme(design: SammeDesign, plan: StudyPlan) -> Study:
@@ -312,6 +341,7 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
         shares = yield _phase(step, ask, _mean_share, so_far, left)
         asked = ask(0, 1)
         rule = asked.base_learner(shares["mean"])
+        compared, noise = asked.evidence(shares["mean"], float(shares["variance"]))
         if not design.judges:
             error, margin = _validated(design, vote, rule)
             owners = int(shares["owners"])
@@ -335,6 +365,8 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
                 "error": error,
                 "alpha": alpha,
                 "kept": kept,
+                "compared": compared,
+                "noise": noise,
             }
         )
         if kept:
@@ -380,12 +412,17 @@ def _about_rule(plan: StudyPlan, start: int, people: int, **free: Any) -> Task:
 
 def _mean_share(request: ShareRequest, replies: FloatArray) -> Summary:
     """The weighted mean of a round's shares."""
-    mean = np.zeros(request.decode(np.zeros((1, request.sent))).shape[1])
+    mean, variance = np.zeros(request.decode(np.zeros((1, request.sent))).shape[1]), 0.0
     if len(replies):
         # Reports with a smaller ε are noisier; ε² is what a report is worth at small ε.
-        weights = request.spent(replies) ** 2
-        mean = (weights / weights.sum()) @ request.estimates(replies)
-    return {"mean": mean, "owners": np.array(float(len(replies)))}
+        spent = request.spent(replies)
+        shares = spent**2 / (spent**2).sum()
+        mean = shares @ request.estimates(replies)
+        prices, at = np.unique(spent, return_inverse=True)
+        variances = np.array([request.at(float(price)).noise_variance for price in prices])
+        variance = float(shares**2 @ variances[at])
+    owners = np.array(float(len(replies)))
+    return {"mean": mean, "variance": np.array(variance), "owners": owners}
 
 
 def _mean_verdict(request: FeedbackRequest, replies: FloatArray) -> Summary:

@@ -7,9 +7,11 @@ go through a mechanism for the box.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,6 +55,11 @@ def box_mechanism(name: str, *, epsilon: float, dimension: int) -> Mechanism:
 def scores(classes: int) -> int:
     """One for two classes, else one a class."""
     return 1 if classes == 2 else classes
+
+
+def largest_variance(mechanism: Mechanism, size: int) -> float:
+    """The largest variance of a number, where all of them are 0."""
+    return float(mechanism.variance(np.zeros((1, size))).max())
 
 
 _LEAST_SHARE = 0.02  # of the total weight, for a class whose noisy weight came out too small
@@ -177,6 +184,26 @@ class SampleRequest(Request, name="sample"):
             centroids=self._kept(table[:, :-1] / np.maximum(weight, least)[:, None])
         )
 
+    @property
+    def noise_variance(self) -> float:
+        """Of a number in `decode`, at 0: of N reports the mean."""
+        return largest_variance(self.mechanism, self.n_rows * self._block) / self.n_rows
+
+    def evidence(self, mean: FloatArray, variance: float) -> tuple[float, float]:
+        """The smallest distance of two centroids, and the noise of one (004, Eq. (7)).
+
+        Squared distances are larger by their noise, which is taken off.
+        """
+        table = mean.reshape(self.n_classes, -1)
+        centroids = self.base_learner(mean).centroids
+        size = np.maximum(np.abs(table[:, -1]), 1e-9)
+        noises = self.dimension * variance / size**2
+        squares = [
+            float(np.sum((centroids[i] - centroids[j]) ** 2) - noises[i] - noises[j])
+            for i, j in combinations(range(self.n_classes), 2)
+        ]
+        return math.sqrt(max(min(squares), 0.0)), math.sqrt(float(noises.max()))
+
     def _kept(self, centroids: FloatArray) -> FloatArray:
         return np.clip(centroids, -1.0, 1.0)
 
@@ -259,19 +286,36 @@ class StatisticRequest(Request, name="statistic"):
 
     def base_learner(self, mean: FloatArray) -> StumpRule:
         """The threshold that separates best, with the leaf classes of the same table."""
-        table = mean.reshape(scores(self.n_classes), 2, *self.thresholds.shape)
-        if self.n_classes == 2:
-            below, above = table[0]
-            worth = np.abs(below) + np.abs(above)  # φ of Eq. (8)
-        else:
-            below, above = table[:, 0], table[:, 1]
-            worth = below.max(axis=0) + above.max(axis=0)
+        below, above, worth = self._worth(mean)
         j, t = np.unravel_index(np.argmax(worth), worth.shape)
         return StumpRule(
             feature=int(j),
             threshold=float(self.thresholds[j, t]),
             **self._leaves(below[..., j, t], above[..., j, t]),
         )
+
+    def _worth(self, mean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Both sides of every threshold, and φ, shape (d, T)."""
+        table = mean.reshape(scores(self.n_classes), 2, *self.thresholds.shape)
+        if self.n_classes == 2:
+            below, above = table[0]
+            return below, above, np.abs(below) + np.abs(above)  # φ of Eq. (8)
+        below, above = table[:, 0], table[:, 1]
+        return below, above, below.max(axis=0) + above.max(axis=0)
+
+    @property
+    def noise_variance(self) -> float:
+        """Of a number in `decode`, at 0."""
+        return largest_variance(self.mechanism, self.sent)
+
+    def evidence(self, mean: FloatArray, variance: float) -> tuple[float, float]:
+        """φ of the best feature less that of the second, and its noise (004, after Alg. 6).
+
+        Of a single feature, φ itself. A difference of two φ is made of four noisy numbers.
+        """
+        best = np.sort(self._worth(mean)[2].max(axis=1))[::-1]
+        gap = best[0] - best[1] if len(best) > 1 else best[0]
+        return float(gap), math.sqrt((4 if len(best) > 1 else 2) * variance)
 
     def _leaves(self, below: FloatArray, above: FloatArray) -> dict[str, int]:
         if self.n_classes > 2:

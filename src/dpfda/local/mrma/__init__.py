@@ -5,6 +5,7 @@ what servers do, from the first person to the last. The scikit-learn classes are
 `dpfda.estimators`.
 """
 
-from dpfda.local.mrma.designs import ExchangeDesign, MRMADesign, StreamDesign
+from dpfda.local.mrma.designs import ExchangeDesign, MRMADesign, StreamDesign, VoteDesign
+from dpfda.local.mrma.rules import RuleTask
 
-__all__ = ["ExchangeDesign", "MRMADesign", "StreamDesign"]
+__all__ = ["ExchangeDesign", "MRMADesign", "RuleTask", "StreamDesign", "VoteDesign"]

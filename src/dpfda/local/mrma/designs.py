@@ -79,10 +79,12 @@ class JudgedDesign(Design):
         if share:
             _validate.fraction("evaluation_share", share)
 
-    def _verdicts(self, plan: StudyPlan, *, members: int, epsilon: float) -> dict[str, Terms]:
-        """The evaluation queries: is one member right, is the finished classifier right?"""
+    def _verdicts(
+        self, plan: StudyPlan, *, members: int, epsilon: float, each: int = 1
+    ) -> dict[str, Terms]:
+        """The evaluation queries: are these members right, is the finished classifier right?"""
         line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
-        member = {"m": 1, "member": range(members)} | _of_half(plan)
+        member = {"m": each, "member": range(members)} | _of_half(plan)
         return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
 
 
@@ -149,6 +151,7 @@ class MRMADesign(ReportedDesign, name="mrma"):
 
     Attributes:
         verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
+        classifiers_per_person: k, how many members a person evaluates, each with ε_v/k.
         evaluation_share: share of people who only judge the finished classifier.
 
     Examples:
@@ -157,10 +160,13 @@ class MRMADesign(ReportedDesign, name="mrma"):
     """
 
     verdict_share: float = 1.0
+    classifiers_per_person: int = 1
     evaluation_share: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        each = self.classifiers_per_person
+        _validate.whole("classifiers_per_person", each, most=self.n_classifiers)
         if self.verdict_share != 1:
             _validate.fraction("verdict_share", self.verdict_share)
         self._check_evaluation_share(self.evaluation_share)
@@ -174,8 +180,48 @@ class MRMADesign(ReportedDesign, name="mrma"):
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A report, or a verdict on a member or on the finished classifier."""
         epsilon = plan.epsilon * self.verdict_share
-        verdicts = self._verdicts(plan, members=self.n_classifiers, epsilon=epsilon)
-        return self._reports(plan) | verdicts
+        known = {"members": self.n_classifiers, "each": self.classifiers_per_person}
+        return self._reports(plan) | self._verdicts(plan, epsilon=epsilon, **known)
+
+
+AVERAGES = ("votes", "chances")
+"""What is averaged of members that are not linear."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteDesign(MRMADesign, name="mrma_votes"):
+    """The same with members that are not linear: they vote, or their chances are averaged.
+
+    Attributes:
+        learner: registered name of a learner of such members.
+        average: ``votes`` or ``chances``.
+
+    Examples:
+        >>> VoteDesign(average="chances").to_dict()["learner"]
+        'shallow_tree'
+    """
+
+    learner: str = "shallow_tree"
+    average: str = "votes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.one_of("average", self.average, AVERAGES)
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """A report, or a verdict on a member or on the vote of all."""
+        verdict = {
+            "epsilon": plan.epsilon * self.verdict_share,
+            "dimension": plan.encoder.n_features,
+            "m": (self.classifiers_per_person, 1),
+            "soft": self.average == "chances",
+            "member": range(self.n_classifiers),
+            "votes": (0, plan.n_scores * self.n_classifiers),
+            "asked": (1, self.n_classifiers),
+            "right": range(plan.n_classes),
+            "labels": plan.n_classes,
+        }
+        return self._reports(plan) | {"rule": verdict}
 
 
 @dataclass(frozen=True, kw_only=True)

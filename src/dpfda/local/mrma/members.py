@@ -5,7 +5,7 @@ In a stream, older answers are discounted and old members are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
@@ -26,6 +26,7 @@ from dpfda.local.mrma.averaging import (
     unit_norm,
     weights,
 )
+from dpfda.local.mrma.rules import MemberRule, votes
 from dpfda.protocol.public_randomness import public_uniforms
 
 DEFAULT_SPREAD = 0.3
@@ -144,7 +145,7 @@ class Candidates:
     Examples:
         >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
         >>> candidates.rows(0, 3)["member"].tolist()
-        [0, 1, 0]
+        [[0], [1], [0]]
     """
 
     intercept: FloatArray
@@ -165,12 +166,18 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.intercept)
 
-    def rows(self, start: int, people: int) -> dict[str, Any]:
-        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most."""
-        member = np.arange(start, start + people) % len(self)
-        rows = self.coefficients[member][:, None, :]
+    def rows(self, start: int, people: int, *, each: int = 1) -> dict[str, Any]:
+        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most.
+
+        Args:
+            start: number of the first ticket.
+            people: how many tickets.
+            each: candidates of one person; at most as many as there are.
+        """
+        member = in_turn(start, people, each=each, among=len(self))
+        rows = self.coefficients[member]
         return {
-            "intercept": self.intercept[member][:, None],
+            "intercept": self.intercept[member],
             "coefficients": rows,
             "centers": np.zeros_like(rows),
             "scales": np.ones_like(rows),
@@ -182,6 +189,15 @@ class Candidates:
         new = type(self)(others.intercept, others.coefficients).arrays
         both = {name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
         return type(self)(**both)
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Scores of encoded curves by every member, shape (n, B)."""
+        return np.asarray(features @ self.coefficients.T + self.intercept)
+
+    def averaged_scores(self, features: FloatArray, weight: FloatArray) -> FloatArray:
+        """Scores (n,) of the average with these weights (B,)."""
+        intercept, slope = self.averaged(weight)
+        return np.asarray(features @ slope + intercept)
 
     @cached_property
     def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
@@ -207,6 +223,62 @@ class Candidates:
     def state(self) -> dict[str, Any]:
         """Plain values."""
         return {name: array.tolist() for name, array in self.arrays.items()}
+
+
+@dataclass(eq=False)
+class RuleCandidates:
+    """B members that are not linear, and the running sums of their verdicts.
+
+    Attributes:
+        rules: the members.
+        soft: whether their chances are averaged instead of votes.
+        totals: sums of verdicts so far.
+        people: numbers of verdicts so far.
+    """
+
+    rules: Sequence[MemberRule]
+    soft: bool
+    totals: FloatArray = None  # type: ignore[assignment]  # nobody said anything
+    people: FloatArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name in ("totals", "people"):
+            if getattr(self, name) is None:
+                setattr(self, name, np.zeros(len(self.rules)))
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def joined_by(self, others: RuleCandidates) -> RuleCandidates:
+        """The members together with new ones without evaluation answers."""
+        more = np.zeros(len(others))
+        return RuleCandidates(
+            rules=(*self.rules, *others.rules),
+            soft=self.soft,
+            totals=np.append(self.totals, more),
+            people=np.append(self.people, more),
+        )
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Votes or chances of every member for encoded curves, shape (n, B)."""
+        return votes(self.rules, features, soft=self.soft)
+
+    def averaged_scores(self, features: FloatArray, weight: FloatArray) -> FloatArray:
+        """Scores (n,) of the average with these weights (B,)."""
+        return np.asarray(self.scores(features) @ weight)
+
+    def judged(
+        self, *, epsilon: float, cutoff: float | None = None, strictness: float = DEFAULT_STRICTNESS
+    ) -> Judgement:
+        """Accuracies, reversals and weights from the verdicts so far."""
+        return judge(
+            self.totals, self.people, epsilon=epsilon, cutoff=cutoff, strictness=strictness
+        )
+
+
+def in_turn(start: int, people: int, *, each: int, among: int) -> IntArray:
+    """Members that tickets start, ... judge, (people, each): groups differ by one at most."""
+    return np.arange(start * each, (start + people) * each).reshape(people, each) % among
 
 
 def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:

@@ -15,10 +15,10 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.local.mrma.averaging import DEFAULT_STRICTNESS, weights
 from dpfda.local.mrma.designs import ExchangeDesign, public_halves, signs
-from dpfda.local.mrma.members import Candidates, Judgement
+from dpfda.local.mrma.members import Candidates, Judgement, RuleCandidates
 from dpfda.protocol.estimate import HELD_OUT, Estimate, in_words, majority_error, wilson
 from dpfda.protocol.findings import Findings
-from dpfda.protocol.model import CurveModel
+from dpfda.protocol.model import ClassModel, CurveModel
 from dpfda.protocol.plan import StudyPlan
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class MRMAResult:
         notes: what a reader must know.
     """
 
-    candidates: Candidates
+    candidates: Candidates | RuleCandidates
     judgement: Judgement
     error_estimate: Estimate | None = None
     errors: dict[str, float] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class MRMAResult:
                 "no member passed the cutoff: the classifier is the single strongest one"
             )
 
-    def evaluate(self, model: CurveModel, features: FloatArray, numbers: IntArray) -> None:
+    def evaluate(self, model: ClassModel, features: FloatArray, numbers: IntArray) -> None:
         """Errors on held-out people (encoded curves and label numbers), of MRMA and its parts.
 
         Of several classes, whose members tell halves apart, MRMA alone.
@@ -66,13 +66,13 @@ class MRMAResult:
 
     def _parts(self, features: FloatArray, numbers: IntArray) -> dict[str, float]:
         truth = (np.asarray(numbers) == 1)[:, None]
-        scores = features @ self.candidates.coefficients.T + self.candidates.intercept
+        scores = self.candidates.scores(features)
         weight = weights(self.judgement.accuracy.value, cutoff=self.judgement.cutoff).value
-        intercept, slope = self.candidates.averaged(weight)
+        unreversed = self.candidates.averaged_scores(features, weight)
         decided = {
             "Weak": scores >= 0,
             "MR only": scores * self.judgement.direction >= 0,
-            "MA only": (features @ slope + intercept >= 0)[:, None],
+            "MA only": (unreversed >= 0)[:, None],
         }
         return {name: float(np.mean(guess != truth)) for name, guess in decided.items()}
 
@@ -139,7 +139,7 @@ class MRMAFindings(Findings):
         judgement: what follows for each.
     """
 
-    candidates: Candidates | None = None
+    candidates: Candidates | RuleCandidates | None = None
     judgement: Judgement | None = None
 
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:
@@ -147,23 +147,25 @@ class MRMAFindings(Findings):
         return [] if self.judgement is None else self.judgement.table(level)
 
     @property
-    def judged(self) -> tuple[Candidates, Judgement]:
+    def judged(self) -> tuple[Candidates | RuleCandidates, Judgement]:
         """Members and judgement of a study that got so far."""
         assert self.candidates is not None
         assert self.judgement is not None
         return self.candidates, self.judgement
 
 
-def draw(result: MRMAResult, model: CurveModel, *, level: float = 0.95) -> Figure:
-    """A matplotlib figure with three panels."""
+def draw(result: MRMAResult, model: ClassModel, *, level: float = 0.95) -> Figure:
+    """A matplotlib figure of slope function (if there is one), accuracies and weights."""
     try:
         from matplotlib import pyplot
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
-    figure, axes = pyplot.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
-    draw_slope(axes[0], model)
-    draw_members(axes[1], result, level=level)
-    draw_weights(axes[2], result)
+    panels = 3 if isinstance(model, CurveModel) else 2
+    figure, axes = pyplot.subplots(1, panels, figsize=(4.4 * panels, 3.8), layout="constrained")
+    if isinstance(model, CurveModel):
+        draw_slope(axes[0], model)
+    draw_members(axes[-2], result, level=level)
+    draw_weights(axes[-1], result)
     return figure
 
 

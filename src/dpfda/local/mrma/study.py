@@ -20,8 +20,9 @@ Privacy:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,24 +34,29 @@ from dpfda.local.mrma.designs import (
     MRMADesign,
     ReportedDesign,
     StreamDesign,
+    VoteDesign,
     public_halves,
     signs,
 )
 from dpfda.local.mrma.learners import Learner
+from dpfda.local.mrma.learners.rule_learners import RuleLearner
 from dpfda.local.mrma.members import (
     Candidates,
     Judgement,
     Memory,
+    RuleCandidates,
+    in_turn,
     intercept_shrinkage,
     public_members,
 )
 from dpfda.local.mrma.result import MRMAFindings, classifier, unknown_model
+from dpfda.local.mrma.rules import RuleTask, VoteModel
 from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.questions import MemberTask
+from dpfda.protocol.tasks.questions import MemberTask, verdict_epsilon
 from dpfda.protocol.tasks.vector import VectorTask
 
 _SoFar = Callable[[], Result]
@@ -65,22 +71,37 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
 
     Each half of the classes has reports and members of its own.
     """
+    training = _Training(design, plan)
+    return (yield from _one_server(design, plan, training, _Jury))
+
+
+@study("mrma_votes")
+def mrma_votes(design: VoteDesign, plan: StudyPlan) -> Study:
+    """The same with members that are not linear, which vote."""
+    training = _RuleTraining(design, plan)
+    return (yield from _one_server(design, plan, training, _RuleJury))
+
+
+def _one_server(
+    design: MRMADesign, plan: StudyPlan, training: _Training, judges: type[_Jury]
+) -> Study:
     halves = public_halves(plan.n_classes, seed=plan.seed, most=design.n_classifiers)
     counts = _shared(design.n_classifiers, len(halves))
-    jury = _Jury(
+    jury = judges(
         design,
         plan,
         epsilon=plan.epsilon * design.verdict_share,
         halves=np.repeat(halves, counts, axis=0),
+        each=design.classifiers_per_person,
     )
-    training, reporting = _Training(design, plan), design.n_reports(plan.n_people)
+    reporting = design.n_reports(plan.n_people)
     final = round(design.evaluation_share * plan.n_people)
     steps = [
         *(Step("report", people) for people in _shared(reporting, len(halves))),
         Step("evaluate", max(0, plan.n_people - reporting - final)),
         Step("check", final),
     ]
-    members: Candidates | None = None
+    members: Any = None
 
     def so_far() -> Result:
         return jury.result(members)
@@ -89,7 +110,7 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
         step, then = steps[number], steps[number + 1 :]
         fitted = training.fitting(counts[number], stream=number)
         made = yield training.phase(step.people, fitted, so_far, then, half=half)
-        new = Candidates(**made)
+        new = training.candidates(made)
         members = new if members is None else members.joined_by(new)
     assert members is not None
     return (yield from jury.phases(members, *steps[-2:]))
@@ -173,7 +194,7 @@ class _Training:
 
     def __init__(self, design: ReportedDesign, plan: StudyPlan) -> None:
         self._design, self._plan = design, plan
-        self._learner = Learner.from_dict({"name": design.learner, **design.learner_parameters})
+        self._learner = self._fitter(design.learner, design.learner_parameters)
         # Functional learners (Method II of 001) measure recovered curves with it.
         self._gram = plan.encoder.gram() if plan.encoder.basis.functional else None
         report = plan.ask("vector", 0)
@@ -202,8 +223,7 @@ class _Training:
 
         def fitted(task: Task, reports: FloatArray) -> Summary:
             if len(reports) == 0:  # nobody answered: members that say nothing
-                nothing = np.zeros((count, self._plan.encoder.n_features))
-                return {"intercept": nothing[:, 0], "coefficients": nothing}
+                return self._nothing(count)
             size = min(self._design.member_size, len(reports))
             chosen = public_members(
                 seed=self._plan.seed,
@@ -212,14 +232,50 @@ class _Training:
                 size=size,
                 among=len(reports),
             )
-            features, labels = reports[:, :-1][chosen], reports[:, -1][chosen]
-            models = self._learner.fit(features, labels, gram=self._gram)
-            spread = self._design.boundary_spread
-            shrunk = intercept_shrinkage(self._variance, size=size, spread=spread)
-            intercept = shrunk * np.asarray(models.intercept)
-            return {"intercept": intercept, "coefficients": np.asarray(models.coefficients)}
+            return self._made(reports[:, :-1][chosen], reports[:, -1][chosen])
 
         return fitted
+
+    def candidates(self, made: Summary) -> Any:
+        """The members of a summary, before anybody judged them."""
+        return Candidates(**made)
+
+    def _fitter(self, name: str, parameters: Mapping[str, Any]) -> Any:
+        return Learner.from_dict({"name": name, **parameters})
+
+    def _nothing(self, count: int) -> Summary:
+        """Members without reports."""
+        nothing = np.zeros((count, self._plan.encoder.n_features))
+        return {"intercept": nothing[:, 0], "coefficients": nothing}
+
+    def _made(self, features: FloatArray, labels: FloatArray) -> Summary:
+        """One member of each row of reports, (B, n0, d) and (B, n0)."""
+        models = self._learner.fit(features, labels, gram=self._gram)
+        spread = self._design.boundary_spread
+        shrunk = intercept_shrinkage(self._variance, size=labels.shape[1], spread=spread)
+        intercept = shrunk * np.asarray(models.intercept)
+        return {"intercept": intercept, "coefficients": np.asarray(models.coefficients)}
+
+
+class _RuleTraining(_Training):
+    """Reports, and members made of them that are not linear."""
+
+    def candidates(self, made: Summary) -> RuleCandidates:
+        """The rules with the fields of a summary."""
+        assert isinstance(self._design, VoteDesign)
+        rules = self._learner.rules(dict(made))
+        return RuleCandidates(rules, soft=self._design.average == "chances")
+
+    def _fitter(self, name: str, parameters: Mapping[str, Any]) -> Any:
+        return RuleLearner.from_dict({"name": name, **parameters})
+
+    def _nothing(self, count: int) -> Summary:
+        """What two rows at one place with different labels say: a chance of ½."""
+        rows = np.zeros((count, 2, self._plan.encoder.n_features))
+        return self._made(rows, np.tile([-1.0, 1.0], (count, 1)))
+
+    def _made(self, features: FloatArray, labels: FloatArray) -> Summary:
+        return dict(self._learner.fit(features, labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,25 +285,27 @@ class _Jury:
     Attributes:
         design: says from where on a member counts.
         plan: of the study.
-        epsilon: of a verdict.
+        epsilon: of all verdicts of a person.
         halves: label numbers that each member tells from the others, shape (B, h).
+        each: how many members a person judges.
     """
 
     design: JudgedDesign
     plan: StudyPlan
     epsilon: float
     halves: IntArray
+    each: int = 1
 
-    def phases(self, members: Candidates, judging: Step, checking: Step) -> Study:
+    def phases(self, members: Any, judging: Step, checking: Step) -> Study:
         """Verdicts on the members, then on the result."""
         verdicts = yield self.phase(
             members, judging.people, lambda: self.result(members), then=[checking]
         )
-        judged = Candidates(members.intercept, members.coefficients, **verdicts)
+        judged = replace(members, **verdicts)
         known = self.result(judged)
 
         def tasks(start: int, people: int) -> Task:
-            return self.plan.ask("evaluation", people, **known.model.rows(people))
+            return self._about_result(known.model, people)
 
         def count(task: Task, reply: FloatArray) -> Summary:
             return {"total": reply[:, 0].sum(), "people": np.array(len(reply))}
@@ -260,32 +318,38 @@ class _Jury:
         right = accuracy_estimate(total=total, people=people, epsilon=self.epsilon)
         return Result(known.model, replace(known.findings, error=right.complement()))
 
-    def phase(
-        self, members: Candidates, people: int, so_far: _SoFar, then: Sequence[Step] = ()
-    ) -> Phase:
+    def phase(self, members: Any, people: int, so_far: _SoFar, then: Sequence[Step] = ()) -> Phase:
         """Verdicts on members in turn: sums of ±1, and how many."""
 
         def tasks(start: int, people: int) -> Task:
-            asked = members.rows(start, people)
-            return self.plan.ask("member", people, **asked, positive=self.halves[asked["member"]])
+            return self._about_members(members, start, people)
 
-        def count(task: MemberTask, reply: FloatArray) -> Summary:
-            size = len(members)
+        def count(task: MemberTask | RuleTask, reply: FloatArray) -> Summary:
+            size, about = len(members), task.member.ravel()
             return {
-                "totals": np.bincount(task.member, reply[:, 0], size).astype(np.float64),
-                "people": np.bincount(task.member, minlength=size).astype(np.float64),
+                "totals": np.bincount(about, reply.ravel(), size).astype(np.float64),
+                "people": np.bincount(about, minlength=size).astype(np.float64),
             }
 
         return Phase("evaluate", people, tasks, count, so_far, then=then)
 
-    def judgement(self, members: Candidates) -> Judgement:
-        """The estimates of the members so far."""
-        design = self.design
-        return members.judged(
-            epsilon=self.epsilon, cutoff=design.cutoff, strictness=design.strictness
-        )
+    def _about_members(self, members: Any, start: int, people: int) -> Task:
+        """Whether some members are right."""
+        asked = members.rows(start, people, each=self.each)
+        return self.plan.ask("member", people, **asked, positive=self.halves[asked["member"]])
 
-    def result(self, members: Candidates | None) -> Result:
+    def _about_result(self, model: Any, people: int) -> Task:
+        """Whether the finished classifier is right."""
+        return self.plan.ask("evaluation", people, **model.rows(people))
+
+    def judgement(self, members: Any) -> Judgement:
+        """The estimates of the members so far."""
+        design, epsilon = self.design, verdict_epsilon(self.epsilon, self.each)
+        known = {"cutoff": design.cutoff, "strictness": design.strictness}
+        found: Judgement = members.judged(epsilon=epsilon, **known)
+        return found
+
+    def result(self, members: Any) -> Result:
         """The classifier made of the members, if there are any."""
         plan, found = self.plan, MRMAFindings(classes=self.plan.classes)
         if members is None:
@@ -293,8 +357,40 @@ class _Jury:
         judgement, sides = self.judgement(members), None
         if plan.n_classes > 2:
             sides = signs(self.halves[: len(members)], plan.n_classes)
-        model = classifier(members, judgement, plan=plan, sides=sides)
+        model = self._model(members, judgement, sides)
         return Result(model, replace(found, candidates=members, judgement=judgement))
+
+    def _model(self, members: Any, judgement: Judgement, sides: FloatArray | None) -> Any:
+        return classifier(members, judgement, plan=self.plan, sides=sides)
+
+
+class _RuleJury(_Jury):
+    """People judge members that are not linear, others their vote."""
+
+    def _about_members(self, members: RuleCandidates, start: int, people: int) -> Task:
+        member = in_turn(start, people, each=self.each, among=len(members))
+        inside = signs(self.halves[: len(members)], self.plan.n_classes) > 0
+        return self.plan.ask(
+            "rule", people, rules=members.rules, member=member, right=inside.astype(np.int64)
+        )
+
+    def _about_result(self, model: VoteModel, people: int) -> Task:
+        return self.plan.ask(
+            "rule",
+            people,
+            rules=model.rules,
+            weights=model.weights.ravel(),
+            member=np.zeros((people, 1), dtype=np.int64),
+            right=np.arange(self.plan.n_classes)[None],
+        )
+
+    def _model(
+        self, members: RuleCandidates, judgement: Judgement, sides: FloatArray | None
+    ) -> VoteModel:
+        weight = judgement.signed_weight
+        weights = np.atleast_2d(weight if sides is None else weight * sides.T)
+        rules = tuple(members.rules)
+        return VoteModel(rules=rules, weights=weights, soft=members.soft, **self.plan.stamp)
 
 
 def _shared(number: int, parts: int) -> list[int]:

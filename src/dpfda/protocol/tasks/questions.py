@@ -1,11 +1,11 @@
 """Yes/no tasks: about single coordinates, and about a candidate classifier.
 
 `StumpTask` asks k questions about coordinates (docs/methods/answers.md). `EvaluationTask` asks
-whether a classifier is right about the person, `MemberTask` whether one of several is (000 and 001,
-step 4). `ConfidenceTask` recalibrates a finished classifier: if its scores are correct up to a
-factor T, its probabilities are too large or too small. People report the difference between the
-largest probability and whether the classifier is right about them; each batch updates the posterior
-of log T.
+whether a classifier is right about the person, `MemberTask` the same of one or several numbered
+ones (000 and 001, step 4). `ConfidenceTask` recalibrates a finished classifier: if its scores are
+correct up to a factor T, its probabilities are too large or too small. People report the difference
+between the largest probability and whether the classifier is right about them; each batch updates
+the posterior of log T.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.mechanisms.composed import Joined
 from dpfda.mechanisms.randomized_response import (
     QuestionResponse,
     RandomizedResponse,
     best_questions,
 )
 from dpfda.noise import Source
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import array, flag, number
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.model import CurveModel
@@ -114,30 +117,31 @@ def example_fields(scores: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemberTask(Task, name="member"):
-    """Answer whether a numbered candidate is right about my label, through randomized response.
+    """Answer for each of m numbered candidates whether it is right about my label.
 
-    The candidate has one score, which says by its sign whether a label is among `positive`.
+    A candidate has one score, which says by its sign whether a label is among `positive`.
 
     Privacy:
-        That of `EvaluationTask`: ε-LDP for curve and label together, one randomized bit.
+        ε-LDP for curve and label together: m bits, each through a randomized response of its own
+        with ε/m (000, after Theorem 2; basic composition).
 
     Attributes:
-        folds: centers of the first f features; if any, the rule is about `folded` features.
-        intercept: shape (n, m), m scores.
+        folds: centers of the first f features; if any, the rules are about `folded` features.
+        intercept: shape (n, m), one score of each candidate.
         coefficients: shape (n, m, d), for the first d features.
         centers: shape (n, m, d).
         scales: shape (n, m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-        member: the candidate's number, shape (n,); groups are chosen before anybody answers.
-        positive: the label numbers that it tells from the others, shape (n, p).
+        member: the candidates' numbers, shape (n, m); groups are chosen before anybody answers.
+        positive: the label numbers that each tells from the others, shape (n, m, p).
 
     Examples:
         >>> task = MemberTask(
         ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
-        ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]], member=[7], positive=[[1]],
+        ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]], member=[[7]], positive=[[[1]]],
         ... )
-        >>> task.member.tolist()
-        [7]
+        >>> task.member.tolist(), task.width
+        ([[7]], 1)
     """
 
     bits: ClassVar[bool] = True
@@ -148,33 +152,49 @@ class MemberTask(Task, name="member"):
     centers: FloatArray = array("real", "people", "m", "dimension")
     scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
     clipped: bool = flag(default=False)
-    member: IntArray = array("whole", "people", least=0)
-    positive: IntArray = array("whole", "people", "positives", least=0, most=1 << 20)
+    member: IntArray = array("whole", "people", "m", least=0)
+    positive: IntArray = array("whole", "people", "m", "positives", least=0, most=1 << 20)
 
     @cached_property
-    def mechanism(self) -> RandomizedResponse:
-        """Randomized response on one bit."""
-        return RandomizedResponse(epsilon=self.epsilon)
+    def mechanism(self) -> Joined:
+        """Randomized response on each bit."""
+        each = RandomizedResponse(epsilon=verdict_epsilon(self.epsilon, self.width))
+        return Joined(parts=(each,) * self.width)
 
     @property
     def width(self) -> int:
-        """One bit."""
-        return 1
+        """m."""
+        return self.sizes["m"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """+1: the candidate is right on me; -1: it is wrong."""
         z, y = records
-        mine = (y[:, None] == self.positive).any(axis=1)
+        mine = (y[:, None, None] == self.positive).any(axis=2)
         scores = rule_scores(self, folded(z, self.folds))
-        return np.where(decided(scores) == mine, 1.0, -1.0)
+        return np.where(decided(scores[..., None]) == mine, 1.0, -1.0)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A line with a number, for one class and for two."""
-        return [
-            cls(**example_fields(1), member=[7], positive=half)  # type: ignore[arg-type]
-            for half in ([[1]], [[0, 2]])
+        """One candidate, for one class and for two, and three candidates."""
+        given: list[tuple[list[list[int]], list[list[list[int]]]]] = [
+            ([[7]], [[[1]]]),
+            ([[7]], [[[0, 2]]]),
+            ([[7, 0, 1]], [[[1], [1], [0]]]),
         ]
+        return [
+            cls(**example_fields(len(member[0])), member=member, positive=positive)  # type: ignore[arg-type]
+            for member, positive in given
+        ]
+
+
+def verdict_epsilon(epsilon: float, number: int) -> float:
+    """ε of each of a person's answers about several candidates: an equal part, rounded down.
+
+    Examples:
+        >>> verdict_epsilon(1.0, 1), verdict_epsilon(1.0, 4)
+        (1.0, 0.25)
+    """
+    return Cost(epsilon=epsilon).part(Fraction(1, number)).epsilon_spent
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
