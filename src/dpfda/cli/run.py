@@ -59,7 +59,7 @@ _PART = 1 << 20  # bytes that are read at once
 @click.option("--confirm", metavar="CODE",
     help="Run for real. CODE is printed by the rehearsal of this plan.")  # fmt: skip
 def command(path: Path, confirm: str | None) -> None:
-    """Run a recorded analysis plan: a rehearsal on made-up data, then once for real.
+    """Rehearse a recorded analysis plan, and run it once for real.
 
     PLAN is a TOML file that names a data file, a ledger and analyses (`dpfda release`, `regress`
     and `classify` with their options). Without --confirm the analyses are run on rows made up from
