@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 PIP = -m pip install -qq --disable-pip-version-check --root-user-action=ignore
 INSTALL = $(PIP) -c constraints.txt
 
-.PHONY: help setup demo quick test check format client bench mutants pythons engines lock docs reproductions clean
+.PHONY: help setup demo quick test check format client bench mutants pythons engines lock docs release reproductions clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -100,10 +100,19 @@ lock: ## write constraints.txt anew: the newest versions that pyproject.toml all
 docs: $(READY) ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+RELEASE_READY := .venv-release/.setup-done
+$(RELEASE_READY): Makefile
+	@test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	@.venv-release/bin/python $(PIP) 'build>=1.2,<2' 'hatchling>=1.27,<1.28' 'twine>=6,<7' 'cyclonedx-bom>=7,<8'
+	@touch $@
+
+release: $(RELEASE_READY) ## build wheels and archives twice, check them, run the README where they are installed, list what is in them
+	@.venv-release/bin/python tools/release.py
+
 reproductions: $(READY) ## every table and figure of the papers, and the page about them (an hour; ENTRIES=--missing goes on)
 	@$(BIN)/python tools/reproductions.py $(ENTRIES)
 
 clean: ## remove environments and everything that was built
-	@rm -rf .venv .venv-demo .venv-engines .venv-federation .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
+	@rm -rf .venv .venv-demo .venv-engines .venv-federation .venv-release .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache .mutants
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scikit_checks import WITHOUT_A_BOUND
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -169,7 +170,8 @@ def test_clone_and_parameters() -> None:
     ids=lambda m: type(m).__name__,
 )
 def test_scikit_learn_contract(model: Any) -> None:
-    found = check_estimator(model, on_skip=None)
+    known = WITHOUT_A_BOUND if isinstance(model, PrivateMean) else None
+    found = check_estimator(model, on_skip=None, expected_failed_checks=known)
     assert sum(one["status"] == "passed" for one in found) >= 39
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
 
-DOMAIN = ("value_range", "bound", "feature_ranges", "target_range")
+DOMAIN = ("value_range", "bound", "feature_ranges", "target_range", "weight_bound")
 """Parameters that say what was public of the values."""
 
 

@@ -70,7 +70,7 @@ class CommandFiles(click.Group):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise _one_line(error) from error
+            raise one_line(error) from error
         except OSError as error:
             raise _trouble(error) from error
 
@@ -79,7 +79,7 @@ class CommandFiles(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise _one_line(error, ctx.invoked_subcommand) from error
+            raise one_line(error, ctx.invoked_subcommand) from error
         except DpfdaError as error:
             raise Complaint(self._by_options(ctx, " ".join(str(error).split()))) from error
         except ModuleNotFoundError as error:
@@ -120,7 +120,7 @@ class CommandFiles(click.Group):
         return re.sub(r"\b[a-z]+_[a-z]+\b", lambda found: names.get(found[0], found[0]), text)
 
 
-def _one_line(error: click.UsageError, command: str | None = None) -> click.ClickException:
+def one_line(error: click.UsageError, command: str | None = None) -> click.ClickException:
     """What click has to say, in the words of this package."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         return error

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dpfda.central.regression.problem import Link
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.estimators.regression_base import PrivateRegression, stated_range
 from dpfda.estimators.regression_rows import TableRows
+from dpfda.estimators.weights import weighted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -38,6 +39,13 @@ class PrivateLinearRegression(PrivateRegression):
         fit_intercept: allow a constant term.
         feature_norm_bound, feature_center: instead of ranges, for experts: public bound on
             |x - feature_center|₂, the center one number (0) or one for each feature.
+        weight_bound: public bound on the private weights `sample_weight` of rows in `fit`, for
+            ``mechanism="gaussian_fm"``; weights are moved into [0, weight_bound]. Survey weights
+            have one in the design of the survey; the largest weight in the data is not public. The
+            weighted least-squares line is estimated, Σ w (y - line)² being smallest: that of the
+            population, if weights are inverse probabilities of being in the sample. The guarantee
+            is the same as without weights, and holds for a person's weight, too. Noise grows with
+            weight_bound over the mean weight.
         unit: whom one row (or group) stands for.
         ledger: the data set's budget over all fits; spent before noise is drawn, and refused
             before anything is spent where it cannot pay for the whole fit.
@@ -76,6 +84,28 @@ class PrivateLinearRegression(PrivateRegression):
     feature_norm_bound: float | None = None
     feature_center: Any = None
     target_range: tuple[float, float] | None = None
+    weight_bound: float | None = None
+
+    def fit(  # type: ignore[override]  # which takes no weights
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        grid_points: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit privately, as `PrivateRegression.fit`, with weights of rows where they are given.
+
+        Args:
+            X: private rows (n, D) or a DataFrame.
+            y: private targets.
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`].
+            grid_points: left out: rows are no curves.
+            groups: the person behind each row, where people have several.
+        """
+        y = weighted(self, y, sample_weight)
+        return super().fit(X, y, grid_points=grid_points, groups=groups)
 
     @property
     def _rows(self) -> TableRows:

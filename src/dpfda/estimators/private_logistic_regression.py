@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dpfda.central.regression.problem import Link
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.estimators.regression_base import PrivateRegression
 from dpfda.estimators.regression_rows import TableRows
+from dpfda.estimators.weights import weighted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -29,7 +30,7 @@ class PrivateLogisticRegression(PrivateRegression):
         epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, like all others.
         classes: the public labels. Which labels there are is private: only a seeded simulation
             may find them in the data, and its guarantee says so.
-        mechanism, fit_intercept: of two classes only.
+        mechanism, fit_intercept, weight_bound: of two classes only.
 
     Attributes:
         coef_, intercept_: of the log-odds of `classes_[1]`, inside the clipping ball; of more than
@@ -56,6 +57,28 @@ class PrivateLogisticRegression(PrivateRegression):
     feature_norm_bound: float | None = None
     feature_center: Any = None
     classes: Sequence[Any] | None = None
+    weight_bound: float | None = None
+
+    def fit(  # type: ignore[override]  # which takes no weights
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        grid_points: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit privately, as `PrivateRegression.fit`, with weights of rows where they are given.
+
+        Args:
+            X: private rows (n, D) or a DataFrame.
+            y: private labels.
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`].
+            grid_points: left out: rows are no curves.
+            groups: the person behind each row, where people have several.
+        """
+        y = weighted(self, y, sample_weight)
+        return super().fit(X, y, grid_points=grid_points, groups=groups)
 
     @property
     def _rows(self) -> TableRows:

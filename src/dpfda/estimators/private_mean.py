@@ -5,6 +5,7 @@ Several rows of one person become one, so that a guarantee is per person.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -19,9 +20,11 @@ from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.moments_release import MeanWithInference
 from dpfda.central.moments.sparse_mean import DENSE, Sparse
 from dpfda.central.release import Release
+from dpfda.central.weighted_mean import OF_CURVES, WeightedMean, weighted_curves
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.central_base import CentralEstimator, HeldRecords
 from dpfda.estimators.curve_reader import CurveReader, bound_in_norm
+from dpfda.estimators.weights import checked_weights, weighted, weights_of
 from dpfda.protocol.query import Records
 
 
@@ -87,6 +90,14 @@ class PrivateMean(CentralEstimator):
             ``"estimate"`` (privately, for 15 % of the budget), its values at the grid points, or a
             function of t; what is declared is checked for 5 %. Where curves share their points, it
             says how often each is observed.
+        weight_bound: public bound on the private weights `sample_weight` of curves in `fit`, which
+            are moved into [0, weight_bound]. Survey weights have one in the design of the survey;
+            the largest weight in the data is not public. The weighted mean Σ w X / Σ w of these
+            people is estimated: that of the population, if weights are inverse probabilities of
+            being in the sample. The guarantee is the same as without weights and holds for a
+            person's weight, too (`dpfda.central.weighted_mean`). A tenth of the budget is spent on
+            the mean weight; noise grows with weight_bound over the mean weight. Of one channel
+            with a range or bound, without `inference` and ``design="sparse"``.
         unit: whose data one row (or group) is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None, or a seed for simulations.
@@ -114,6 +125,28 @@ assuming the number of records is public
     inference: bool = False
     design: Literal["dense", "sparse"] = "dense"
     times: Any = "uniform"
+    weight_bound: float | None = None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        grid_points: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Release the mean of all curves.
+
+        Args:
+            X: curves, in any form that this estimator reads.
+            y: ignored.
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`].
+            grid_points: the points of curves given as an array; equidistant by default.
+            groups: the person behind each curve, where people have several.
+        """
+        y = weighted(self, y, sample_weight)
+        return super().fit(X, y, grid_points=grid_points, groups=groups)
 
     @property
     def _sparse(self) -> bool:
@@ -128,12 +161,37 @@ assuming the number of records is public
     def _read(
         self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
     ) -> HeldRecords:
-        return self._curves.read(self, X, grid_points, reset=reset, least=least)
+        _, weights = weights_of(self, y)
+        read = self._curves.read(self, X, grid_points, reset=reset, least=least)
+        if weights is None:
+            return read
+        self._require_plain(len(read.bounds), math.isfinite(read.bounds[0]))
+        found = checked_weights(self, weights, len(read.rows[0])) / float(self.weight_bound or 1)
+        curves = weighted_curves(
+            read.rows[0],
+            found,
+            bound=read.bounds[0],
+            grid=read.grid,
+            largest=self._mechanism().bounds_largest,
+        )
+        return read._replace(rows=(curves, found[:, None]))
+
+    def _require_plain(self, channels: int, bounded: bool) -> None:
+        """Refuse what has no weighted form."""
+        rules = {
+            "value_range": (bounded, "given with sample_weight (or bound)"),
+            "inference": (not self.inference, "False with sample_weight"),
+            "design": (not self._sparse, "'dense' with sample_weight"),
+            "curves": (channels == 1, "of one channel with sample_weight"),
+        }
+        for name, (holds, rule) in rules.items():
+            if not holds:
+                raise InvalidParameter(name, rule, getattr(self, name, channels))
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
 
-    def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans:
+    def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans | WeightedMean:
         mechanism, count = self._mechanism(), len(read.bounds)
         if isinstance(mechanism, Sparse):
             mechanism = replace(mechanism, density=read.density)
@@ -146,6 +204,9 @@ assuming the number of records is public
         mean = MeanRelease(
             **known, bound=bounds[0], grid=read.grid, mechanism=mechanism, either=True
         )
+        if self.weight_bound is not None:
+            mean = replace(mean, share=OF_CURVES)
+            return WeightedMean(**known, mean=mean, weight_bound=self.weight_bound)
         if len(bounds) == 1:
             return mean
         return ChannelMeans(**known, parts=mean.divided(bounds))
@@ -169,6 +230,8 @@ assuming the number of records is public
     def _records(self, asked: Any, read: HeldRecords) -> Records:
         if isinstance(asked, ChannelMeans):
             return asked.records(read.rows)
+        if isinstance(asked, WeightedMean):
+            return asked.records(read.rows[0], read.rows[1][:, 0])
         assert isinstance(asked, MeanRelease)
         return asked.records(read.rows[0])
 

@@ -45,6 +45,7 @@ from dpfda.estimators.reading import (
     tags_of_predictor,
 )
 from dpfda.estimators.regression_rows import CurveRows, TableRows, require_one_way
+from dpfda.estimators.weights import checked_weights, weights_of
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.person import label_numbers
@@ -149,7 +150,8 @@ class PrivateRegression(CentralEstimator):
     def _features(
         self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int
     ) -> HeldRecords:
-        """Features, targets or labels; of a table, which rows were outside."""
+        """Features, targets or labels; of a table, which rows were outside; weights, if any."""
+        y, weights = weights_of(self, y)
         if reset:
             require_one_way(self)
         rows = self._rows
@@ -159,9 +161,12 @@ class PrivateRegression(CentralEstimator):
             self._recipe: Recipe = rows.recipe(X, points, getattr(self, "feature_names_in_", None))
         if self._recipe.table is not None:
             features, outside = self._recipe.features_and_outside(X)
-            return HeldRecords((features, read_values(self, y, len(features)), outside))
-        features = self._recipe.features(X, points, strict=self._is_simulation)
-        return HeldRecords((features, read_values(self, y, len(features))))
+            beside: list[AnyArray] = [outside]
+        else:
+            features, beside = self._recipe.features(X, points, strict=self._is_simulation), []
+        if weights is not None:
+            beside.append(checked_weights(self, weights, len(features)))
+        return HeldRecords((features, read_values(self, y, len(features)), *beside))
 
     def _names_of_y(self) -> Sequence[Any] | None:
         return public_classes(self)
@@ -173,7 +178,11 @@ class PrivateRegression(CentralEstimator):
         finds, bounds = self._rows.finds_range, self._bounds()
         if finds:
             require_enough(self, self._count(n))
+        bound: float | None = getattr(self, "weight_bound", None)
         if self._several:
+            if bound is not None:
+                rule = "left out for more than two classes, which have no weighted form"
+                raise InvalidParameter("weight_bound", rule, bound)
             if self.mechanism != "moments" or not self.fit_intercept:
                 name = "fit_intercept" if self.mechanism == "moments" else "mechanism"
                 rule = "left as it is for more than two classes: they have one way"
@@ -196,11 +205,12 @@ class PrivateRegression(CentralEstimator):
         }
         if finds:
             return RangedRegression(**known, n=self._count(n))
-        return Regression(**known, either=True, counts_outside=self._recipe.table is not None)
+        counts = self._recipe.table is not None
+        return Regression(**known, either=True, counts_outside=counts, weight_bound=bound)
 
     def _records(self, asked: Any, read: HeldRecords) -> Records:
-        """Rows with their targets or class numbers; of tables, flags of rows outside."""
-        rows, values, *outside = read.rows
+        """Rows with their targets or class numbers; of tables, flags of rows outside; weights."""
+        rows, values, *beside = read.rows
         if self._rows.finds_range:
             rows = rows * ANY_VALUE[1]  # in units of the curves' values: nothing is known of these
         if self._several:
@@ -208,7 +218,9 @@ class PrivateRegression(CentralEstimator):
             return (np.column_stack([rows - self._bounds().center, numbers]),)
         given = self._targets(values)
         targets = np.clip(given, *self._target_ends())
-        return (rows, targets, *(flags | (given != targets) for flags in outside))
+        if self._recipe.table is not None:
+            beside[0] = beside[0] | (given != targets)
+        return (rows, targets, *beside)
 
     def _targets(self, values: AnyArray) -> FloatArray:
         """Numbers as they are; 1 for the second label."""
@@ -291,6 +303,7 @@ class PrivateRegression(CentralEstimator):
             target_range=None if self._classifies else self._target_range(),
             recipe=self._recipe,
             fit=fitted,
+            weight_bound=getattr(self, "weight_bound", None),
         )
         self.fit_, self.coef_ = fitted, self.model_.slopes
         self.intercept_ = self.model_.intercept

@@ -136,12 +136,42 @@ class _Facts:
 
     def curves(self, n: int, rng: np.random.Generator, *, shift: float = 0.0) -> FloatArray:
         """Smooth curves inside the range."""
-        t = np.linspace(0, 1, self.points)
-        waves = np.sqrt([1, 2, 2])[:, None] * np.cos(np.pi * np.arange(3)[:, None] * t)
-        sizes = np.array(_SHAPES) / np.linalg.norm(_SHAPES)
-        mean = _LEVEL * np.sin(np.pi * t) + shift * np.cos(np.pi * t)
-        made = mean + self.spread * (rng.normal(size=(n, 3)) * sizes) @ waves
-        return np.asarray(np.clip(self.center + self.width * made, *self.value_range))
+        return smooth_curves(
+            n,
+            rng,
+            points=self.points,
+            value_range=self.value_range,
+            spread=self.spread,
+            shift=shift,
+        )
+
+
+def smooth_curves(
+    n: int,
+    rng: np.random.Generator,
+    *,
+    points: int,
+    value_range: tuple[float, float],
+    spread: float,
+    shift: float = 0.0,
+) -> FloatArray:
+    """Made-up curves inside a public range, shape (n, points).
+
+    Args:
+        n: people.
+        rng: draws how they differ.
+        points: of the grid.
+        value_range: low and high.
+        spread: standard deviation of people about their mean, as a share of the range.
+        shift: how far the mean differs from the usual one, likewise.
+    """
+    low, high = value_range
+    t = np.linspace(0, 1, points)
+    waves = np.sqrt([1, 2, 2])[:, None] * np.cos(np.pi * np.arange(3)[:, None] * t)
+    sizes = np.array(_SHAPES) / np.linalg.norm(_SHAPES)
+    mean = _LEVEL * np.sin(np.pi * t) + shift * np.cos(np.pi * t)
+    made = mean + spread * (rng.normal(size=(n, 3)) * sizes) @ waves
+    return np.asarray(np.clip(low / 2 + high / 2 + (high - low) * made, low, high))
 
 
 _Trial = Callable[[int, float, _Facts, np.random.Generator], tuple[float, float, float]]

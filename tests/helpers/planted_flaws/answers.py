@@ -47,6 +47,8 @@ for _module, _kind, _names in (
         ("regression_location", "regression_absolute_moments"),
     ),
     ("central.regression.queries", "l2_noise", ("regression_location", "regression_moments")),
+    ("central.regression.queries", "l2_noise", ("regression_weighted_moments",)),
+    ("central.weighted_mean", "l2_noise", ("mean_weight",)),
     ("central.regression.queries", "l2_noise", ("regression_gradient",)),
     ("central.regression.queries", "l2_noise", ("regression_outside",)),
     ("central.regression.queries", "l1_noise", ("regression_outside",)),
@@ -135,6 +137,23 @@ plant(
         "central.regression.two_stage_queries.LocationQuery", "l2", lambda look: math.sqrt(5.0)
     ),
     on_queries(queries.check_sensitivity, "regression_location"),
+)
+plant(
+    "weights_without_a_bound",
+    "weights above their public bound count as they are",
+    lambda: [
+        patch(
+            "dpfda.central.regression.queries.row_factors",
+            lambda weights, bound: np.sqrt(np.abs(weights) / bound),
+        )
+    ],
+    on_queries(queries.check_sensitivity, "regression_weighted_moments"),
+)
+plant(
+    "weights_below_zero",
+    "weights below 0 count as they are",
+    lambda: [patch("dpfda.central.weighted_mean.shares", lambda weights: np.minimum(weights, 1.0))],
+    on_queries(queries.check_sensitivity, "mean_weight"),
 )
 for _module, _names in (
     ("central.queries", ("ball_mean",)),

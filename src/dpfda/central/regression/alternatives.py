@@ -32,6 +32,7 @@ from dpfda.central.regression.queries import (
     MomentQuery,
     MomentSums,
     NoisyMoments,
+    WeightedMomentQuery,
     moment_sums,
     row_noise,
     rows_and_targets,
@@ -66,7 +67,7 @@ class ObjectiveMethod(RegressionMechanism):
         return 0.125  # Taylor's
 
     @abstractmethod
-    def query(self, regression: Regression) -> MomentQuery:
+    def query(self, regression: Regression) -> MomentQuery | WeightedMomentQuery:
         """The one question."""
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
@@ -74,12 +75,24 @@ class ObjectiveMethod(RegressionMechanism):
         query, problem = self.query(regression), regression.problem
         answer = yield query
         moments = query.moments.read(answer)
+        hidden: tuple[str, ...] = ()
+        if regression.weight_bound is not None:
+            if moments.quadratic[-1, -1] < _HIDDEN * moments.quadratic_sigma:
+                hidden = (_WEIGHTS,)
+            moments = moments.per_weight()
         floor = self.floor * moments.quadratic_sigma * math.sqrt(problem.size)
         w = floored(moments.quadratic, floor, inverted=True) @ moments.linear
         # v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
         logit = 1 / (4 * self.curvature)
         released = of_public_balls(problem, moments, rows=answer.n)
-        return replace(in_units(problem, w, logit=logit), released=released)
+        return replace(in_units(problem, w, logit=logit), released=released, warnings=hidden)
+
+
+_HIDDEN = 4.0  # deviations of the noise: a mean weight below says little
+_WEIGHTS = (
+    "noise hides the mean of the weights: nearly all of them are far below weight_bound. Give a "
+    "smaller public bound, allow a larger epsilon or ask more people"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +102,8 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
     Privacy:
         (Λ1, Λ2) is released once, as one vector with exact calibration (Balle & Wang 2018) of its
         joint sensitivity; Λ0 is not released, no minimizer needs it. The weight of Λ2 against Λ1
-        minimizes the noise that reaches w. Minimizing is post-processing.
+        minimizes the noise that reaches w. Minimizing is post-processing. With weights of rows,
+        `WeightedMomentQuery` is asked instead, of the same sensitivity.
 
     Attributes:
         expansion: quadratic that stands for log(1 + e^z): ``taylor`` at 0, as in 002, or
@@ -101,6 +115,8 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
         >>> round(GaussianFM(expansion="chebyshev", logit_range=4.0).curvature, 4)
         0.0891
     """
+
+    takes_weights: ClassVar[bool] = True
 
     expansion: str = choice("taylor", "chebyshev", default="taylor")
     logit_range: float = number(above=0.0, default=4.0)
@@ -115,13 +131,16 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
         )
         return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
 
-    def query(self, regression: Regression) -> MomentQuery:
+    def query(self, regression: Regression) -> MomentQuery | WeightedMomentQuery:
         """Weighted for the least noise on w."""
         linear, quadratic = COEFFICIENTS[regression.problem.link]
         weight = best_weight(linear, quadratic, dimension=regression.problem.size)
-        return MomentQuery(
-            **about_all(regression), linear_weight=linear, quadratic_weight=quadratic * weight
-        )
+        known: dict[str, Any] = {"linear_weight": linear, "quadratic_weight": quadratic * weight}
+        about = about_all(regression)
+        if regression.weight_bound is None:
+            return MomentQuery(**about, **known)
+        del about["constant"]  # which weighted rows always have
+        return WeightedMomentQuery(**about, **known, weight_bound=regression.weight_bound)
 
 
 def about_all(regression: Regression) -> dict[str, Any]:

@@ -93,6 +93,8 @@ class RegressionMechanism(Registered, family="regression mechanism"):
     """Whether its answers show where rows are, and thereby whether a bound on them is too small."""
     additive: ClassVar[bool] = True
     """Whether its questions are sums, so that rows may come in chunks."""
+    takes_weights: ClassVar[bool] = False
+    """Whether it fits rows with private weights below a public bound."""
     gaussian: ClassVar[bool] = True
     """Whether a budget with δ is all spent on Gaussian noise, whose μ² add up."""
 
@@ -119,6 +121,8 @@ class Regression(Conversation[Fitted], name="regression"):
         share: of the budget; the rest is for what was asked before.
         counts_outside: whether records have a third column, which marks the rows that were moved
             into their public ranges; they are counted first, for a small part of the budget.
+        weight_bound: public bound on the weights of rows, the last column of records; None where
+            they have none.
 
     Examples:
         >>> from dpfda.curate import curate
@@ -137,6 +141,7 @@ class Regression(Conversation[Fitted], name="regression"):
     found_classes: bool = False
     share: Fraction = Fraction(1)
     counts_outside: bool = False
+    weight_bound: float | None = None
 
     def __post_init__(self) -> None:
         if self.mechanism.pure:
@@ -145,6 +150,13 @@ class Regression(Conversation[Fitted], name="regression"):
         if not (self.delta or self.mechanism.pure or self.mechanism.pure_too):
             rule = f"above 0 for mechanism {self.mechanism.name!r}"
             raise InvalidParameter("delta", rule, self.delta)
+        if self.weight_bound is None:
+            return
+        if not self.mechanism.takes_weights:
+            rule = "'gaussian_fm' with sample_weight: the others have no weighted form"
+            raise InvalidParameter("mechanism", rule, self.mechanism.name)
+        if not self.problem.fit_intercept:
+            raise InvalidParameter("fit_intercept", "True with sample_weight", False)
 
     @property
     def whole(self) -> Cost:
@@ -228,7 +240,14 @@ class Regression(Conversation[Fitted], name="regression"):
         if delta:
             steep = RegressionMechanism.from_dict({"name": "moments", "newton_steps": 2})
             found.append((replace(classes, fit_intercept=False), steep))
-        return [counted] + [
+            functional = RegressionMechanism.named("gaussian_fm")()
+            more: dict[str, Any] = {
+                "mechanism": functional,
+                "counts_outside": True,
+                "weight_bound": 20.0,
+            }
+            lines = [replace(counted, **more), replace(counted, **more, problem=classes)]
+        return [counted, *(lines if delta else ())] + [
             cls(epsilon=epsilon, delta=delta, problem=problem, mechanism=method, either=True)
             for problem, method in found
         ]
@@ -242,10 +261,14 @@ class Regression(Conversation[Fitted], name="regression"):
         other, low = rows.copy(), targets.copy()
         other[0, 0] -= 2 * bounds.radius
         low[0] -= 2 * bounds.target_radius
-        one, two = (rows, targets), (other, targets if self.problem.link == "linear" else low)
-        if not self.counts_outside:
-            return one, two
-        return (*one, np.zeros(n, dtype=bool)), (*two, np.arange(n) == 0)
+        one: Records = (rows, targets)
+        two: Records = (other, targets if self.problem.link == "linear" else low)
+        if self.counts_outside:
+            one, two = (*one, np.zeros(n, dtype=bool)), (*two, np.arange(n) == 0)
+        if self.weight_bound is not None:
+            weights = np.full(n, self.weight_bound)
+            one, two = (*one, weights), (*two, weights)
+        return one, two
 
 
 _LARGEST = ANY_VALUE[1]  # a power of two, so that nothing is rounded

@@ -56,6 +56,7 @@ class RegressionModel(Documented):
         target_range: of a linear link.
         recipe: how rows in their own units, or curves, become features.
         fit: the predictor of features.
+        weight_bound: public bound on the weights that rows had; None where they had none.
 
     Examples:
         >>> from dpfda.estimators.private_linear_regression import PrivateLinearRegression
@@ -81,6 +82,7 @@ class RegressionModel(Documented):
     target_range: tuple[float, float] | None
     recipe: Recipe
     fit: Fitted
+    weight_bound: float | None = None
 
     def decision_function(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """The target's value, or the log-odds of the second class; of several, a score each."""
@@ -173,7 +175,11 @@ class RegressionModel(Documented):
         """The target of intervals and bands, in words."""
         if self.of_curves:
             return "the slope function of the population, made of a few smooth functions"
-        return "the least-squares coefficients of these rows, moved into their public ranges"
+        weighted = "weighted " * (self.weight_bound is not None)
+        return (
+            f"the {weighted}least-squares coefficients of these rows, moved into their public "
+            "ranges"
+        )
 
     def coefficients(self) -> tuple[Any, list[Coefficient]]:
         """Intercept and coefficients in the units of the features; class by class."""
@@ -349,7 +355,8 @@ class RegressionModel(Documented):
         )
 
     def _deployment(self) -> Deployment:
-        known = {"target_range": self.target_range, "classes": self.classes, **self.recipe.stated}
+        known = {"target_range": self.target_range, "classes": self.classes, **self.recipe.stated,
+                 "weight_bound": self.weight_bound}  # fmt: skip
         what = "discriminant analysis" if self.link == "discriminant" else f"{self.link} regression"
         return Deployment(
             product=f"a {what} of {'curves' if self.of_curves else 'rows'}",

@@ -13,7 +13,7 @@ from dpfda.central.regression.alternatives import EigenvalueQuery, GradientQuery
 from dpfda.central.regression.base import Fitted
 from dpfda.central.regression.model import RegressionModel
 from dpfda.central.regression.problem import Problem
-from dpfda.central.regression.queries import MomentQuery
+from dpfda.central.regression.queries import MomentQuery, WeightedMomentQuery
 from dpfda.central.regression.recipe import ANY_VALUE, value_range_of
 from dpfda.central.regression.released import Released
 from dpfda.central.regression.two_stage_queries import LocationQuery
@@ -326,6 +326,8 @@ def _means(first: Exchange) -> Means | None:
     if isinstance(query, LocationQuery):
         row, target, noise = query.means(answer)
         return Means(row, abs(target), noise)
+    if isinstance(query, WeightedMomentQuery):
+        return None  # weighted means, of which the bound on a mean of rows says nothing
     if isinstance(query, MomentQuery | EigenvalueQuery) and query.constant:  # rows are (x, 1)/√2
         moments = (query if isinstance(query, EigenvalueQuery) else query.moments).read(answer)
         row, target = 2 * moments.quadratic[:-1, -1], math.sqrt(2) * moments.linear[-1]

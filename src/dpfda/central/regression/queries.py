@@ -62,13 +62,14 @@ def row_noise(
 def rows_and_targets(name: str, dimension: int, records: Records) -> Records:
     """Rows and targets; other shapes are refused: they are public.
 
-    A third column, which marks rows outside their ranges, is for `OutsideCount` alone.
+    A third column, which marks rows outside their ranges, is for `OutsideCount` alone, and weights
+    of rows, the last column, for `WeightedMomentQuery`.
     """
     shapes = tuple(column.shape for column in records)
     n = shapes[0][0] if shapes and shapes[0] else 0
     if n > MOST_ROWS:
         raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
-    if shapes[:2] != ((n, dimension), (n,)) or shapes[2:] not in ((), ((n,),)):
+    if shapes[:2] != ((n, dimension), (n,)) or set(shapes[2:]) - {(n,)} or len(shapes) > 4:
         raise ProtocolError(f"{name} needs rows of {dimension} numbers and a target")
     return records[:2]
 
@@ -118,6 +119,21 @@ class NoisyMoments:
     quadratic_sigma: float
     quadratic_variance: FloatArray
 
+    def per_weight(self) -> NoisyMoments:
+        """Means over weights: divided by twice the last entry, the constant's, of (x, 1)/√2.
+
+        The solution of M w = b stays as it is. Where noise hides the mean weight, its standard
+        deviation stands for it.
+        """
+        mean = 2 * max(float(self.quadratic[-1, -1]), self.quadratic_sigma)
+        return NoisyMoments(
+            linear=self.linear / mean,
+            quadratic=self.quadratic / mean,
+            linear_sigma=self.linear_sigma / mean,
+            quadratic_sigma=self.quadratic_sigma / mean,
+            quadratic_variance=self.quadratic_variance / mean**2,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentSums:
@@ -159,11 +175,17 @@ class MomentSums:
 
     def block(self, records: Records) -> FloatArray:
         """Exact sums, by one matrix product each."""
+        return self.sums_of(*self.rows(records))
+
+    def rows(self, records: Records) -> tuple[FloatArray, FloatArray]:
+        """Rows in the unit ball and targets in [-1, 1], as whole numbers of 2^-18."""
         x, targets = self.bounds.rows(records[0]), self.bounds.targets(records[1])
         if self.weighted:
             targets = np.trunc(targets * self.bounds.kept(records[0]))
-        if self.constant:
-            x = with_constant(x)
+        return with_constant(x) if self.constant else x, targets
+
+    def sums_of(self, x: FloatArray, targets: FloatArray) -> FloatArray:
+        """Σ xy and the triangle of Σ xxᵀ of whole numbers."""
         triangle = (x.T @ x)[np.triu_indices(self.size)]
         return np.concatenate([targets @ x, triangle])
 
@@ -310,6 +332,91 @@ class AbsoluteMomentQuery(AdditiveQuery, name="regression_absolute_moments"):
         ]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightedMomentQuery(AdditiveQuery, name="regression_weighted_moments"):
+    """Σ v (w1 xy, w2 svec xxᵀ): moments of rows with private weights v in [0, 1].
+
+    A record's weight is moved into [0, `weight_bound`] and divided by it: that is v. Its row
+    (x, 1)/√2 and its target are multiplied by √v and cut to the grid, towards 0, before products
+    are formed.
+
+    Privacy:
+        As v ≤ 1, √v times a row of the unit ball lies in the unit ball, and √v times a target of
+        [-1, 1] in [-1, 1]. A record of any weight is thus one of the records for which
+        `joint_l2(w1, w2)` (C7) bounds how far replacing one of them moves the sums, and weights
+        change together with the rest of a record. The bound is the same as without weights: a
+        record of weight `weight_bound` is an unweighted one. It is a public number; a largest
+        weight that was read off the records would not be.
+
+    Attributes:
+        bounds: the balls.
+        linear_weight: w1.
+        quadratic_weight: w2.
+        weight_bound: public bound on the weights of records.
+    """
+
+    cost: Cost = part(lambda: Cost)
+    bounds: Bounds = part(lambda: Bounds)
+    linear_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    quadratic_weight: float = number(least=1e-6, most=1e6, default=1.0)
+    weight_bound: float = number(least=1e-50, most=1e50)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+
+    def fitting(self, records: Records) -> Records:
+        """Rows, targets and weights of the right shapes."""
+        if len(records) < 3:
+            raise ProtocolError(f"{self.name} needs a weight for every row")
+        return (*rows_and_targets(self.name, self.bounds.dimension, records), records[-1])
+
+    @property
+    def l2(self) -> float:
+        """`joint_l2`."""
+        return joint_l2(self.linear_weight, self.quadratic_weight)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Gaussian noise."""
+        return row_noise(self.name, self.cost, self.size, l2=self.l2)
+
+    @cached_property
+    def moments(self) -> MomentSums:
+        """The sums without weights."""
+        own = ("bounds", "linear_weight", "quadratic_weight")
+        known = {name: getattr(self, name) for name in own}
+        return MomentSums(**known, constant=True, weighted=False)
+
+    def _block(self, records: Records) -> FloatArray:
+        x, targets = self.moments.rows(records)
+        factors = row_factors(records[2], self.weight_bound)
+        return self.moments.sums_of(np.trunc(x * factors[:, None]), np.trunc(targets * factors))
+
+    @property
+    def summed(self) -> Sums:
+        """The weighted sums."""
+        sums = weighted_sums(self._block, self.moments.weights, dimension=self.bounds.dimension)
+        return sums._replace(columns=(*sums.columns, 0))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Both sides of the free ride of the linear part; small and large bounds."""
+        whole = Cost(epsilon=1.0, delta=0.05)
+        far = Bounds(center=np.array([0.3, -0.2, 0.1]), radius=2.0, target_center=0.5)
+        plain = Bounds(center=np.zeros(2))
+        return [
+            cls(cost=whole.part(0.8), bounds=plain, weight_bound=1.0),
+            cls(cost=whole, bounds=far, linear_weight=2.0, quadratic_weight=1.4, weight_bound=0.1),
+            cls(cost=whole, bounds=plain, linear_weight=2.0, weight_bound=50.0),
+        ]
+
+
+def row_factors(weights: FloatArray, bound: float) -> FloatArray:
+    """√v, v the share of the public bound that a private weight is: in [0, 1] whatever it is."""
+    return np.asarray(np.sqrt(np.clip(weights / bound, 0.0, 1.0)))
+
+
 def moment_sums(query: Any, *, power: int = 1) -> MomentSums:
     """The sums of a query with the fields of `MomentQuery`."""
     own = ("bounds", "linear_weight", "quadratic_weight", "constant", "weighted")
@@ -344,7 +451,7 @@ class OutsideCount(AdditiveQuery, name="regression_outside"):
     def fitting(self, records: Records) -> Records:
         """The marks of records of the right shapes."""
         rows_and_targets(self.name, self.features, records)
-        if len(records) != 3:
+        if len(records) < 3:
             raise ProtocolError(f"{self.name} needs a flag for every row")
         return (records[2] > 0,)
 

@@ -222,3 +222,4 @@ class RegressionBody(Body):
     coefficients: list[Coefficient]
     notes: list[str]
     warnings: tuple[str, ...]
+    weight_bound: float | None = None
