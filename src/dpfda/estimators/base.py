@@ -140,7 +140,8 @@ class PrivateEstimator(BaseEstimator):
 
     def __getstate__(self) -> Any:
         """With what is fitted around it, so that a copy in another process is judged by it."""
-        return with_surroundings(self, super().__getstate__(), private=PrivateEstimator)
+        state: Any = super().__getstate__()
+        return with_surroundings(self, state, private=PrivateEstimator)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
