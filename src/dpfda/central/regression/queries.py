@@ -36,6 +36,7 @@ from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums, finite, in_rows
 
 _ROWS = 256  # of a block, at least
+_WITH_WEIGHTS = 4  # columns: rows, targets, marks of rows outside their ranges, weights
 
 
 def row_noise(
@@ -59,17 +60,17 @@ def row_noise(
     return l2_noise(cost, sensitivity=l2, axes=np.ones(size))
 
 
-def rows_and_targets(name: str, dimension: int, records: Records) -> Records:
+def rows_and_targets(name: str, dimension: int, records: Records, *, most: int = 3) -> Records:
     """Rows and targets; other shapes are refused: they are public.
 
     A third column, which marks rows outside their ranges, is for `OutsideCount` alone, and weights
-    of rows, the last column, for `WeightedMomentQuery`.
+    of rows, the last of `most` columns, for `WeightedMomentQuery`.
     """
     shapes = tuple(column.shape for column in records)
     n = shapes[0][0] if shapes and shapes[0] else 0
     if n > MOST_ROWS:
         raise InvalidData("X", f"a table of at most {MOST_ROWS} rows")
-    if shapes[:2] != ((n, dimension), (n,)) or set(shapes[2:]) - {(n,)} or len(shapes) > 4:
+    if shapes[:2] != ((n, dimension), (n,)) or set(shapes[2:]) - {(n,)} or len(shapes) > most:
         raise ProtocolError(f"{name} needs rows of {dimension} numbers and a target")
     return records[:2]
 
@@ -369,7 +370,8 @@ class WeightedMomentQuery(AdditiveQuery, name="regression_weighted_moments"):
         """Rows, targets and weights of the right shapes."""
         if len(records) < 3:
             raise ProtocolError(f"{self.name} needs a weight for every row")
-        return (*rows_and_targets(self.name, self.bounds.dimension, records), records[-1])
+        rows = rows_and_targets(self.name, self.bounds.dimension, records, most=_WITH_WEIGHTS)
+        return (*rows, records[-1])
 
     @property
     def l2(self) -> float:
@@ -450,7 +452,7 @@ class OutsideCount(AdditiveQuery, name="regression_outside"):
 
     def fitting(self, records: Records) -> Records:
         """The marks of records of the right shapes."""
-        rows_and_targets(self.name, self.features, records)
+        rows_and_targets(self.name, self.features, records, most=_WITH_WEIGHTS)
         if len(records) < 3:
             raise ProtocolError(f"{self.name} needs a flag for every row")
         return (records[2] > 0,)
