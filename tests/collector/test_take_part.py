@@ -279,26 +279,33 @@ def test_a_page_for_whole_hashes_of_known_studies(collector: CollectorProcess) -
 
 
 AXE = Path(__file__).resolve().parents[2] / "clients/browser/node_modules/axe-core/axe.min.js"
-LOOKS = [(1280, "light"), (390, "dark"), (360, "light")]
+LOOKS = [(1280, "light"), (390, "dark"), (390, "light"), (1280, "dark")]
+LANGUAGES = ["en-US", "de-DE"]
 
 
 def accessible(page: Any, name: str) -> None:
-    """No finding of axe, and a picture to look at."""
-    keep(page, name)
-    if AXE.is_file():
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], name
+    """No finding of axe, and pictures to look at: on a screen and on phones, light and dark."""
+    for width, scheme in LOOKS:
+        look = f"{name}-{width}-{scheme}"
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        keep(page, look)
+        if AXE.is_file():
+            page.evaluate("window.axe || " + AXE.read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], look
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+@pytest.mark.parametrize("locale", LANGUAGES)
 def test_everybody_can_use_every_state_of_the_page(
-    browser: Any, collector: CollectorProcess, width: int, scheme: Any
+    browser: Any, collector: CollectorProcess, locale: str
 ) -> None:
     """By keyboard alone, but for the choice of the file itself."""
-    plan = study(collector, "Pulse over a day", epsilon=1.0, people=500 + width)
-    person = Device(browser, collector.url, width=width, color_scheme=scheme)
-    page, look = person.tab(plan), f"{width}-{scheme}"
+    people = 500 + LANGUAGES.index(locale)
+    plan = study(collector, "Pulse over a day", epsilon=1.0, people=people)
+    person = Device(browser, collector.url, width=1280, locale=locale)
+    page, look = person.tab(plan), locale[:2]
+    assert page.evaluate("document.documentElement.lang") == look
     choose(page, "t,x\n30,1\n40,2\n", label=None)
     page.wait_for_selector("#problem:not(:empty)")
     accessible(page, f"take-part-problem-{look}")
@@ -341,6 +348,50 @@ def test_everybody_can_use_every_state_of_the_page(
     accessible(page, f"take-part-done-{look}")
     assert person.problems == []
     person.context.close()
+
+
+@pytest.mark.parametrize("locale", LANGUAGES)
+def test_everybody_can_use_the_states_that_few_see(
+    browser: Any, collector: CollectorProcess, locale: str
+) -> None:
+    """Uninvited, offline, counted, withdrawn, and with an invitation that was used."""
+    language, people = locale[:2], 600 + LANGUAGES.index(locale)
+    plan = study(collector, "Pulse, by invitation", anybody=False, people=people)
+    tokens = collector.invite(plan.hash, 2)
+    person = Device(browser, collector.url, width=390, locale=locale)
+    page = person.tab(plan)
+    page.wait_for_selector("#problem:not(:empty)")
+    accessible(page, f"take-part-uninvited-{language}")
+    page = person.tab(plan, f"#invitation={tokens[0]}")
+    page.evaluate(
+        "for (const one of document.querySelectorAll('#about, #about details')) one.open = true"
+    )
+    accessible(page, f"take-part-informed-{language}")
+    choose(page, GOOD)
+    say_yes(page)
+    page.evaluate("navigator.serviceWorker.ready.then(() => null)")
+    person.context.set_offline(True)
+    page.click("#send")
+    page.wait_for_selector("#waiting:not(:empty)")
+    accessible(page, f"take-part-offline-{language}")
+    person.context.set_offline(False)
+    page.wait_for_selector("#done:not([hidden])")
+    checked = person.tab(plan, f"#receipt={page.inner_text('#receipt')}")
+    accessible(checked, f"take-part-checked-{language}")
+    page.click("#withdrawal summary")
+    accessible(page, f"take-part-withdraw-{language}")
+    page.click("#withdrawal summary")
+    withdraw(page)
+    accessible(page, f"take-part-withdrawn-{language}")
+    other = Device(browser, collector.url, width=390, locale=locale)
+    again = other.tab(plan, f"#invitation={tokens[0]}")
+    choose(again, GOOD)
+    again.click("#yes:enabled")
+    again.wait_for_selector("#problem:not(:empty)")
+    accessible(again, f"take-part-used-{language}")
+    for one in (person, other):
+        assert all("ERR_INTERNET" in told or "40" in told for told in one.problems), one.problems
+        one.context.close()
 
 
 ROW = {"age": (0, 99), "sex": ["f", "m"]}

@@ -262,12 +262,15 @@ async def create_study(data: JSONBody[NewStudy], request: Asked, collector: Serv
     status_code=201,
     request_max_body_size=_LARGE,
     security=KEY,
-    guards=[require_creator],
+    guards=[require_administrator],
 )
 async def create_exchange(
     data: JSONBody[NewExchange], request: Asked, collector: Service
 ) -> StudyStatus:
-    """Pull peers' models and begin a study that evaluates them. Needs the key of an owner."""
+    """Pull peers' models and begin a study that evaluates them. For the administrator.
+
+    The collector asks other hosts for them, which the machine it runs on may reach alone.
+    """
     strict_json(await request.body())
     own = None
     if data.own is not None:

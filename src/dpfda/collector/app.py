@@ -95,6 +95,7 @@ def create_app(settings: Settings) -> Observed:
             path="/openapi",
             description=WORDS,
             components=Components(security_schemes=SECURITY),
+            use_handler_docstrings=True,
             render_plugins=[JsonRenderPlugin()],
         ),
         debug=False,

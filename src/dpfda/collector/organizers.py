@@ -67,9 +67,10 @@ class Account(NamedTuple):
         """Refuse everybody but the owner of a study and the administrator."""
         if self.may_change(owner):
             return
-        whose = f"this study belongs to {owner or 'nobody'}"
+        shown = named(owner)
         others = "" if owner == ADMINISTRATOR else " and the administrator"
-        told = f"{whose}: only {owner}{others} can change it, and {self.name} can read it"
+        rest = f"only {shown}{others} can change it, and {self.name} can read it"
+        told = f"this study belongs to {shown}: {rest}"
         raise Refused(403, "not_owner", told)
 
     def require_administrator(self) -> None:
@@ -81,6 +82,16 @@ class Account(NamedTuple):
 
 FIRST = Account(ADMINISTRATOR, "administrator")
 """Whoever has the key of ``dpfda serve``."""
+
+
+def named(owner: str) -> str:
+    """An organizer in a sentence.
+
+    Examples:
+        >>> named("anna"), named("administrator")
+        ('anna', 'the administrator')
+    """
+    return "the administrator" if owner == ADMINISTRATOR else owner
 
 
 def new_key() -> str:

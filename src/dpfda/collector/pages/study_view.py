@@ -71,15 +71,15 @@ def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | No
 _REMINDERS = {
     "English": (
         "You received a personal link to the study “{title}”. If you have already taken part, "
-        "please ignore this message: we send it to everybody, because we cannot see who has "
-        "answered.\n\nIf you have not, please open your link. It takes about a minute. Your data "
-        "stay on your device; only an answer with noise leaves it. Taking part is voluntary.",
+        "please ignore this message, which goes to everybody who was invited.\n\nIf you have not, "
+        "please open your link. It takes about a minute. Your data stay on your device; only an "
+        "answer with noise leaves it. Taking part is voluntary.",
         "Questions: {contact}",
     ),
     "Deutsch": (
         "Sie haben einen persönlichen Link zur Studie „{title}“ erhalten. Wenn Sie schon "
-        "teilgenommen haben, ist diese Nachricht für Sie gegenstandslos: Sie geht an alle, denn "
-        "wir sehen nicht, wer geantwortet hat.\n\nWenn nicht, öffnen Sie bitte Ihren Link. Es "
+        "teilgenommen haben, ist diese Nachricht für Sie gegenstandslos: Sie geht an alle "
+        "Eingeladenen.\n\nWenn nicht, öffnen Sie bitte Ihren Link. Es "
         "dauert etwa eine Minute. Ihre Daten bleiben auf Ihrem Gerät; nur eine verrauschte Antwort "
         "verlässt es. Die Teilnahme ist freiwillig.",
         "Fragen: {contact}",
@@ -88,7 +88,7 @@ _REMINDERS = {
 
 
 def reminders(record: StudyRecord) -> dict[str, str]:
-    """A message to everybody who was invited, by language: who is missing is not known."""
+    """A message to everybody who was invited, by language: who is missing is not looked up."""
     known = json.loads(record.plan).get("information", {})
     found = {}
     for language, (words, contact) in _REMINDERS.items():

@@ -19,6 +19,7 @@ from litestar.response import Template
 from markupsafe import Markup
 
 from dpfda.client.http import is_loopback
+from dpfda.collector.organizers import named
 from dpfda.collector.pages import charts, planning
 from dpfda.collector.pages.form import (
     EXAMPLES,
@@ -181,6 +182,7 @@ def study_page(
         invitations=invitations,
         reminders=reminders(record),
         mine=visitor.account.may_change(record.owner),
+        owner=named(record.owner),
         editable=is_editable(record, history),
         visitor=visitor,
     )
