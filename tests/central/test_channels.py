@@ -15,7 +15,7 @@ from dpfda.central.queries import BallMean
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.query import Query
+from dpfda.protocol.query import AdditiveQuery, Query
 
 RNG = np.random.default_rng(0)
 T = np.linspace(0, 1, 20)
@@ -151,3 +151,23 @@ def test_looks_at_channels_are_checked() -> None:
         ChannelMeans(epsilon=1.0, n=20, parts=(*asked.parts, asked.parts[0]))
     with pytest.raises(InvalidParameter, match="the same budget"):
         ChannelMeans(epsilon=2.0, n=20, parts=asked.parts)
+
+
+def test_a_query_about_a_channel_states_what_its_query_states() -> None:
+    """Holders count records and refuse assumptions by it, and sites refuse what is not linear."""
+    queries = (one for member in Query.members().values() for one in member.examples())
+    additive = [one for one in queries if isinstance(one, AdditiveQuery) and len(one.columns) == 1]
+    assert {one.linear for one in additive} == {False, True}
+    for query in additive:
+        asked = ChannelQuery(query=query, channel=1, channels=2, unit=query.unit)
+        for name in (
+            "linear",
+            "announced",
+            "assumptions",
+            "event",
+            "block_rows",
+            "size",
+            "largest",
+        ):
+            assert getattr(asked, name) == getattr(query, name), (query.name, name)
+        assert asked.summed.most_rows == query.summed.most_rows

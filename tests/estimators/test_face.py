@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from skfda import FDataIrregular
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import VotingRegressor
 from sklearn.exceptions import NotFittedError
@@ -35,6 +36,7 @@ from dpfda._validate import unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
+from dpfda.estimators.surroundings import note_fits
 from dpfda.protocol.estimate import non_private_classifier
 
 
@@ -154,6 +156,24 @@ def test_steps_of_pipelines_with_a_fit_of_their_own_count_as_well() -> None:
     steps = [("scaler", StandardScaler()), ("model", Nothing())]
     with pytest.raises(InvalidParameter, match="StandardScaler learns from the private rows"):
         Own(steps).fit(np.ones((3, 2)))
+
+
+def test_classes_that_are_derived_before_they_are_noted_count_as_well() -> None:
+    """As those of a package that was imported before this one."""
+
+    class Base(BaseEstimator):
+        def fit(self) -> Any:
+            return self
+
+    class Derived(Base):
+        def fit(self) -> Any:
+            return self
+
+    plain = getattr_static(Derived, "fit")
+    note_fits(Base, "fit")
+    assert getattr_static(Derived, "fit") is not plain
+    model = Derived()
+    assert model.fit() is model
 
 
 def test_what_learned_from_private_targets_is_refused() -> None:

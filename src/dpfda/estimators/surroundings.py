@@ -79,7 +79,7 @@ def _note(instance: Any) -> Iterator[None]:
     token, place = _running.set((*_running.get(), instance)), object()
     _everywhere[place] = instance
     for part in _parts(instance):
-        if hasattr(part, "_require_raw_rows"):
+        if hasattr(type(part), "_require_raw_rows"):
             _inside[part] = tuple(map(ref, _running.get()))
     try:
         yield
@@ -89,6 +89,7 @@ def _note(instance: Any) -> Iterator[None]:
 
 
 def _parts(instance: Any) -> list[Any]:
+    """The parameters of an estimator, and those of its parts."""
     return list(instance.get_params(deep=True).values()) if hasattr(instance, "get_params") else []
 
 
