@@ -146,7 +146,9 @@ class Release(Documented):
 
         Of the ``sample``, it holds the non-private summary of those who were asked: it speaks of
         the privacy noise, whose law is known exactly, not of sampling error; for the default mean
-        also of what clipping and coefficients that were left out may have taken off (`unseen`). Of
+        also of what clipping and coefficients that were left out may have taken off (`unseen`). How
+        much that is rests on curves that scatter about evenly around a mean without jumps and
+        narrow peaks: otherwise the band of the whole curve may hold less often than it says. Of
         the ``population``, it holds the mean of everybody who might have been asked; that takes
         ``PrivateMean(inference=True)``.
 

@@ -310,9 +310,9 @@ def _about_bands(release: Release) -> str:
         return f"{about} alone, {not_held}that were clipped."
     return (
         f"{about} and of what coefficients that were left out and curves that were clipped may "
-        f"take off, {not_held}outside the public range. Of a mean with narrow peaks, or of curves "
-        "that lie far more to one side of their mean than to the other, the band of the whole "
-        "curve may miss a part."
+        f"take off, {not_held}outside the public range. Of a mean with jumps or narrow peaks, "
+        "or of curves that lie far more to one side of their mean than to the other, the band of "
+        "the whole curve may miss a part."
     )
 
 
