@@ -17,22 +17,23 @@ def lazily(
 
     Args:
         package: its name.
-        homes: every name, and the module that it is defined in.
+        homes: modules, and the names that come from each, separated by spaces.
     """
+    home_of = {name: module for module, names in homes.items() for name in names.split()}
 
     def found(name: str) -> Any:
-        if name not in homes:
-            near = get_close_matches(name, homes, n=1)
+        if name not in home_of:
+            near = get_close_matches(name, home_of, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{meant}")
         try:
-            value = getattr(import_module(homes[name]), name)
+            value = getattr(import_module(home_of[name]), name)
         except ModuleNotFoundError as error:
             raise MissingExtra.of(error) or error from None
         vars(import_module(package))[name] = value  # the next look-up does not come here
         return value
 
     def listed() -> list[str]:
-        return sorted({*vars(import_module(package)), *homes})
+        return sorted({*vars(import_module(package)), *home_of})
 
-    return found, listed, sorted(homes)
+    return found, listed, sorted(home_of)

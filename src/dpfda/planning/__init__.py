@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from dpfda._lazy import lazily
 
 if TYPE_CHECKING:
+    from dpfda import forecast as forecast
     from dpfda.planning.boosting import plan_boosting as plan_boosting
-    from dpfda.planning.forecast import forecast as forecast
 else:
     __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
-            "forecast": "dpfda.planning.forecast",
-            "plan_boosting": "dpfda.planning.boosting",
+            "dpfda": "forecast",
+            "dpfda.planning.boosting": "plan_boosting",
         },
     )

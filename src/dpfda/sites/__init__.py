@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING
 from dpfda._lazy import lazily
 
 if TYPE_CHECKING:
-    from dpfda.sites.inquiry import Inquiry as Inquiry
-    from dpfda.sites.rehearsal import rehearse as rehearse
+    from dpfda import Inquiry as Inquiry
+    from dpfda import rehearse as rehearse
 else:
     __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
-            "Inquiry": "dpfda.sites.inquiry",
-            "rehearse": "dpfda.sites.rehearsal",
+            "dpfda": "Inquiry rehearse",
         },
     )
