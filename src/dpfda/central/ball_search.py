@@ -24,7 +24,7 @@ from dpfda.central.conversation import (
     price_of_a_count,
     too_small,
 )
-from dpfda.central.queries import BallMean, Place, RadiusChoice, RadiusCount
+from dpfda.central.queries import BallMean, Place, RadiusChoice, RadiusCount, Surroundings
 from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
@@ -211,7 +211,9 @@ def _search_share(asked: CurveConversation[Any], budget: Cost) -> float:
     return min(0.05, max(0.005, (150 / (budget.mu * asked.n)) ** 2))
 
 
-def _magnitude(cost: Cost, place: Place, rising: FloatArray) -> Questions[tuple[float, float]]:
+def _magnitude(
+    cost: Cost, place: Surroundings, rising: FloatArray
+) -> Questions[tuple[float, float]]:
     """The smallest of some radii that holds nearly all curves, and the same with some room."""
     outside = min(0.5, max(0.02, _count_error(cost, place["n"], rising)))
     found = yield from search_radius(cost, place, rising, wanted=(1 - outside) * place["n"])
@@ -252,7 +254,7 @@ def candidates(bound: float, axes: FloatArray) -> FloatArray:
 
 def find_radius(
     cost: Cost,
-    place: Place,
+    place: Surroundings,
     *,
     bound: float,
     certain: float,
@@ -297,7 +299,7 @@ def find_radius(
 
 
 def left_outside(
-    cost: Cost, place: Place, *, bound: float, certain: float, some: bool = True
+    cost: Cost, place: Surroundings, *, bound: float, certain: float, some: bool = True
 ) -> float:
     """Share of the curves that a radius should leave outside; arguments as in `find_radius`.
 
@@ -321,7 +323,7 @@ def _prior(octaves: FloatArray) -> IntArray:
 
 def search_radius(
     cost: Cost,
-    place: Place,
+    place: Surroundings,
     rising: FloatArray,
     *,
     wanted: float,

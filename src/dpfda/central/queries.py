@@ -119,13 +119,18 @@ class BallProducts(AdditiveQuery, name="ball_products"):
         ]
 
 
-class Place(TypedDict):
-    """The records of a query and its coordinates: unit, n, center and axes."""
+class Surroundings(TypedDict):
+    """The records of a query, and the axes that vectors are measured along."""
 
     unit: str
     n: int
-    center: FloatArray
     axes: FloatArray
+
+
+class Place(Surroundings):
+    """The same, and the center that coefficients are taken about."""
+
+    center: FloatArray
 
 
 _PLACE: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.ones(2)}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.queries import (
     MOST_RECORDS,
-    Place,
     Residuals,
+    Surroundings,
     ball_mean,
     radius_count,
     radius_scores,
@@ -34,7 +34,7 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.ellipsoid_laplace import l2_noise
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.fields import array, number, part, vector, whole
+from dpfda.protocol.fields import Declared, array, number, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 MOST_POINTS = 2048
@@ -42,34 +42,34 @@ MOST_POINTS = 2048
 _LEAST_GAP = 1e-7  # between two points: closer ones have no functions of their own
 
 
-class SparsePlace(Place):
-    """A place where sparse curves are looked at."""
-
-    grid: FloatArray
-    density: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class SparsePoints:
-    """What is computed of a person's points; the center is that of a curve, in coefficients.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparsePoints(Declared):
+    """What is computed of a person's points, about a public curve c.
 
     Attributes:
-        center: c.
+        center: c, in coefficients.
         grid: T points from 0 to 1, the domain.
         density: f at them; 1 is uniform.
     """
 
-    center: FloatArray
-    grid: FloatArray
-    density: FloatArray
+    center: FloatArray = vector("coefficients")
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not max(2, len(self.center)) <= len(self.grid) <= MOST_POINTS:
             rule = f"as many points as coefficients, at least, and {MOST_POINTS} at most"
             raise InvalidParameter("grid", rule, len(self.grid))
         if self.grid[0] != 0 or self.grid[-1] != 1 or np.diff(self.grid).min() < _LEAST_GAP:
             rule = f"points from 0 to 1, each {_LEAST_GAP:g} at least above the last"
             raise InvalidParameter("grid", rule, "others")
+
+    def require(self, axes: FloatArray) -> None:
+        """Refuse axes of another number of coefficients."""
+        if len(axes) != len(self.center):
+            rule = f"of length {len(self.center)}, as the center of the points"
+            raise InvalidParameter("axes", rule, f"length {len(axes)}")
 
     @cached_property
     def functions(self) -> FloatArray:
@@ -102,17 +102,24 @@ class SparsePoints:
         return np.asarray(row_product(shares, self.weighted) - self.center)
 
 
-def _example(cost: Cost, *, size: int = 2) -> dict[str, Any]:
-    return {
-        "cost": cost,
-        "n": 5,
-        "center": np.linspace(0.2, -0.1, size),
-        "axes": np.arange(1.0, size + 1) ** -0.5,
-        "grid": np.array([0.0, 0.3, 0.6, 1.0]),
-        "density": np.array([1.0, 1.5, 0.8, 0.6]),
-    }
+class SparsePlace(Surroundings):
+    """The records of a query about sparse curves, its axes, and what is computed of them."""
+
+    points: SparsePoints
 
 
+def example_points(center: FloatArray) -> SparsePoints:
+    """Four points, not equally likely, for the examples of queries."""
+    grid, density = np.array([0.0, 0.3, 0.6, 1.0]), np.array([1.0, 1.5, 0.8, 0.6])
+    return SparsePoints(center=center, grid=grid, density=density)
+
+
+_PLACE: SparsePlace = {
+    "unit": "person",
+    "n": 5,
+    "axes": np.arange(1.0, 3.0) ** -0.5,
+    "points": example_points(np.array([0.2, -0.1])),
+}
 _COSTS = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.5)
 
 
@@ -122,28 +129,17 @@ class SparseMean(AdditiveQuery, name="sparse_mean"):
 
     Privacy:
         That of `BallMean`: whatever a person's points, z is clipped.
-
-    Attributes:
-        grid: T points from 0 to 1, the domain.
-        density: f at them; 1 is uniform.
     """
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
-    center: FloatArray = vector("coefficients")
+    points: SparsePoints = part(lambda: SparsePoints)
     axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
-    grid: FloatArray = vector("points", least=0.0, most=1.0)
-    density: FloatArray = vector("points", least=1e-30, most=1e30)
     radius: float = number(least=1e-100)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.points  # refuses a grid that has no functions
-
-    @cached_property
-    def points(self) -> SparsePoints:
-        """What is computed of a person's points."""
-        return SparsePoints(self.center, self.grid, self.density)
+        self.points.require(self.axes)
 
     @cached_property
     def mechanism(self) -> Additive:
@@ -159,7 +155,7 @@ class SparseMean(AdditiveQuery, name="sparse_mean"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Pure and Gaussian."""
-        return [cls(**_example(cost), radius=0.8) for cost in _COSTS]
+        return [cls(cost=cost, **_PLACE, radius=0.8) for cost in _COSTS]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -168,28 +164,17 @@ class SparseTimes(AdditiveQuery, name="sparse_times"):
 
     Privacy:
         That of `BallMean`.
-
-    Attributes:
-        grid: T points from 0 to 1, the domain.
-        density: f at them; 1 is uniform.
     """
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
-    center: FloatArray = vector("coefficients")
+    points: SparsePoints = part(lambda: SparsePoints)
     axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
-    grid: FloatArray = vector("points", least=0.0, most=1.0)
-    density: FloatArray = vector("points", least=1e-30, most=1e30)
     radius: float = number(least=1e-100)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.points  # refuses a grid that has no functions
-
-    @cached_property
-    def points(self) -> SparsePoints:
-        """What is computed of a person's points."""
-        return SparsePoints(self.center, self.grid, self.density)
+        self.points.require(self.axes)
 
     @cached_property
     def mechanism(self) -> Additive:
@@ -204,7 +189,7 @@ class SparseTimes(AdditiveQuery, name="sparse_times"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Pure and Gaussian."""
-        return [cls(**_example(cost), radius=1.2) for cost in _COSTS]
+        return [cls(cost=cost, **_PLACE, radius=1.2) for cost in _COSTS]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,32 +198,21 @@ class SparseRadiusChoice(AdditiveQuery, name="sparse_radius_choice"):
 
     Privacy:
         That of `RadiusChoice`.
-
-    Attributes:
-        grid: T points from 0 to 1, the domain.
-        density: f at them; 1 is uniform.
     """
 
     linear: ClassVar[bool] = False
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
-    center: FloatArray = vector("coefficients")
+    points: SparsePoints = part(lambda: SparsePoints)
     axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
-    grid: FloatArray = vector("points", least=0.0, most=1.0)
-    density: FloatArray = vector("points", least=1e-30, most=1e30)
     radii: FloatArray = vector("radii", least=1e-100)
     target: int = whole(least=0)
     prior: IntArray = array("whole", "radii", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.points  # refuses a grid that has no functions
-
-    @cached_property
-    def points(self) -> SparsePoints:
-        """What is computed of a person's points."""
-        return SparsePoints(self.center, self.grid, self.density)
+        self.points.require(self.axes)
 
     @cached_property
     def mechanism(self) -> Exponential:
@@ -255,7 +229,7 @@ class SparseRadiusChoice(AdditiveQuery, name="sparse_radius_choice"):
     def examples(cls) -> list[Self]:
         """Four radii, a steep prior."""
         radii, prior = np.array([4.0, 2.0, 1.0, 0.5]), np.array([1, 2, 4, 8])
-        return [cls(**_example(_COSTS[0]), target=4, radii=radii, prior=prior)]
+        return [cls(cost=_COSTS[0], **_PLACE, target=4, radii=radii, prior=prior)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -264,28 +238,17 @@ class SparseRadiusCount(AdditiveQuery, name="sparse_radius_count"):
 
     Privacy:
         That of `RadiusCount`.
-
-    Attributes:
-        grid: T points from 0 to 1, the domain.
-        density: f at them; 1 is uniform.
     """
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
-    center: FloatArray = vector("coefficients")
+    points: SparsePoints = part(lambda: SparsePoints)
     axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
-    grid: FloatArray = vector("points", least=0.0, most=1.0)
-    density: FloatArray = vector("points", least=1e-30, most=1e30)
     radius: float = number(least=1e-100)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.points  # refuses a grid that has no functions
-
-    @cached_property
-    def points(self) -> SparsePoints:
-        """What is computed of a person's points."""
-        return SparsePoints(self.center, self.grid, self.density)
+        self.points.require(self.axes)
 
     @cached_property
     def mechanism(self) -> Additive:
@@ -300,7 +263,7 @@ class SparseRadiusCount(AdditiveQuery, name="sparse_radius_count"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Pure and Gaussian."""
-        return [cls(**_example(cost), radius=1.0) for cost in _COSTS]
+        return [cls(cost=cost, **_PLACE, radius=1.0) for cost in _COSTS]
 
 
 def sparse_rows(points: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:

@@ -165,7 +165,7 @@ def test_dense_curves_name_the_option_whatever_is_missing() -> None:
     for curves in (points_of(300, 2, 0), np.zeros((300, 9)), gaps):
         found = PrivateMean(1.0, random_state=0, **known).fit(curves)
         assert "design='sparse'" in found.release_.parameters["reading"]
-        assert "reading" not in sparse(0).fit(curves).release_.parameters
+        assert "design=" not in sparse(0).fit(curves).release_.parameters["reading"]
 
 
 def crowded(n: int, each: int, seed: int, *, fall: float) -> list[Any]:
@@ -237,9 +237,9 @@ def test_rows_carry_the_expectation_of_a_function_of_time() -> None:
 def test_a_query_about_a_curve_takes_that_curve_off() -> None:
     """z about the very curve that all points lie on is 0, whatever the density."""
     look = SparseMean.examples()[0]
-    curve = look.center @ look.points.functions
-    t = np.random.default_rng(0).choice(look.grid, size=(6, 3))
-    rows = sparse_rows(t, np.interp(t, look.grid, curve), np.asarray(look.grid))
+    curve, grid = look.points.center @ look.points.functions, look.points.grid
+    t = np.random.default_rng(0).choice(grid, size=(6, 3))
+    rows = sparse_rows(t, np.interp(t, grid, curve), grid)
     assert look.points.residuals.of((rows,)) == pytest.approx(0.0, abs=1e-9)
 
 

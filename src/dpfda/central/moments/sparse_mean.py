@@ -16,7 +16,7 @@ from dpfda.central.ball_search import find_radius, left_outside
 from dpfda.central.functions import FunctionBasis, Grid, norm_bound, spline_basis, trapezoid
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.joint_answer import JointAnswer
-from dpfda.central.moments.moment_query import WEIGHTS, JointMoments
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.moments.moments_release import UNSURE, too_few
 from dpfda.central.queries import MOST_RECORDS
 from dpfda.central.release import Release
@@ -28,13 +28,14 @@ from dpfda.central.sparse_queries import (
     SparseRadiusChoice,
     SparseRadiusCount,
     SparseTimes,
+    example_points,
 )
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import array, choice, declared, flag, number, part, vector, whole
+from dpfda.protocol.fields import array, flag, number, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 _CHECK, _ESTIMATE, _FIRST = 0.05, 0.15, 0.2  # shares of the queries before the search
@@ -68,45 +69,39 @@ class SparseMoments(AdditiveQuery, name="sparse_moments"):
         That of `JointMoments`, with one group: z is clipped, whatever a person's points.
 
     Attributes:
-        grid: T points from 0 to 1, the domain.
-        density: f at them; 1 is uniform.
         radius: R.
-        groups: 1.
         second: J, coefficients whose products are wanted.
-        separate: products for each group.
-        emphasis: what is to be exact: ``means``, their ``differences``, or ``covariances``.
     """
 
     block_rows: ClassVar[int] = JointMoments.block_rows
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
-    center: FloatArray = vector("coefficients")
+    points: SparsePoints = part(lambda: SparsePoints)
     axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
     radius: float = number(least=1e-50, most=1e50)
-    groups: int = whole(most=1 << 10)
     second: int = whole(most=1 << 7)
-    separate: bool = flag()
-    emphasis: str = choice(*WEIGHTS)
-    grid: FloatArray = vector("points", least=0.0, most=1.0)
-    density: FloatArray = vector("points", least=1e-30, most=1e30)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.joint, self.points  # which check the fields
-        if self.groups != 1:
-            raise InvalidParameter("groups", "1 for sparse curves", self.groups)
+        self.points.require(self.axes)
+        _ = self.joint  # which checks the fields
 
     @cached_property
     def joint(self) -> JointMoments:
         """The same question about coefficients."""
-        own = {name: getattr(self, name) for name in declared(JointMoments)}
-        return JointMoments(**own)
-
-    @cached_property
-    def points(self) -> SparsePoints:
-        """What is computed of a person's points."""
-        return SparsePoints(self.center, self.grid, self.density)
+        return JointMoments(
+            unit=self.unit,
+            cost=self.cost,
+            n=self.n,
+            center=self.points.center,
+            axes=self.axes,
+            radius=self.radius,
+            groups=1,
+            second=self.second,
+            separate=False,
+            emphasis="means",
+        )
 
     @property
     def attained(self) -> float | None:  # type: ignore[override]
@@ -127,21 +122,9 @@ class SparseMoments(AdditiveQuery, name="sparse_moments"):
     def examples(cls) -> list[Self]:
         """Pure and Gaussian."""
         dense = JointMoments.examples()
-        place = SparseMean.examples()[0]
+        points = example_points(np.array([0.3, -0.2, 0.1]))
         return [
-            cls(
-                cost=one.cost,
-                n=5,
-                center=np.array([0.3, -0.2, 0.1]),
-                axes=one.axes,
-                radius=0.7,
-                groups=1,
-                second=2,
-                separate=False,
-                emphasis="means",
-                grid=place.grid,
-                density=place.density,
-            )
+            cls(cost=one.cost, n=5, points=points, axes=one.axes, radius=0.7, second=2)
             for one in (dense[0], dense[5])
         ]
 
@@ -222,14 +205,13 @@ class Sparse(FunctionMechanism, name="sparse"):
             cost=budget.rest(times, first, search),
             **place,
             radius=(1 + _ROOM * outside) * radius,
-            groups=1,
             second=sizes.second,
-            separate=False,
-            emphasis="means",
         )
         answer = yield query
         found = JointAnswer(query=query.joint, noisy=answer.values)
-        noisy = length * (query.center + found.shift[0] * found.unit)  # of functions on the domain
+        noisy = length * (
+            query.points.center + found.shift[0] * found.unit
+        )  # of functions on the domain
         law = found.law.first(sizes.fine).times(length * found.unit)
         wrong = _wrong_times(query.points, found.shift[0] * found.unit, doubt)
         spread = UNSURE * found.covariance_in() / mean.n + wrong
@@ -290,7 +272,8 @@ class Sparse(FunctionMechanism, name="sparse"):
     def _place(
         self, mean: MeanRelease, center: FloatArray, axes: FloatArray, density: FloatArray
     ) -> SparsePlace:
-        return {**mean.place(center, axes), "grid": unit_grid(mean)[0], "density": density}
+        points = SparsePoints(center=center, grid=unit_grid(mean)[0], density=density)
+        return {"unit": mean.unit, "n": mean.n, "axes": axes, "points": points}
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """One person at either end of the range at all points."""
@@ -351,12 +334,10 @@ def unit_grid(mean: MeanRelease) -> Grid:
 
 def _reach(mean: MeanRelease, place: SparsePlace) -> float:
     """‖z‖ of a person with one point, at the end of the range: root mean square over times."""
-    grid = (place["grid"],)
+    points = place["points"]
     half = mean.bound / norm_bound(1.0, mean.grid)
-    functions = spline_basis(grid, size=len(place["center"])).functions
-    return float(
-        half * math.sqrt(trapezoid(grid) @ ((functions**2).sum(axis=0) / place["density"]))
-    )
+    squares = (points.functions**2).sum(axis=0)
+    return float(half * math.sqrt(trapezoid((points.grid,)) @ (squares / points.density)))
 
 
 def declared_density(times: Any, grid: FloatArray, *, shared: bool) -> FloatArray:
