@@ -20,16 +20,16 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * One person's device, for studies by yes/no questions about a row of numbers (design "answers", everything protected).
+ * One person's device, for every study that {@link Plans} reads.
  *
  * The order is what protects: the plan is checked against its hash, ε is spent in a file, the reply is drawn and its
  * exact bytes are stored, and only then is anything sent. A retry sends those bytes again.
  *
- * java Device prepare FOLDER URL HASH LIMIT LABEL NUMBER…  prints the bytes that would be sent
+ * java Device prepare FOLDER URL HASH LIMIT LABEL NUMBER…  prints the bytes that would be sent; the numbers are a row, or
+ * a curve at equally spaced points, and LABEL is a number where the study predicts one
  * java Device send|counted|withdraw FOLDER URL HASH
  */
 final class Device {
-    private static final List<String> ASKED = List.of("stump", "confidence", "evaluation");
     private static final int ATTEMPTS = 8;
     private static final int TURNS = 120; // half seconds until the study wants somebody
 
@@ -78,10 +78,11 @@ final class Device {
             keep(hash, letter);
         }
         Map<String, Object> message = message((String) letter.get("token"));
-        Map<String, Object> task = readTask(plan, message.get("task"));
+        Map<String, Object> task = Designs.readTask(plan, message.get("task"));
         spend(limit, epsilon);
-        int number = Math.max(0, Json.list(plan.get("classes")).indexOf(label)); // refusing would tell
-        double[] values = Tasks.answer(task, encoded(plan, row), number, Draws.SECURE);
+        List<String> classes = Json.list(plan.get("classes")).stream().map(one -> one instanceof Double x ? Json.text(x) : String.valueOf(one)).toList();
+        int number = Math.max(0, classes.indexOf(label)); // refusing would tell
+        double[] values = Tasks.answer(task, features(plan, label, row), number, Draws.SECURE);
         byte[] random = new byte[32];
         new SecureRandom().nextBytes(random);
         Map<String, Object> reply = new TreeMap<>(Map.of("plan", hash, "phase", message.get("phase"), "ticket", message.get("ticket")));
@@ -126,13 +127,7 @@ final class Device {
     private Map<String, Object> plan() throws IOException, InterruptedException {
         Map<String, Object> plan = Json.object(Json.object(ask("GET", "", null, null)).get("plan"));
         if (!Json.hash(plan).equals(hash)) throw new Refused("plan", "the collector's plan is not the one with this hash");
-        Object design = Json.object(plan.get("design")).get("name");
-        if (!"answers".equals(design) || !"both".equals(plan.get("protects"))) throw new Refused("plan", "this device takes no part in such studies");
-        Map<String, Object> encoder = Json.object(plan.get("encoder"));
-        Object basis = Json.object(encoder.get("basis")).get("name");
-        Object rescale = Json.object(encoder.get("rescale")).get("name");
-        if (!"identity".equals(basis) || !"clip".equals(rescale) || encoder.containsKey("table")) throw new Refused("plan", "this device holds a row of numbers");
-        return plan;
+        return Plans.read(plan);
     }
 
     /** The task, once the study wants somebody. */
@@ -148,28 +143,15 @@ final class Device {
         throw new Refused("collector", "the study wants nobody now");
     }
 
-    /** A task that costs what the plan says, for one person, of a kind that the design asks. */
-    private static Map<String, Object> readTask(Map<String, Object> plan, Object sent) {
-        Map<String, Object> task = Json.object(sent);
-        if (!ASKED.contains(task.get("name"))) throw new Refused("kind", "the study asks no such task");
-        boolean agreed = Json.number(task.get("epsilon")) == Json.number(plan.get("epsilon")) && plan.get("unit").equals(task.get("unit"));
-        if (!agreed || Json.number(task.get("people")) != 1) throw new Refused("terms", "the task is other than agreed");
-        return task;
-    }
-
-    private static double[] encoded(Map<String, Object> plan, double[] row) {
-        Map<String, Object> rescale = Json.object(Json.object(plan.get("encoder")).get("rescale"));
-        double[] found = new double[row.length];
-        for (int k = 0; k < row.length; k++) {
-            double z = (row[k] - entry(rescale.get("center"), k, 0)) / entry(rescale.get("scale"), k, 1);
-            found[k] = Double.isNaN(z) ? 0 : Math.min(Math.max(z, -1), 1);
-        }
-        return found;
-    }
-
-    private static double entry(Object value, int k, double usual) {
-        if (value == null) return usual;
-        return value instanceof Double number ? number : Json.numbers(value)[k];
+    /** z*; a number that the study predicts stands before it, with its public range scaled to [-1, 1]. */
+    private static double[] features(Map<String, Object> plan, String label, double[] row) {
+        double[] z = Curves.encode(Json.object(plan.get("encoder")), null, Arrays.stream(row).boxed().map(Object.class::cast).toList());
+        if (plan.get("target_range") == null) return z;
+        double[] range = Json.numbers(plan.get("target_range")), all = new double[z.length + 1];
+        double target = 2 * (Curves.number(label) - range[0]) / (range[1] - range[0]) - 1;
+        all[0] = Double.isNaN(target) ? 0 : Math.min(Math.max(target, -1), 1);
+        System.arraycopy(z, 0, all, 1, z.length);
+        return all;
     }
 
     // -- what is kept -----------------------------------------------------------------------------

@@ -3,6 +3,9 @@ import java.math.BigInteger;
 import java.math.MathContext;
 import java.math.RoundingMode;
 import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.stream.IntStream;
 
 /** Exact draws from 64-bit words, and the two mechanisms for answers to yes/no questions. */
 final class Draws {
@@ -39,10 +42,36 @@ final class Draws {
 
     /** An integer, uniform on {0, …, bound - 1}. */
     static BigInteger below(BigInteger bound, Words words) {
+        return below(bound, 1, words)[0];
+    }
+
+    /** Several of them: all words are taken first, then those that were rejected are replaced. */
+    static BigInteger[] below(BigInteger bound, int size, Words words) {
         BigInteger last = WORD.subtract(BigInteger.ONE).subtract(WORD.mod(bound));
-        BigInteger word = unsigned(words.next());
-        while (word.compareTo(last) > 0) word = unsigned(words.next());
-        return word.mod(bound);
+        BigInteger[] found = words(size, words);
+        while (true) {
+            int[] rejected = IntStream.range(0, size).filter(k -> found[k].compareTo(last) > 0).toArray();
+            if (rejected.length == 0) break;
+            for (int k : rejected) found[k] = unsigned(words.next());
+        }
+        return Arrays.stream(found).map(word -> word.mod(bound)).toArray(BigInteger[]::new);
+    }
+
+    /** As many words, as whole numbers. */
+    static BigInteger[] words(int size, Words words) {
+        BigInteger[] found = new BigInteger[size];
+        for (int k = 0; k < size; k++) found[k] = unsigned(words.next());
+        return found;
+    }
+
+    /** `choose` of `among` places, in random order. */
+    static int[] subset(int choose, int among, Words words) {
+        while (true) {
+            BigInteger[] keys = words(among, words);
+            if (Arrays.stream(keys).distinct().count() < among) continue;
+            return IntStream.range(0, among).boxed().sorted(Comparator.comparing(k -> keys[k]))
+                .limit(choose).mapToInt(Integer::intValue).toArray();
+        }
     }
 
     /** Fair signs, 64 from each word: bytes from the lowest, bits of each from the highest. */
@@ -59,16 +88,30 @@ final class Draws {
 
     /** ⌊denominator · e^ε⌋, and not below the denominator; an ε above 22 counts as 22. */
     static BigInteger odds(double epsilon, BigInteger denominator) {
-        BigDecimal small = new BigDecimal(Math.min(epsilon, 22)).divide(BigDecimal.valueOf(1L << HALVINGS), DIGITS);
+        return floor(exp(new BigDecimal(Math.min(epsilon, 22)), DIGITS).multiply(new BigDecimal(denominator))).max(denominator);
+    }
+
+    /** ⌊of · e^-x⌋ for x ≥ 0. */
+    static BigInteger faded(double x, BigInteger of) {
+        if (x == 0) return of;
+        return x > 64 ? BigInteger.ZERO : floor(new BigDecimal(of).divide(exp(new BigDecimal(x), DIGITS), DIGITS));
+    }
+
+    /** e^x for x ≥ 0, to nearly as many digits. */
+    static BigDecimal exp(BigDecimal x, MathContext digits) {
+        BigDecimal small = x.divide(BigDecimal.valueOf(1L << HALVINGS), digits);
         BigDecimal term = BigDecimal.ONE;
         BigDecimal power = BigDecimal.ONE;
-        for (int k = 1; term.signum() > 0 && term.precision() - term.scale() > -DIGITS.getPrecision(); k++) {
-            term = term.multiply(small, DIGITS).divide(BigDecimal.valueOf(k), DIGITS);
-            power = power.add(term, DIGITS);
+        for (int k = 1; term.signum() > 0 && term.precision() - term.scale() > -digits.getPrecision(); k++) {
+            term = term.multiply(small, digits).divide(BigDecimal.valueOf(k), digits);
+            power = power.add(term, digits);
         }
-        for (int k = 0; k < HALVINGS; k++) power = power.multiply(power, DIGITS);
-        BigInteger found = power.multiply(new BigDecimal(denominator)).setScale(0, RoundingMode.FLOOR).toBigInteger();
-        return found.max(denominator);
+        for (int k = 0; k < HALVINGS; k++) power = power.multiply(power, digits);
+        return power;
+    }
+
+    static BigInteger floor(BigDecimal value) {
+        return value.setScale(0, RoundingMode.FLOOR).toBigInteger();
     }
 
     /** Weights (high, low) of likely and other outcomes, as fine as sums up to 2^bits allow. */

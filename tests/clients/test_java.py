@@ -40,11 +40,34 @@ def run(*command: str, code: int = 0) -> str:
 
 def test_it_replays_the_vectors(built: Path, tmp_path: Path) -> None:
     said = run("java", "-cp", str(built), "Replay", str(CLIENTS / "vectors"))
-    counts = dict(line.rsplit(" ", 1) for line in said.splitlines())
-    plans = json.loads((CLIENTS / "vectors" / "plans.json").read_text(encoding="utf-8"))
-    assert int(counts["plans"]) == len(plans)
-    assert int(counts["draws of randomized_response and question_response"]) >= 60
-    assert int(counts["tasks of yes/no questions"]) >= 40
+    counts = {
+        what: int(number) for what, number in (line.rsplit(" ", 1) for line in said.splitlines())
+    }
+
+    def vectors(name: str) -> Any:
+        return json.loads((CLIENTS / "vectors" / f"{name}.json").read_text(encoding="utf-8"))
+
+    assert counts == {
+        "numbers": len(vectors("numbers")),
+        "plans": len(vectors("plans")),
+        "refused plans": len(vectors("refused_plans")),
+        "mechanisms": sum(len(one["draws"]) for one in vectors("mechanisms")),
+        "tasks": len(vectors("tasks")),
+        "curves": sum(len(one["curves"]) for one in vectors("encoder")["cases"]),
+        "refused tasks, and tasks that are not": sum(
+            len(one["others"]) for one in vectors("refused")["cases"]
+        ),
+    }, "every vector of every file"
+    files = {one.stem for one in (CLIENTS / "vectors").iterdir()}
+    assert files == {
+        "numbers",
+        "plans",
+        "refused_plans",
+        "mechanisms",
+        "tasks",
+        "encoder",
+        "refused",
+    }
     shutil.copytree(CLIENTS / "vectors", tmp_path / "vectors")  # and the replay can fail
     spoiled = tmp_path / "vectors" / "mechanisms.json"
     spoiled.write_text(spoiled.read_text().replace('"report":[-1.0]', '"report":[1.0]', 1))
@@ -89,3 +112,27 @@ def test_its_device_takes_part(built: Path, collector: CollectorProcess, tmp_pat
     refused = device("prepare", hashes[1], *mine, code=3)
     assert refused == "budget: more than is left of the limit"
     assert collector.request("GET", f"/api/studies/{hashes[1][:16]}")["issued"] == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "mine"),
+    [
+        ({"classes": ("a", "b", "c"), "value_range": (0, 2)}, ("b", "1", "1.5", "0.5", "0.2")),
+        ({"target_range": (0, 50), "feature_ranges": [(0, 10), (-1, 1)]}, ("31", "7.5", "0.25")),
+    ],
+)
+def test_its_device_reports_vectors(
+    built: Path, collector: CollectorProcess, tmp_path: Path, facts: dict[str, Any], mine: Any
+) -> None:
+    """Curves of three classes, and a number that is predicted: the collector takes the replies."""
+    plan = plan_study(3000, 1.0, **facts)
+    assert plan.design["name"] in ("vectors", "vector_numbers")
+    collector.create(plan, open=True, deadline=3600)
+    for k in range(6):  # of the first phase's kinds of tasks
+        program = ("java", "-cp", str(built), "Device")
+        me = (str(tmp_path / str(k)), collector.url, plan.hash)
+        body = run(*program, "prepare", *me, "1.0", *mine)
+        assert json.loads(body)["values"]
+        assert len(run(*program, "send", *me).strip()) == 48
+    status = collector.request("GET", f"/api/studies/{plan.hash[:16]}")
+    assert status["answered"] == 6
