@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from dpfda import load
 from dpfda.cli import release
 from dpfda.cli._group import dpfda
-from dpfda.cli._output import draw
 from dpfda.privacy.ledger_file import FileLedger
 
 T = np.linspace(0, 1, 15)
@@ -33,22 +32,6 @@ def write_csv(path: Path, rows: np.ndarray, header: str = "") -> Path:
 @pytest.fixture
 def csv(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "curves.csv", CURVES)
-
-
-def test_no_title_of_a_picture_is_cut(tmp_path: Path) -> None:
-    titles: list[Any] = []
-
-    class Drawn:
-        def plot(self, ax: Any) -> None:
-            ax.set_title("guarantee " * 20)
-            titles.append(ax)
-
-    draw(Drawn(), tmp_path / "picture.png")
-    (ax,) = titles
-    (ax,) = titles
-    lines = ax.get_title().split("\n")
-    assert max(map(len, lines)) <= 88  # as many small letters as are 7 inches wide
-    assert " ".join(lines) == ("guarantee " * 20).strip()
 
 
 def test_mean_as_table_json_and_picture(csv: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -328,31 +329,33 @@ class Release(Documented):
         return FDataGrid(values if self.coefficients.ndim > 1 else values[None], grid_points=grid)
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the curve with its simultaneous band, or the surface; returns the axes."""
-        import matplotlib.pyplot as plt
+        """Draw the curve with its simultaneous band, or the surface; returns the axes.
 
-        ax = plt.subplots()[1] if ax is None else ax
-        values = self.values()
+        Several curves, such as coefficients, have a panel each; then the first one is returned.
+        """
+        values, title = self.values(), f"{self.summary}: {self.guarantee}"
         if len(self.basis.grid) == 2:
+            ax = axes_or_new(ax)
             x, y = self.basis.grid
             picture = ax.pcolormesh(x, y, values.T, shading="auto")
             ax.figure.colorbar(picture, ax=ax, label=self.summary)
             ax.set_xlabel("s")
             ax.set_ylabel("t")
-        else:
-            low, high = self.interval(level, simultaneous=True)
+            headed(ax, title)
+            return ax
+        band = f"{100 * level:g} % band {self.covered}, whole curve"
+        rows = [np.atleast_2d(part) for part in (values, *self.interval(level, simultaneous=True))]
+        names = [self.name_of(number + 1) for number in range(len(rows[0]))]
+        places = panels(ax, names, title=title if len(names) == 1 else f"{title}\n{band}")
+        for place, name, row, bottom, top in zip(places, names, *rows, strict=True):
             t = self.basis.grid[0]
-            rows = [np.atleast_2d(part) for part in (values, low, high)]
-            for number, (row, bottom, top) in enumerate(zip(*rows, strict=True), start=1):
-                (line,) = ax.plot(t, row, label=f"released {self.name_of(number)}")
-                band = f"{100 * level:g} % band {self.covered}, whole curve"
-                shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
-                ax.fill_between(t, bottom, top, label=band, **shade)
-            ax.set_xlabel("t")
-            ax.set_ylabel(self.summary)
-            ax.legend(fontsize="small")
-        ax.set_title(f"{self.summary}: {self.guarantee}", fontsize="small")
-        return ax
+            (line,) = place.plot(t, row, label=f"released {name}")
+            shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
+            place.fill_between(t, bottom, top, label=band, **shade)
+        if len(places) == 1:
+            places[0].set(xlabel="t", ylabel=self.summary)
+            legend_below(places[0])
+        return places[0]
 
     @property
     def target(self) -> str:

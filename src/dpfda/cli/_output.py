@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -36,6 +35,7 @@ from dpfda.protocol.model import StudyModel, about, contents
 from dpfda.report import Verdict
 from dpfda.report.contents import show
 from dpfda.report.documents import Documented
+from dpfda.report.panels import headed
 from dpfda.report.terminal import rich_table
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 
 _PICTURES = (".png", ".pdf", ".svg")
-_TITLE = 88  # characters of a line above a picture
 _PROBE = bytes(1 << 16)  # more than a document usually has
 
 Command = Callable[..., Any]
@@ -214,7 +213,7 @@ def draw(shown: Drawn, path: Path) -> None:
     shown.plot(axes)
     for ax in figure.axes:
         if title := ax.get_title():
-            ax.set_title(fill(title, _TITLE), fontsize="small")
+            headed(ax, title)
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:

@@ -20,6 +20,7 @@ from dpfda.estimators.curve_reader import array_of
 from dpfda.estimators.private_covariance import PrivateCovariance
 from dpfda.estimators.scikit import TransformerMixin
 from dpfda.report import Contents, Picture, Table
+from dpfda.report.panels import axes_or_new, headed, legend_below
 
 _ROWS = 10  # points shown of a curve
 _DRAWS = 200  # of the known noise, to see how far it turns components
@@ -146,9 +147,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the components, each as long as its deviation; returns the axes."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1] if ax is None else ax
+        ax = headed(axes_or_new(ax), str(self.guarantee_))
         t = self.release_.basis.grid[0]
         for name, values, variance in zip(
             self.get_feature_names_out(), self.components_, self.explained_variance_, strict=True
@@ -158,8 +157,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         ax.axhline(0.0, color="0.5", linewidth=0.8)
         ax.set_xlabel("t")
         ax.set_ylabel("one standard deviation along it")
-        ax.set_title(str(self.guarantee_), fontsize="small")
-        ax.legend(fontsize="small")
+        legend_below(ax)
         return ax
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:

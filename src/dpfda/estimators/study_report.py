@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpfda.protocol.model import RuleModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Table
 from dpfda.report.contents import show
+from dpfda.report.panels import headed, legend_below
 
 if TYPE_CHECKING:
     from dpfda.estimators.local_curve_classifier import LocalCurveClassifier
@@ -198,16 +198,14 @@ class StudyResult:
         ]
 
 
-_TITLE_WIDTH = 48  # characters of a line above one of three panels
-
-
 def draw_study(model: RuleModel, findings: Findings) -> Any:
     """Slope function (or weights), what was learnt with intervals, people by phase."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    asked = [phase for phase in findings.phases if phase.people]
+    figure = Figure(figsize=(11, max(3.4, 0.2 * len(asked) + 0.8)), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     model.plot(left)
     names = list(findings.classes) if len(model.coefficients) > 1 else [None]
@@ -217,8 +215,7 @@ def draw_study(model: RuleModel, findings: Findings) -> Any:
         errors = [min(1.96 * estimate.standard_error, 10.0) for estimate in row]
         middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
     middle.axhline(0, color="0.6", linewidth=0.8)
-    title = fill(f"{findings.title} (± 1.96 SE of the noise)", _TITLE_WIDTH)
-    middle.set_title(title, fontsize="small")
+    headed(middle, f"{findings.title} (± 1.96 SE of the noise)")
     middle.set_xlabel("feature")
     places = range(max((len(row) for row in findings.features), default=1))
     middle.set_xticks([place + 1 for place in places])
@@ -227,12 +224,13 @@ def draw_study(model: RuleModel, findings: Findings) -> Any:
             [findings.called(place).replace("distance ", "±") for place in places]
         )
         middle.set_xlabel("feature (±: its distance from the middle)")
-    asked = [phase for phase in findings.phases if phase.people]
     steps = [f"{number + 1}. {phase.kind}" for number, phase in enumerate(asked)]
     right.barh(steps, [phase.people for phase in asked], height=0.6)
     right.set_ylim(-0.9, max(len(asked), 3) - 0.1)
     if names[0] is not None:
-        left.legend(names, title="class")
+        for line, name in zip(left.lines, names, strict=False):
+            line.set_label(name)
+        legend_below(left, title="class")
     right.invert_yaxis()
     right.set_title("people by phase", fontsize="small")
     right.set_xlabel("people")

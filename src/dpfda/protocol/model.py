@@ -26,6 +26,7 @@ from dpfda.protocol.plan import Label
 from dpfda.protocol.task import folded
 from dpfda.report import Contents, Picture, Table, Verdict
 from dpfda.report.documents import Body, Documented
+from dpfda.report.panels import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,9 +164,7 @@ class RuleModel(StudyModel):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw β(t) for curves, one weight a feature for vectors; returns the axes."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1] if ax is None else ax
+        ax = axes_or_new(ax)
         slope = self.slope()
         beside = " (distances count too)" if len(self.folds) else ""
         if self.encoder.basis.functional:

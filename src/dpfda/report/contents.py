@@ -131,7 +131,10 @@ class Picture:
             figure = Figure(figsize=_NARROW, layout="constrained")
             axes = figure.subplots()
             plot(axes)
-            axes.set_title("")
+            if axes in figure.axes:  # otherwise panels have taken its place
+                axes.set_title("")
+            else:
+                figure.suptitle("")
             return figure
 
         return cls(caption=caption, draw=draw)

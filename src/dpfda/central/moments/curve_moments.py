@@ -27,6 +27,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+from dpfda.report.panels import axes_or_new, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,9 +79,7 @@ class SyntheticCurves:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the first few, a color a group; returns the axes."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1] if ax is None else ax
+        ax = axes_or_new(ax)
         names = list(dict.fromkeys(self.groups.tolist()))
         for number, row in enumerate(self.curves[:_DRAWN]):
             color = names.index(self.groups[number]) if names else 0
@@ -88,7 +87,7 @@ class SyntheticCurves:
         for number, name in enumerate(names):
             ax.plot([], [], color=f"C{number}", label=str(name))
         if names:
-            ax.legend()
+            legend_below(ax)
         ax.set_xlabel("t")
         ax.set_title(f"{min(_DRAWN, len(self))} synthetic curves", fontsize="small")
         return ax

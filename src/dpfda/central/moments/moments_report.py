@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dpfda.central.release_report import NARROW, public_span, remedy
 from dpfda.curves.band import Band
 from dpfda.protocol.plan import Label
 from dpfda.report import Contents, Picture, Table, Verdict, worst_of
+from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,38 +86,41 @@ def _where(t: FloatArray, found: Band) -> list[str]:
 def plot_means(moments: CurveMoments, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
     """Draw the mean of every group with its band; returns the axes."""
     bands = {name: interval(moments, level, group=name) for name in moments.groups or (None,)}
-    ax = _plot(moments, {name or "mean": band for name, band in bands.items()}, ax, level)
-    ax.set_ylabel("mean")
-    ax.set_title(str(moments.guarantee), fontsize="small")
+    ax = headed(axes_or_new(ax), str(moments.guarantee))
+    for name, band in bands.items():
+        _draw(ax, moments, name or "mean", band)
+    ax.set(xlabel="t", ylabel="mean")
+    legend_below(ax, title=_told(level))
     return ax
 
 
 def plot_differences(moments: CurveMoments, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-    """Draw the difference of every two groups with its band; returns the axes."""
-    bands = {
-        f"{one} minus {other}": difference(moments, one, other, level)
-        for one, other in pairs(moments)
-    }
-    ax = _plot(moments, bands, ax, level)
-    ax.axhline(0.0, color="0.5", linewidth=0.8)
-    ax.set_ylabel("difference of means")
-    ax.set_title(f"p = {pvalue(moments):.2g}; {moments.guarantee}", fontsize="small")
-    return ax
+    """Draw the difference of every two groups with its band; returns the axes.
+
+    Several differences have a panel each; then the first one is returned.
+    """
+    both = pairs(moments)
+    names = [f"{one} minus {other}" for one, other in both]
+    title = f"p = {pvalue(moments):.2g}; {moments.guarantee}"
+    places = panels(ax, names, title=title if len(both) == 1 else f"{title}\n{_told(level)}")
+    for place, name, (one, other) in zip(places, names, both, strict=True):
+        _draw(place, moments, name, difference(moments, one, other, level))
+        place.axhline(0.0, color="0.5", linewidth=0.8)
+    if len(both) == 1:
+        places[0].set(xlabel="t", ylabel="difference of means")
+        legend_below(places[0], title=_told(level))
+    return places[0]
 
 
-def _plot(moments: CurveMoments, bands: dict[Any, Band], ax: Axes | None, level: float) -> Axes:
-    import matplotlib.pyplot as plt
+def _told(level: float) -> str:
+    return f"{100 * level:g} % bands, whole curve: noise and sampling"
 
-    ax = plt.subplots()[1] if ax is None else ax
+
+def _draw(ax: Axes, moments: CurveMoments, name: Label, band: Band) -> None:
     t = moments.grid_points
-    for name, band in bands.items():
-        (line,) = ax.plot(t, band.middle, label=str(name))
-        shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
-        ax.fill_between(t, band.low, band.high, **shade)
-    ax.set_xlabel("t")
-    text = f"{100 * level:g} % bands, whole curve: noise and sampling"
-    ax.legend(title=text, fontsize="small", title_fontsize="small")
-    return ax
+    (line,) = ax.plot(t, band.middle, label=str(name))
+    shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
+    ax.fill_between(t, band.low, band.high, **shade)
 
 
 _DRAWS = 400  # of errors, for their mean squares

@@ -35,6 +35,7 @@ from dpfda.protocol.linear_scores import chances, decided
 from dpfda.protocol.model import slope_names
 from dpfda.report import Contents, Verdict
 from dpfda.report.documents import Body, Documented
+from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -286,33 +287,51 @@ class RegressionModel(Documented):
         return model_report.pulled(self)
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the slope function with its band, or the coefficients; returns the axes."""
-        import matplotlib.pyplot as plt
+        """Draw the slope function with its band, or the coefficients; returns the axes.
 
-        ax = plt.subplots()[1] if ax is None else ax
-        if self.encoder is not None:
-            known = self.has_band
-            band = self.slope_band(level) if known else Band(*[self.slope()] * 3)
-            t = np.linspace(*self.encoder.basis.domain_range, band.middle.shape[-1])
-            rows = (part.reshape(-1, len(t)) for part in band)  # one a channel
-            for line, low, high in zip(*rows, strict=True):
-                (drawn,) = ax.plot(t, line)
-                if known:
-                    shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
-                    text = f"{100 * level:g} % band for the whole curve"
-                    ax.fill_between(t, low, high, label=text, **shade)
-            ax.axhline(0, color="0.6", linewidth=0.8)
-            ax.set(xlabel="t", ylabel="slope function β(t)")
+        Slope functions of several classes or channels have a panel each; then the first one is
+        returned. A bar is a coefficient times the width of its feature's public range: features
+        with different units have one scale.
+        """
+        title = f"{self.link} regression: {self.guarantee}"
+        if self.encoder is None:
+            return self._plot_coefficients(headed(axes_or_new(ax), title))
+        known, told = self.has_band, f"{100 * level:g} % band for the whole curve"
+        band = self.slope_band(level) if known else Band(*[self.slope()] * 3)
+        t = np.linspace(*self.encoder.basis.domain_range, band.middle.shape[-1])
+        rows = [part.reshape(-1, len(t)) for part in band]
+        names = slope_names(self, len(rows[0]))
+        several = len(names) > 1
+        places = panels(ax, names, title=f"{title}\n{told}" if several and known else title)
+        for place, line, low, high in zip(places, *rows, strict=True):
+            (drawn,) = place.plot(t, line)
             if known:
-                ax.legend(fontsize="small")
-        else:
-            found = self.coefficients()[1]
-            sides = [[row.value - row.low, row.high - row.value] for row in found
-                     if row.low is not None and row.high is not None]  # fmt: skip
-            bars = {"xerr": np.transpose(sides)} if sides else {}
-            ax.barh([row.feature for row in found], [row.value for row in found], **bars)
-            ax.set_xlabel("coefficient" + ", with its 95 % interval" * bool(sides))
-        ax.set_title(f"{self.link} regression: {self.guarantee}", fontsize="small")
+                shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
+                place.fill_between(t, low, high, label=told, **shade)
+            place.axhline(0, color="0.6", linewidth=0.8)
+        if not several:
+            places[0].set(xlabel="t", ylabel="slope function β(t)")
+            if known:
+                legend_below(places[0])
+        return places[0]
+
+    def _plot_coefficients(self, ax: Axes) -> Axes:
+        """Bars of coefficients over the public ranges of their features."""
+        found, table = self.coefficients()[1], self.recipe.table
+        widths = np.ones(len(self.features))
+        if table is not None:
+            widths = (table.high - table.low)[list(self.recipe.kept)]
+        widths = np.tile(widths, len(found) // len(widths))
+        sides = [[row.value - row.low, row.high - row.value] for row in found
+                 if row.low is not None and row.high is not None]  # fmt: skip
+        bars = {"xerr": np.transpose(sides) * widths} if sides else {}
+        names, values = [row.feature for row in found], [row.value for row in found]
+        ax.barh(names, np.multiply(values, widths), **bars)
+        ax.axvline(0, color="0.6", linewidth=0.8)
+        if ax.figure.axes == [ax]:
+            ax.figure.set_figheight(max(ax.figure.get_figheight(), 0.25 * len(names) + 1))
+        text = "coefficient" if table is None else "coefficient × width of the public range"
+        ax.set_xlabel(text + ", with its 95 % interval" * bool(sides))
         return ax
 
     @property

@@ -20,6 +20,7 @@ from dpfda.protocol.estimate import HELD_OUT, Estimate, in_words, majority_error
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import ClassModel, CurveModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.report.panels import legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,7 +210,7 @@ def draw_members(axis: Axes, result: MRMAResult, *, level: float) -> None:
     axis.axhline(0.5, color="0.7", linewidth=0.8)
     axis.set(title=f"accuracy of members, {level:.0%} intervals", xlabel="member, sorted")
     if heard.any():
-        axis.legend()
+        legend_below(axis)
 
 
 def draw_weights(axis: Axes, result: MRMAResult) -> None:
