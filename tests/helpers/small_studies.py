@@ -75,6 +75,7 @@ def small_studies() -> dict[str, StudyPlan]:
         "vector_numbers": _plan(120, 30.0, (), name="vector_numbers", evaluation_share=0.1),
         "mrma": _plan(12, 4.0, name="mrma", **judged),
         "mrma, three classes": _plan(14, 4.0, _THREE, name="mrma", **judged),
+        "mrma_votes": _plan(12, 4.0, name="mrma_votes", **judged),
         "mrma_stream": _plan(8, 4.0, name="mrma_stream", new_classifiers=2, **reports),
         "exchange": _plan(5, 1.0, name="exchange", evaluation_share=0.4, **members),
         "samme, judged": _owners(SammeDesign(rule="classifier", judges=2, n_rounds=2, **halves), 8),
