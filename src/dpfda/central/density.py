@@ -144,9 +144,9 @@ class HistogramDensity(DensityMechanism, name="histogram"):
 
     Attributes:
         size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
-            √(nε/8): there noise and sampling error of a coefficient are alike. In one variable 32
-            at least, as soon as counts of points that fill a tenth of the range are four times
-            their noise: ranges are often too wide.
+            √(nε/8), where noise and sampling error of a coefficient are about equal. Ranges are
+            often too wide, so one variable has at least 32 cells if n and ε are large enough: if
+            points fill a tenth of the range, their counts must exceed four deviations of noise.
 
     Examples:
         >>> [HistogramDensity().cells_along(strength, 1) for strength in (4.0, 100.0, 20_000.0)]

@@ -213,7 +213,7 @@ class Places:
     def leave(
         self, study: str, host: str, tokens: Collection[bytes], *, counted: bool = True
     ) -> None:
-        """These tokens hold no ticket any more, and never will.
+        """Remove the tickets of these tokens for good.
 
         Args:
             study: the study.

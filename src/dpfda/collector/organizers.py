@@ -85,7 +85,7 @@ FIRST = Account(ADMINISTRATOR, "administrator")
 
 
 def named(owner: str) -> str:
-    """An organizer in a sentence.
+    """How messages name an organizer.
 
     Examples:
         >>> named("anna"), named("administrator")

@@ -1,10 +1,11 @@
 """Serve a collector with uvicorn: one process, or several on the same socket.
 
-Granian takes durable replies somewhat faster, as its parser is not Python's. What keeps one
-connection from stopping the others, bounds on heads and patience (`connection.py`), is a subclass
-of uvicorn's protocol, and has no place there.
+Granian stores replies somewhat faster, because its parser is not written in Python. It is not used:
+the limits that keep one connection from blocking the others (`connection.py`) are a subclass of
+uvicorn's protocol, and granian has no such class.
 
-Below the requests: what one connection may send, how long it may take, and who makes room.
+The limits concern connections, not requests: what one may send, how long it may take, and which is
+closed when there are too many.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ class PrivateLogisticRegression(PrivateRegression):
         not among `classes` counts as the first of them.
 
     Args:
-        epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, like all others.
+        epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, as are parameters that are
+            not listed here.
         classes: the public labels. Which labels there are is private: only a seeded simulation
             may find them in the data, and its guarantee says so.
         mechanism, fit_intercept, weight_bound: of two classes only.

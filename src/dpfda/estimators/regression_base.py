@@ -185,7 +185,7 @@ class PrivateRegression(CentralEstimator):
                 raise InvalidParameter("weight_bound", rule, bound)
             if self.mechanism != "moments" or not self.fit_intercept:
                 name = "fit_intercept" if self.mechanism == "moments" else "mechanism"
-                rule = "left as it is for more than two classes: they have one way"
+                rule = "left at its default for more than two classes, which have one method"
                 raise InvalidParameter(name, rule, getattr(self, name))
             return Discriminant(
                 **self._budget,

@@ -180,7 +180,7 @@ def _solved(
     seed: Seed,
     at: Callable[[float], Population],
 ) -> float:
-    """The scale at which Fisher's rule errs so often in the population `at` it."""
+    """The scale at which Fisher's rule has this error; `at` returns the population of a scale."""
     labels, noise = population.parts(_ROWS, seed)
     if len(np.unique(labels)) < len(population.shares):
         return 1.0

@@ -152,8 +152,8 @@ _NESTED = ("promise", "event")  # what JSON writes out
 def together(releases: Sequence[Tallied]) -> Budget:
     """The cost of releases about the same unit, with sizes fixed in advance (`total`).
 
-    Gaussian noise is counted at the largest δ that one of them announced; the δ of releases of
-    which no more is known add up, and come on top.
+    Gaussian noise is counted at the largest δ that one of them announced; releases of which only
+    (ε, δ) is known add their δ to it.
 
     Examples:
         >>> from dpfda.privacy.cost import Cost

@@ -299,7 +299,7 @@ def _dated_clock(text: str) -> bool:
 
 
 def _leaves(node: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Numbers and texts of an object and of what is in it; of a list in it the only entry."""
+    """Numbers and texts of an object and of nested objects; a list counts as its only entry."""
     if len(path) > 4:
         return
     for key, value in node.items():

@@ -133,7 +133,9 @@ async def create_study(request: Asked, collector: Service, visitor: Visiting) ->
 async def _saved(
     form: dict[str, str], collector: Collector, visitor: Visitor, edited: StudyRecord | None
 ) -> Page:
-    """The study in the form, new or in the place of another; if it cannot work, it must be meant.
+    """Store the study of the form, as a new one or instead of `edited`.
+
+    A study that cannot work is stored only if the organizer confirms it.
 
     Args:
         form: what was typed.

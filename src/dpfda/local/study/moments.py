@@ -45,7 +45,9 @@ class Reply(NamedTuple):
     @classmethod
     @cache
     def of(cls, dimension: int, epsilon: float, *, n_classes: int = 1) -> Reply:
-        """The best codeword; with classes, of the (K, D) vector in the row of one's class.
+        """The best codeword for a person's vector.
+
+        With classes the vector is (K, D): zero but for the row of the person's class.
 
         Examples:
             >>> round(1 / Reply.of(8, 1.0).noise, 2)

@@ -98,7 +98,7 @@ class Priors:
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
         """Posterior for log likelihoods pull·θ - ½ θ·precision·θ, from the start `means`.
 
-        It is near: the best law under which numbers are independent (variational Bayes).
+        An approximation: the best law under which numbers are independent (variational Bayes).
         """
         bases, turned = self.bases[:, None], np.swapaxes(self.bases, 1, 2)[:, None]
         inner, pull = turned @ precision @ bases, pull @ self.bases
