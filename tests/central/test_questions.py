@@ -14,7 +14,7 @@ from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.function_on_scalar import CovariateProducts, CrossProducts
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.kernel_density import Bernstein, BoxMean
-from dpfda.central.linear import PublishedShrunkMean, ShrunkMean
+from dpfda.central.linear import ShrunkMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.moments_release import Schedule
 from dpfda.central.queries import BallMean, RadiusChoice
@@ -36,9 +36,11 @@ def pairs(kind: Any, *, intercept: bool) -> Any:
     return kind(cost=PURE, n=10, intercept=intercept, **given)
 
 
-def shrunk(kind: Any, cost: Cost) -> Any:
+def shrunk(cost: Cost, **more: Any) -> ShrunkMean:
     factors, axes = np.array([0.6, 0.4]), np.array([0.2, 0.1])  # ratios 3 and 4
-    return kind(cost=cost, n=10, bound=1.5, factors=factors, thresholds=0 * axes, axes=axes)
+    return ShrunkMean(
+        cost=cost, n=10, bound=1.5, factors=factors, thresholds=0 * axes, axes=axes, **more
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,10 +51,10 @@ def shrunk(kind: Any, cost: Cost) -> Any:
         (pairs(CrossProducts, intercept=False), 2 * 3 / 10),
         (pairs(CrossProducts, intercept=True), 2 * ROOT * 3 / 10),
         (BoxMean(cost=PURE, n=10, bound=1.5, values=7), 2 * 1.5 * 7 / 10),
-        (shrunk(ShrunkMean, PURE), 2 * 1.5 * 5 / 10),
-        (shrunk(ShrunkMean, GAUSSIAN), 2 * 1.5 * 4 / 10),
-        (shrunk(PublishedShrunkMean, PURE), 2 * 1.5 * 7 / 10),
-        (shrunk(PublishedShrunkMean, GAUSSIAN), 2 * 1.5 * 4 / 10),
+        (shrunk(PURE), 2 * 1.5 * 5 / 10),
+        (shrunk(GAUSSIAN), 2 * 1.5 * 4 / 10),
+        (shrunk(PURE, published=True), 2 * 1.5 * 7 / 10),
+        (shrunk(GAUSSIAN, published=True), 2 * 1.5 * 4 / 10),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )

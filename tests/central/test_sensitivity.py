@@ -18,7 +18,6 @@ from dpfda.central.linear import (
     LinearMechanism,
     OptimalAllocation,
     QuadraticRegularization,
-    shrunk,
 )
 from dpfda.central.losses import Loss
 from dpfda.central.mean import FunctionMechanism, MeanRelease
@@ -74,13 +73,13 @@ def test_thresholding_contracts_and_its_bound_is_reached() -> None:
     high = np.full(look.size, 10.0)
     reach, most = look.mechanism.reach, look.mechanism.sensitivity
     moved = direction * RADIUS / 2
-    moved = shrunk(look, high + moved) - shrunk(look, high - moved)
+    moved = look.shrunk(high + moved) - look.shrunk(high - moved)
     assert reach(moved) == pytest.approx(most)
     rng = np.random.default_rng(0)
     for _ in range(200):
         a, d = rng.normal(size=(2, look.size))
         d *= RADIUS / np.linalg.norm(d)
-        assert reach(shrunk(look, a + d) - shrunk(look, a)) <= most
+        assert reach(look.shrunk(a + d) - look.shrunk(a)) <= most
     # J*: beyond it the threshold is at least τ, so nothing is left out that data could fill.
     thresholds = 0.05 / (2 * mechanism.basis(GRID).eigenvalues ** 0.5)
     assert look.size == int(np.sum(thresholds < BOUND))
