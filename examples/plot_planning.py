@@ -12,7 +12,7 @@ from dpfda.planning.words import verdict
 
 facts = {"value_range": (-6, 6), "classes": ("no", "yes"), "non_private_error": 0.1}
 epsilons = [0.25, 1, 4]
-found = [forecast(2000, epsilon, studies=10, also=(), **facts) for epsilon in epsilons]
+found = [forecast(1000, epsilon, studies=6, also=(), **facts) for epsilon in epsilons]
 print(verdict(found[0]))
 
 # %%
@@ -24,6 +24,6 @@ ax.fill_between(epsilons, low, high, alpha=0.25, label="nine of ten studies")
 ax.plot(epsilons, middle, "o-", label="expected")
 ax.axhline(100 * found[0].guessing, color="gray", ls="--", label="guessing")
 ax.axhline(10, color="k", ls=":", label="without privacy")
-ax.set(xscale="log", xlabel="ε of one person", ylabel="wrong, %", title="2000 people", ylim=0)
+ax.set(xscale="log", xlabel="ε of one person", ylabel="wrong, %", title="1000 people", ylim=0)
 ax.legend()
 plt.show()

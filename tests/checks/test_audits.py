@@ -27,7 +27,9 @@ def test_every_case_passes_and_detects_twice_its_goal(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`dpfda audit --all` reaches the goals themselves, with four times as many draws."""
-    monkeypatch.setattr(attacks, "_FEW", 30)  # conversations begin with; more follow where needed
+    # An audit begins with so many draws, and more follow where they do not reach the goal.
+    monkeypatch.setattr(attacks, "PILOT", 4000)
+    monkeypatch.setattr(attacks, "_FEW", 10)  # of a conversation
     coarse = replace(case, goal=2 * case.goal)
     result = run(coarse, draws=DRAWS // 4, source=SimulationSource(3))
     assert result.passed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,10 @@ def test_odd_samples_are_refused(sample: Any) -> None:
         forecast(500, 1.0, sample=sample, **KNOWN)
 
 
-def test_the_command_forecasts_numbers_from_a_file(tmp_path: Path) -> None:
+def test_the_command_forecasts_numbers_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpfda.cli.plan.forecast", partial(forecast, also=()))
     X, y = crowd(60, 0)
     header = ",".join([*(f"{t:g}" for t in np.linspace(0, 1, 21)), "weight"])
     np.savetxt(tmp_path / "public.csv", np.c_[X, y], "%.6f", ",", header=header, comments="")

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpfda import plan_study
+from dpfda import forecast, plan_study
 from dpfda.cli._group import dpfda as main
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
 from dpfda.planning.words import consent, organizer, take_part
 
 FACTS = ["--range", "-6", "6", "--classes", "no,yes"]
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command forecasts the error alone, without the curves and studies beside it."""
+    monkeypatch.setattr("dpfda.cli.plan.forecast", partial(forecast, also=()))
 
 
 def run(*arguments: str) -> Any:
@@ -84,6 +91,7 @@ def test_a_folder_with_all_that_a_study_needs(tmp_path: Path) -> None:
     exec(compile((folder / "study.py").read_text(encoding="utf-8"), "study.py", "exec"), {})
 
 
+@pytest.mark.usefixtures("alone")
 def test_epsilon_from_people_and_error(tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     known = ("--people", "3000", "--error", "0.2", "--non-private-error", "0.1", "--studies", "4")
@@ -115,6 +123,7 @@ def test_a_public_sample_from_a_file(tmp_path: Path) -> None:
     assert "row 1, column 'ill' must be one of the classes a,b" in wrong.output
 
 
+@pytest.mark.usefixtures("alone")
 def test_typical_curves_from_a_file(tmp_path: Path) -> None:
     path, t = tmp_path / "typical.csv", np.linspace(0, 1, 21)
     rows = [f"{name}," + ",".join(f"{v:.3f}" for v in level + np.sin(3 * t))
@@ -132,6 +141,7 @@ def test_typical_curves_from_a_file(tmp_path: Path) -> None:
     assert "--typical must be left out with a sample" in run(*told, "--sample", str(path)).stderr
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_table_with_names_and_categories(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "public.csv"
@@ -166,6 +176,7 @@ def test_the_command_refuses_in_one_line(given: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("alone")
 def test_what_the_readme_shows_is_what_the_command_prints() -> None:
     """Line breaks aside, which depend on the terminal; ``...`` stands for what is left out."""
     root = Path(__file__).resolve().parents[2]
