@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from itertools import product
@@ -14,8 +15,8 @@ from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda as command_line
 from dpfda_bench import random_tables
+from dpfda_bench.benchmarks import _honesty_real, honesty
 from dpfda_bench.benchmarks import _honesty_trials as honest
-from dpfda_bench.benchmarks import honesty
 from dpfda_bench.benchmarks._honesty_judge import Finding, Key, keys, subgroups, widths
 from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
 from dpfda_bench.benchmarks._honesty_task import Judged, Task, held
@@ -270,10 +271,17 @@ def test_the_command_reads_its_options(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(honesty, "KINDS", {"mean": honest.KINDS["mean"]})
     monkeypatch.setattr(honesty, "_REFERENCE_SEEDS", 15)
     monkeypatch.setattr(honesty, "_QUICK_EPSILONS", {40: (1.0,)})
+    monkeypatch.setattr(_honesty_real, "_SETS", {})
     path = tmp_path / "widths.csv"
     call = ["bench", "honesty", "--quick", "--jobs", "1", "--write-reference", str(path)]
     assert CliRunner().invoke(command_line, call, catch_exceptions=False).exit_code == 0
     assert {cell[0] for cell in read_reference(path)} == {"mean"}
+    few = ["bench", "honesty", "--quick", "--jobs", "1", "--runs"]
+    refused = CliRunner().invoke(command_line, [*few, "9"])
+    assert "--runs must be 15 (each shape and range once) to 1000" in refused.output
+    printed = CliRunner().invoke(command_line, [*few, "15", "--json"]).stdout
+    rows = [row for row in json.loads(printed)["rows"] if row["key"] == "never_worse_than_public"]
+    assert [row["runs"] for row in rows] == [15]
     refused = CliRunner().invoke(command_line, ["bench", "mean", "--seeds", "confirm"])
     assert refused.exit_code == 2
     assert "--seeds must be left out for mean" in refused.output

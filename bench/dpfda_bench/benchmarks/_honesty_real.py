@@ -34,10 +34,10 @@ _SETS: dict[str, tuple[Callable[[], Dataset], tuple[float, float]]] = {
 
 _MOST = 2000  # people of a sample
 _PRICES = ((1.0, 0.0), (1.0, 1e-6))
-_RUNS, _QUICK_RUNS, _BLOCK = 1000, 10, 25
+_BLOCK = 25
 
 
-def rows(*, quick: bool, sweep: Sweep) -> tuple[list[Finding], list[str]]:
+def rows(*, runs: int, sweep: Sweep) -> tuple[list[Finding], list[str]]:
     """Coverage for each data set that is here; notes about those that are not."""
     known, notes = [], []
     for name in _SETS:
@@ -45,7 +45,6 @@ def rows(*, quick: bool, sweep: Sweep) -> tuple[list[Finding], list[str]]:
             known.append((name, min(_MOST, len(_curves(name)))))
         except DataFileMissing as missing:
             notes.append(f"coverage_real leaves out {name}: {missing}")
-    runs = _QUICK_RUNS if quick else _RUNS
     cells: list[Cell] = [
         (f"{name}, {'population' if inference else 'sample'}", n, *price)
         for (name, n), inference, price in product(known, (False, True), _PRICES)

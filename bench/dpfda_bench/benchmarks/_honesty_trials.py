@@ -17,7 +17,7 @@ from dpfda_bench.benchmarks._honesty_task import Judged, Kind
 from dpfda_bench.random_curves import HOLDING, SHAPES, WRONG, Shape, Slack
 
 KINDS: dict[str, Kind] = {**MEANS, **OTHERS}
-_CYCLE = len(SHAPES) * len(HOLDING)  # seeds until all combinations have come
+CYCLE = len(SHAPES) * len(HOLDING)  # seeds until all combinations have come
 _ENDLESS = 1e12  # error of a release that is not a number
 _TOO_SMALL = re.compile("probably (far )?too small")  # in warnings about ranges
 
@@ -104,7 +104,7 @@ def _of_one(
 ) -> Iterator[Trial]:
     shape, slack = hidden(seed, wrong=wrong)
     task = KINDS[kind](seed, shape, slack, n)
-    compares = compare and not wrong and seed // _CYCLE % 2 == 0
+    compares = compare and not wrong and seed // CYCLE % 2 == 0
     for epsilon, delta in prices:
         crash, judged, offered = "", None, {}
         with warnings.catch_warnings(record=True) as caught:

@@ -18,6 +18,7 @@ from dpfda.report.contents import Outcome
 from dpfda_bench.benchmarks import _honesty_real as real
 from dpfda_bench.benchmarks._honesty_judge import (
     LARGEST_ERROR,
+    Finding,
     Key,
     keys,
     subgroups,
@@ -25,7 +26,7 @@ from dpfda_bench.benchmarks._honesty_judge import (
 )
 from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
 from dpfda_bench.benchmarks._honesty_task import LEVEL
-from dpfda_bench.benchmarks._honesty_trials import KINDS, Trial, trials
+from dpfda_bench.benchmarks._honesty_trials import CYCLE, KINDS, Trial, trials
 from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {
@@ -54,6 +55,7 @@ _QUICK_EPSILONS = {40: (0.1, 1.0), 500: (0.1, 1.0)}
 _DELTAS = (0.0, 1e-6)
 _SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
 _WRONG_SEEDS, _QUICK_WRONG_SEEDS = 100, 10
+_QUICK_REAL = 10  # samples of each real set
 _REFERENCE_SEEDS = 150  # of the widths that are compared with: 10 a shape and range
 _CRASHES = 5  # that are shown
 _BLOCK = 10  # seeds of one cell of the grid
@@ -64,6 +66,7 @@ def run(
     *,
     sweep: Sweep = ALONE,
     seeds: Seeds = "choose",
+    runs: int | None = None,
     write_reference_to: Path | None = None,
 ) -> Outcome:
     """Every kind of release, n, ε and δ.
@@ -73,11 +76,18 @@ def run(
         sweep: how the grid is computed.
         seeds: ``choose``, 0 to 999, for work on methods, or ``confirm``, 1000 to 1999, which are
             looked at once.
+        runs: problems of each cell where the range holds the values, 1000 at most; a tenth of them
+            where it does not. Fewer take less time, and limits allow more for chance.
         write_reference_to: a file for the widths of bands that `width_ratio` compares with;
             nothing else is measured then.
     """
     if seeds not in _FIRST_SEED:
         raise InvalidParameter("--seeds", "'choose' or 'confirm'", seeds)
+    if runs is not None and not CYCLE <= runs <= _SEEDS:
+        rule = f"{CYCLE} (each shape and range once) to {_SEEDS}"
+        raise InvalidParameter("--runs", rule, runs)
+    many = runs or (_QUICK_SEEDS if quick else _SEEDS)
+    wrong = max(_QUICK_WRONG_SEEDS, many * _WRONG_SEEDS // _SEEDS)
     if write_reference_to is not None:
         found = _trials(quick=quick, sweep=sweep, first=0, many=_REFERENCE_SEEDS)
         cells = widths(found)
@@ -87,8 +97,8 @@ def run(
         quick=quick,
         sweep=sweep,
         first=_FIRST_SEED[seeds],
-        many=_QUICK_SEEDS if quick else _SEEDS,
-        wrong=_QUICK_WRONG_SEEDS if quick else _WRONG_SEEDS,
+        many=many,
+        wrong=wrong,
     )
     crashed = [one for one in found if one.crash]
     found = [one for one in found if not one.crash]
@@ -98,7 +108,7 @@ def run(
     for parts in subgroups(found).values():
         for name, key in parts.items():
             rows += key.rows(f"{name} by subgroup")
-    real_rows, missing = real.rows(quick=quick, sweep=sweep)
+    real_rows, missing = real.rows(runs=runs or (_QUICK_REAL if quick else _SEEDS), sweep=sweep)
     if real_rows:
         bands = Key(findings=real_rows, largest=False)
         figures["coverage_real"] = bands.figure
@@ -136,16 +146,30 @@ def _block(
     return trials(*cell, range(*seeds), prices, wrong=wrong, compare=compare)
 
 
+def _estimates(judged: dict[str, Key]) -> dict[str, Finding]:
+    """The worst estimate of each key, without an allowance for chance."""
+    return {
+        name: (max if key.largest else min)(key.findings, key=lambda one: one.estimate)
+        for name, key in judged.items()
+        if key.findings
+    }
+
+
 def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
     runs = max((one.runs for one in judged["never_worse_than_public"].findings), default=0)
+    fewer = f" (of {_SEEDS} in a full run)" if runs < _SEEDS else ""
+    alone = [
+        f"{name} {one.estimate:.3g} ± {one.error:.2g}" for name, one in _estimates(judged).items()
+    ]
     counts = ", ".join(f"{name} {len(key.findings)}" for name, key in judged.items())
     return [
-        f"{len(found)} releases, {runs} a cell. A cell is a kind of release, n, ε and δ; shapes of "
-        "curves, their place in the public range and the share of it that they fill are averaged "
-        "over.",
+        f"{len(found)} releases, {runs} a cell{fewer}. A cell is a kind of release, n, ε and δ; "
+        "shapes of curves, their place in the public range and the share of it that they fill are "
+        "averaged over.",
         "Each figure is a limit of the worst cell: the estimate moved towards its goal by z "
         "standard errors, with z such that among all cells of a key that meet the goal one is said "
         f"to miss it with probability 5 % at most. Cells: {counts}.",
+        f"The worst estimates, which by chance lie beyond the truth: {', '.join(alone)}.",
         "Errors are squared and relative to the square of the public half range; the public center "
         "is what is known without data. Ratios are of mean errors in a cell, where errors above "
         f"{LARGEST_ERROR:g} times the mean error of the public center count as that much: the mean "
