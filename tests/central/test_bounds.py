@@ -113,7 +113,7 @@ def test_other_summaries() -> None:
     for mechanism in ("histogram", "kernel"):
         for ends, wrong in (
             ((0, 100), False),
-            ((60, 95), False),
+            ((60, 95), mechanism == "histogram"),  # which counts them: 13 % are outside
             ((0, 50), True),
             ((200, 300), True),
         ):

@@ -41,6 +41,18 @@ def test_equal_cells_and_nearest_points() -> None:
     assert nearest().cells.places(line).tolist() == [0, 0, 1, 2, 4, 4]
 
 
+def test_points_outside_of_the_box_are_one_count() -> None:
+    """In the box, ends included, each point is in its cell; outside, in no cell."""
+    points = np.array([[0.0, -2.0], [1.0, 2.0], [1.1, 0.0], [0.5, -2.1], [-9.0, 9.0], [0.26, 0.1]])
+    summed = counts().summed
+    totals = np.asarray(summed.block((points,)))
+    assert totals.sum() == len(points)
+    assert {place: totals[place] for place in np.flatnonzero(totals)} == {0: 1, 6: 1, 15: 1, 16: 3}
+    moved = points.copy()
+    moved[0] = 5.0
+    assert np.abs(np.asarray(summed.block((moved,))) - totals).sum() == 2
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"low": np.array([0.0, 2.0])}, {"along": 129}, {"along": 1}],

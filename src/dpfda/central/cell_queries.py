@@ -71,13 +71,21 @@ class Cells:
         """How many points are in each."""
         return np.bincount(self.places(records[0]), minlength=self.size)
 
+    def counts_inside(self, records: Records) -> IntArray:
+        """How many points of the box are in each, and how many are outside of it."""
+        points = records[0][:, : len(self.low)]
+        inside = np.all((points >= self.low) & (points <= self.high), axis=1)
+        places = np.where(inside, self.places(points), self.size)
+        return np.bincount(places, minlength=self.size + 1)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellCounts(AdditiveQuery, name="cell_counts"):
-    """How many points lie in each of the equal cells of a box.
+    """How many points lie in each of the equal cells of a box, and how many outside of it.
 
     Privacy:
-        Replacing a point moves one count down and one up: exactly 2 in ℓ1, √2 in ℓ2.
+        A point is in one of these counts. Replacing it moves one count down and one up: exactly 2
+        in ℓ1, √2 in ℓ2.
 
     Attributes:
         low: end of the box along each variable.
@@ -104,13 +112,14 @@ class CellCounts(AdditiveQuery, name="cell_counts"):
     def mechanism(self) -> Additive:
         """The same noise on each count."""
         sensitivity = 2.0 if self.cost.pure else math.sqrt(2)
-        axes = np.ones(self.cells.size)
+        axes = np.ones(self.cells.size + 1)
         return independent_noise(self.cost, sensitivity=sensitivity, axes=axes)
 
     @property
     def summed(self) -> Sums:
         """Counts."""
-        return Sums(self.cells.columns, self.cells.size, 1, self.cells.counts, as_floats)
+        cells = self.cells
+        return Sums(cells.columns, cells.size + 1, 1, cells.counts_inside, as_floats)
 
     @classmethod
     def examples(cls) -> list[Self]:

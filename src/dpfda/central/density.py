@@ -16,7 +16,7 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import Box, CellCounts, NearestMean
-from dpfda.central.conversation import BoxConversation, too_small
+from dpfda.central.conversation import BoxConversation, more_than_a_few
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage, stands_out
@@ -26,14 +26,10 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import check_fields, whole
 from dpfda.protocol.query import Records
 
-_RIM = 50  # a fiftieth of the range at either end
-_PILED = 0.2  # of all points at an end of the range: more than most densities have
-_MOSTLY_PILED = 0.5  # the same where nearly all points are beyond it: cells blur
-_AT_AN_END = (
-    "many points lie at an end of feature_ranges: points beyond an end are moved there, so if "
-    "there are any, the range is too small and the density is wrong"
+_OUTSIDE = (
+    "more than a few points, {share:.0%} ± {noise:.0%}, lie outside feature_ranges, which are "
+    "probably too small: the density is that of the other points"
 )
-_BLURRED = 0.5  # noise of a density above which no warning is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +46,10 @@ class DensityMechanism(Registered, family="density mechanism"):
     @abstractmethod
     def questions(self, density: DensityRelease) -> Questions[Release]:
         """Ask it, and conclude."""
+
+    def doubts(self, release: Release) -> tuple[str, ...]:
+        """Warnings about the box that follow from the release itself."""
+        return ()
 
     @classmethod
     @abstractmethod
@@ -77,20 +77,8 @@ class DensityRelease(BoxConversation, name="density"):
         return float(self.mechanism.query(self, cost).mechanism.law.variance.sum())
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """Mass that piles up where points outside the range are moved to."""
-        noise = float(
-            np.sqrt(release.variance_along(release.basis.functions) @ release.basis.weights)
-        )
-        mass = (release.values() * release.basis.weights.reshape(release.values().shape)).clip(0)
-        mass = mass / max(float(mass.sum()), 1e-12)
-        for axis in range(mass.ndim):
-            along = np.moveaxis(mass, axis, 0).reshape(len(mass), -1).sum(axis=1)
-            rim = max(1, len(along) // _RIM)
-            piled = max(along[:rim].sum(), along[-rim:].sum())
-            if noise < _BLURRED and piled > _PILED:
-                outside = too_small("the ends of feature_ranges", "points")
-                return (outside if piled > _MOSTLY_PILED else _AT_AN_END,)
-        return ()
+        """The mechanism's."""
+        return self.mechanism.doubts(release)
 
     def questions(self) -> Questions[Release]:
         """The mechanism's."""
@@ -137,6 +125,9 @@ _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 class HistogramDensity(DensityMechanism, name="histogram"):
     """Noisy counts on a public grid, turned into cosine coefficients and shrunk.
 
+    The points outside of the box are one more count, which costs nothing. If it shows that they are
+    more than a few, the density is that of the others, and a warning says so.
+
     Privacy:
         ε-DP: replacing a point moves one count down and one up, so the ℓ1 sensitivity is exactly 2
         (√2 in ℓ2, for Gaussian noise where a δ is allowed that makes it the smaller one).
@@ -178,16 +169,20 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         query = self.query(density, density.whole)
         answer = yield query
         basis, mixing = _cosines(box, size)
-        noise = replace(answer.noise, mixing=mixing / n)
-        coefficients = answer.values @ mixing / n
-        # The first coefficient says that all n points are somewhere in the box: it is public.
+        counts, outside = answer.values[:-1], float(answer.values[-1])
+        noise_of_count = math.sqrt(float(answer.noise.variance[-1]))
+        inside = float(n)
+        if outside > _CLEAR * noise_of_count:
+            inside = max(n - outside, noise_of_count)
+        noise = replace(answer.noise, mixing=np.pad(mixing, ((0, 1), (0, 0))) / inside)
+        coefficients = counts @ mixing / inside
+        # Its integral is public.
         known = coefficients.copy()
         known[0] = basis.project(np.full(basis.weights.size, 1 / basis.weights.sum()))[0]
         shrunk = known.copy()
-        variance = noise.variance[1:] + 1 / (n * basis.weights.sum())
+        variance = noise.variance[1:] + 1 / (inside * basis.weights.sum())
         factors = monotone_shrinkage(known[1:], variance)
         shrunk[1:] *= factors if stands_out(known[1:], variance) else 0.0
-        noise_of_cell = math.sqrt(float(answer.noise.variance.max()))
         release = density.conclude(
             basis,
             coefficients,
@@ -197,7 +192,10 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             mechanism=self.name,
             cells=size,
         )
-        warnings = release.warnings or _unresolved(answer.values / n, noise_of_cell / n, size)
+        warnings = _unresolved(counts / inside, noise_of_count / inside, size)
+        if more_than_a_few(outside, n, answer.noise):
+            share, doubt = min(outside / n, 1.0), noise_of_count / n
+            warnings = (_OUTSIDE.format(share=share, noise=doubt), *warnings)
         return replace(release, warnings=warnings)
 
     @classmethod
@@ -218,10 +216,6 @@ def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:
     doubt = _CLEAR * noise * math.sqrt(len(shares) / size)  # of a sum across other variables
     for axis in range(table.ndim):
         along = np.moveaxis(table, axis, 0).reshape(size, -1).sum(axis=1)
-        for end, beside in ((along[0], along[1]), (along[-1], along[-2])):
-            # The noise of end - 2 beside is √5 times that of one.
-            if end - doubt > _PILED and end - 2 * beside > math.sqrt(5) * doubt:
-                return (_AT_AN_END,)
         if along.max() - doubt > _ONE_CELL:
             return (_IN_ONE_CELL.format(size=size),)
     return ()

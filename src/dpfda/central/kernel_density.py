@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import Box, NearestMean
-from dpfda.central.conversation import far_apart
+from dpfda.central.conversation import far_apart, too_small
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import (
     FunctionBasis,
@@ -135,6 +135,16 @@ class Bernstein(FunctionMechanism, name="bernstein"):
 _CELLS = {1: 256, 2: 24}
 
 
+_RIM = 50  # a fiftieth of the range at either end
+_PILED = 0.2  # of all points at an end of the range: more than most densities have
+_MOSTLY_PILED = 0.5  # the same where nearly all points are beyond it: cells blur
+_BLURRED = 0.5  # noise of a density above which no warning is given
+_AT_AN_END = (
+    "many points lie at an end of feature_ranges: points beyond an end are moved there, so if "
+    "there are any, the range is too small and the density is wrong"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelDensity(DensityMechanism, name="kernel"):
     """A kernel estimate with noise from the same kernel: f̂ = mean of K^η_h(x_i, ·).
@@ -185,6 +195,22 @@ class KernelDensity(DensityMechanism, name="kernel"):
             bandwidth=self.bandwidth_for(density.n, len(density.box)),
             components=len(query.axes),
         )
+
+    def doubts(self, release: Release) -> tuple[str, ...]:
+        """Mass that piles up where points outside the box are moved to."""
+        noise = float(
+            np.sqrt(release.variance_along(release.basis.functions) @ release.basis.weights)
+        )
+        mass = (release.values() * release.basis.weights.reshape(release.values().shape)).clip(0)
+        mass = mass / max(float(mass.sum()), 1e-12)
+        for axis in range(mass.ndim):
+            along = np.moveaxis(mass, axis, 0).reshape(len(mass), -1).sum(axis=1)
+            rim = max(1, len(along) // _RIM)
+            piled = max(along[:rim].sum(), along[-rim:].sum())
+            if noise < _BLURRED and piled > _PILED:
+                outside = too_small("the ends of feature_ranges", "points")
+                return (outside if piled > _MOSTLY_PILED else _AT_AN_END,)
+        return ()
 
     def layout(
         self, box: Box, n: int, *, whole: bool = False

@@ -19,8 +19,8 @@ class PrivateDensity(CentralEstimator):
 
     Privacy:
         (ε, δ)-DP for replacing one point (pure ε with ``delta=0``, and where that has less
-        noise). Points outside the public
-        `feature_ranges` are moved to its border; n is public.
+        noise). Points outside the public `feature_ranges` are counted and left out of the density
+        (of ``"kernel"``: moved to the border); n is public.
 
     Args:
         epsilon: ε.

@@ -124,7 +124,7 @@ def no_grid(grid_points: Any, instead: str = "") -> None:
 def read_points(
     estimator: CentralEstimator, X: Any, ranges: FeatureRanges | None, *, reset: bool, least: int
 ) -> tuple[FloatArray, Box]:
-    """Private points as rows inside a public box, and the box.
+    """Private points as rows, and a public box, which some of them may lie outside of.
 
     Args:
         estimator: the one that is fitted, or predicts.
@@ -152,7 +152,7 @@ def read_points(
     if not table.named and rows.shape[1] != len(box):
         rule = f"as wide as feature_ranges, one or two columns, here {len(box)}"
         raise InvalidData("X", rule, f"shape {rows.shape}")
-    return table.read(rows), box
+    return table.numbers(rows), box
 
 
 def tags_of_points(tags: Tags, ranges: FeatureRanges | None) -> Tags:
