@@ -152,7 +152,7 @@ def test_a_study_behind_a_proxy(proxied: Any, make_plan: Any, tmp_path: Path) ->
         + b" " * 20_000
     )
     assert b" 401 " in secure.recv(100), "refused by its head: the body is not waited for"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 15, "Caddy 2.6 may wait until its time for bodies is over"
     secure.close()
     written = "".join(
         file.read_text(errors="replace") for file in tmp_path.glob("*") if file.name in
