@@ -30,13 +30,13 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextmanager
-def echoing() -> Iterator[str]:
-    """The URL of an echo in a process of its own."""
+def echoing() -> Iterator[tuple[str, int]]:
+    """The URL of an echo in a process of its own, and that process."""
     command = [sys.executable, "-m", "dpfda_bench.echo"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        yield process.stdout.readline().strip(), process.pid
     finally:
         process.terminate()
         process.wait()

@@ -77,7 +77,7 @@ class TestRequests:
 
     def test_a_token_that_asks_too_often_waits(self) -> None:
         limit = RateLimit(rate=1.0, burst=1, clock=lambda: 0.0)
-        people = People(None, SimpleNamespace(limit=limit), {})
+        people = People(None, limit, {})
         assert len(people._token("a")) == 32
         assert status_of(people._token, "a") == (429, "too_fast")
         assert people._token("b") != b""

@@ -98,7 +98,8 @@ def collector(
 
 def test_one_address_gets_few_places(collector: Guarded, make_plan: Any) -> None:
     """It got all 500 within nine seconds."""
-    study = collector.create(make_plan(500, seed=next(SEEDS)), open=True)["id"]
+    plan = make_plan(500, seed=next(SEEDS))
+    study = collector.create(plan, open=True, address_hourly=0)["id"]
     thief, other = (Caller(collector, study, address) for address in ("127.0.0.6", "127.0.0.7"))
     tokens = [token for _ in range(100) if (token := thief.enrol())]
     assert len(tokens) == 20

@@ -10,10 +10,10 @@ import pytest
 from one_process import Recording, with_collector
 
 from dpfda.collector import service
-from dpfda.collector.limits import Places
+from dpfda.collector.limits import WIDER, Places
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
-from dpfda.collector.settings import StudySettings
+from dpfda.collector.settings import FEW, StudySettings
 from dpfda.collector.storage.base import Unavailable
 from dpfda.protocol.wire import token_hash
 
@@ -241,3 +241,65 @@ class TestPlaces:
         for host in "abac":
             places.take("s", f"host {host}", next(names), people=9, seconds=9.0)
         assert [len(places.held("s", f"host {host}")) for host in "abc"] == [1, 0, 1]
+
+
+class TestPace:
+    """One address was 300 of 300 people in 5.4 seconds: each answered, and made room."""
+
+    def join(self, places: Places, host: str, number: int, hourly: int = 60) -> bool:
+        token = f"{host}/{number}".encode()
+        joined = places.take("s", host, token, people=10**6, seconds=60, hourly=hourly)
+        places.leave("s", host, [token])
+        return joined
+
+    def test_of_an_address(self, clock: Clock) -> None:
+        places = Places(most=20, clock=clock)
+        assert sum(self.join(places, THIEF, number) for number in range(300)) == FEW
+        clock.now = 3600.0
+        assert sum(self.join(places, THIEF, number) for number in range(300, 600)) == FEW
+        for minute in range(1, 61):  # in turn they are let in, as many as in an hour
+            clock.now = 3600.0 + 60 * minute
+            assert self.join(places, THIEF, 600 + minute)
+
+    def test_of_the_network_around_it(self, clock: Clock) -> None:
+        places = Places(most=20, clock=clock)
+        hosts = [f"192.0.2.{number}" for number in range(200)]
+        assert sum(self.join(places, host, 0) for host in hosts) == WIDER * FEW
+        assert self.join(places, "198.51.100.1", 0)
+        clock.now = 60.0
+        assert sum(self.join(places, host, 1) for host in hosts) == WIDER
+
+    def test_of_several_processes(self, clock: Clock) -> None:
+        both = [Places(most=20, processes=2, clock=clock) for _ in range(2)]
+        assert sum(self.join(one, THIEF, number) for one in both for number in range(90)) == FEW
+        clock.now = 120.0
+        assert sum(self.join(one, THIEF, 90 + n) for one in both for n in range(90)) == 2
+
+    def test_a_lecture_hall_has_none(self, clock: Clock) -> None:
+        places = Places(most=20, clock=clock)
+        assert all(self.join(places, THIEF, number, hourly=0) for number in range(300))
+
+    def test_the_setting_of_a_study(self, make_plan: Any, clock: Clock) -> None:
+        """Whoever has answered makes room at once, and is counted all the same."""
+
+        async def joined(collector: Collector, hourly: int) -> int:
+            settings = StudySettings(open=True, address_share=1.0, address_hourly=hourly)
+            plan = make_plan(300, seed=hourly).to_dict()
+            record = await collector.create(plan, settings)
+            study = Study(collector, record.id, clock)
+            found = 0
+            for _ in range(50):
+                if token := await study.enrol():
+                    collector._places.leave(record.id, THIEF, [token])
+                    found += 1
+            return found
+
+        async def run(collector: Collector, _: Recording) -> None:
+            assert await joined(collector, 5) == FEW
+            assert await joined(collector, 0) == 50
+
+        with_collector(run, places=Places(most=20, clock=clock))
+
+    def test_it_is_stated(self) -> None:
+        assert "60 an hour at most" in StudySettings(open=True).warnings(300)[0]
+        assert "hour" not in StudySettings(open=True, address_hourly=0).warnings(300)[0]

@@ -22,6 +22,7 @@ from dpfda_bench.echo import echoing
 from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.load import Load, load
 from dpfda_bench.many_studies import slowdown
+from dpfda_bench.measuring import processor_seconds
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 GOALS: dict[str, Goal] = {
@@ -69,10 +70,11 @@ def run(quick: bool = False) -> Outcome:
             nodb.append(measure("memory:", single=single, batches=batches))
             database = f"sqlite:///{place / f'{turn}.db'}"
             durable.append(measure(database, single=single, batches=batches))
-            with echoing() as url:
+            with echoing() as (url, _):
                 echo.append(load(url, durable[-1].requests, connections=_CONNECTIONS))
         database = f"sqlite:///{place / 'alone.db'}"
         alone = measure(database, single=single // 8, batches=0, options=["--group", "1"]).reply
+        shares = processor_shares(place, replies=single // 12, rounds=12)
         crowded = slowdown(place)
         attacks = under_attack(place, replies=single // 2, rounds=rounds)
         ending = concluding(place, replies=20_000 if quick else 100_000, rounds=1 if quick else 3)
@@ -94,19 +96,55 @@ def run(quick: bool = False) -> Outcome:
         "batch_over_single": _median(one.batch / one.reply.rate for one in durable),
         "task_over_reply": _median(one.task.rate / one.reply.rate for one in durable),
         "group_over_single_commit": _median(one.reply.rate for one in durable) / alone.rate,
+        **shares,
         **ending,
         **attacks,
         "studies_10000_over_10": crowded,
     }
     notes = [
         f"{_CONNECTIONS} connections, {_GATEWAYS} for gateways; load generator and collector on "
-        "one machine; SQLite, synced."
+        "one machine; SQLite, synced.",
+        "processor_us_*: microseconds of processor time for one reply, of all threads of the "
+        "process or of the event loop alone. Other programs on the machine change them less than "
+        "they change seconds.",
     ]
     try:
         figures |= _postgresql(single, rounds)
     except NoPostgreSQL as reason:
         notes.append(f"two workers were not measured: {reason}.")
     return Outcome(figures=figures, notes=notes)
+
+
+def processor_shares(folder: Path, *, replies: int, rounds: int) -> dict[str, float]:
+    """Processor time of a reply, of one without storage and of an echo; their rounds alternate."""
+    found: dict[str, list[float]] = {}
+    with (
+        CollectorProcess(f"sqlite:///{folder / 'processor.db'}") as durable,
+        CollectorProcess("memory:") as nodb,
+        echoing() as (url, pid),
+    ):
+        servers = {"durable": (durable.url, durable.pid), "nodb": (nodb.url, nodb.pid)}
+        requests = {}
+        for name, collector in (("durable", durable), ("nodb", nodb)):
+            crowd = Crowd(collector, plan_for(replies * rounds, seed=500))
+            crowd.invite(replies * rounds)
+            crowd.ask(connections=_CONNECTIONS)
+            requests[name] = crowd.replies(range(replies * rounds))
+        servers["echo"], requests["echo"] = (url, pid), requests["durable"]
+        for first in range(0, replies * rounds, replies):
+            for name, (place, process) in servers.items():
+                before = processor_seconds(process)
+                load(place, requests[name][first : first + replies], connections=_CONNECTIONS)
+                pairs = zip(before, processor_seconds(process), strict=True)
+                whole, loop = (1e6 * (b - a) / replies for a, b in pairs)
+                found.setdefault(f"processor_us_{name}", []).append(whole)
+                found.setdefault(f"processor_us_{name}_loop", []).append(loop)
+    del found["processor_us_echo_loop"]  # an echo has one thread
+    both = zip(found["processor_us_echo"], found["processor_us_durable"], strict=True)
+    return {
+        **{name: _median(each) for name, each in found.items()},
+        "processor_echo_over_durable": _median(a / b for a, b in both),
+    }
 
 
 def under_attack(folder: Path, *, replies: int, rounds: int) -> dict[str, float]:

@@ -96,6 +96,9 @@ def show(study: str, administrator: Administrator, as_json: bool) -> None:
 @click.option("--address-share", type=float, metavar="SHARE",
     help="Largest share of the people of an open study who may have one address; 0.1 "
     "by default, 1 for a clinic whose people share an address.")  # fmt: skip
+@click.option("--address-hourly", type=int, metavar="PEOPLE",
+    help="Most people of one address an hour in an open study, after the first 20; 60 by default, "
+    "0 for any number.")  # fmt: skip
 @administered
 def create(
     plan: Path,
@@ -104,6 +107,7 @@ def create(
     information: Path | None,
     anybody: bool,
     address_share: float | None,
+    address_hourly: int | None,
     administrator: Administrator,
     as_json: bool,
 ) -> None:
@@ -115,7 +119,7 @@ def create(
     if information is not None:
         contract["information"] = _information(information)
     chosen: dict[str, Any] = {"deadline": deadline, "lapse": lapse, "open": anybody or None}
-    chosen["address_share"] = address_share
+    chosen |= {"address_share": address_share, "address_hourly": address_hourly}
     settings = {name: value for name, value in chosen.items() if value is not None}
     found = administrator.create(contract, **settings)
     for warning in found.get("warnings") or ():

@@ -66,7 +66,8 @@ def create_app(settings: Settings) -> Observed:
             purge_after=settings.purge_after,
         )
         keyhole = AdminAuth(settings, organizers=collector.organizers)
-        app.state.update(collector=collector, limit=limit, keyhole=keyhole, settings=settings)
+        people.collector = collector
+        app.state.update(collector=collector, keyhole=keyhole, settings=settings)
         tracing.start()
         await collector.start()
         yield
@@ -102,12 +103,13 @@ def create_app(settings: Settings) -> Observed:
         logging_config=None,
     )
     document = Document(cast("Application", application), application)
-    people: Application = People(document, application.state, _HANDLERS)
+    people = People(document, limit, _HANDLERS)
+    served: Application = people
     if settings.origins:
-        people = Origins(people, settings.origins)
+        served = Origins(served, settings.origins)
     if settings.admin_port is not None:
-        people = Separated(people, settings.admin_port)
-    bounded = ProcessorTime(LargeBodies(people), refused=metrics.refused_busy)
+        served = Separated(served, settings.admin_port)
+    bounded = ProcessorTime(LargeBodies(served), refused=metrics.refused_busy)
     return Observed(bounded, metrics, secure=settings.secure_cookies)
 
 

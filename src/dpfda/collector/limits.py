@@ -1,6 +1,7 @@
 """Rate limits for tokens and addresses, by token buckets that refill with time.
 
-How much of an open study one address, and the network around it, may hold at once and altogether.
+How much of an open study one address, and the network around it, may hold at once, in an hour and
+altogether.
 
 The keys of organizers: nobody may try many.
 """
@@ -16,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 
 from dpfda.collector.organizers import FIRST, Account, account_of
 from dpfda.collector.refusal import Refused
-from dpfda.collector.settings import Settings
+from dpfda.collector.settings import FEW, Settings
 from dpfda.collector.storage.base import Organizer
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -106,6 +107,7 @@ def network(host: str) -> str:
 _AROUND = {4: 24, 6: 48}  # bits of the network around an address
 WIDER = 2
 """So many times the people of one address may come from the network around it."""
+_HOUR = 3600.0
 _SHARE = 5  # of a phase, for one address at the same time
 
 
@@ -136,7 +138,7 @@ class _Network:
 
 
 class Places:
-    """How many people of one address may take part in an open study, at once and altogether.
+    """How many people of one address may take part in an open study: at once, an hour, altogether.
 
     A place is taken with a token and kept as long as that token can hold a ticket: a token may be
     shown at the end of its time, and its ticket lasts that long again. A place whose time were the
@@ -146,6 +148,9 @@ class Places:
 
     Which token came from where is known to this process alone, and is forgotten with the place; how
     many came from an address is forgotten with the process.
+
+    A reply needs a token, so people are counted when they get theirs: somebody who has computed a
+    reply, and spent privacy, is never refused because others at their address were faster.
 
     Args:
         most: people of one address without a reply; 0 for any number, also altogether.
@@ -166,6 +171,7 @@ class Places:
         self._processes = processes
         self._clock = clock
         self._known: OrderedDict[tuple[str, str], _Network] = OrderedDict()
+        self._paces: dict[int, tuple[RateLimit, RateLimit]] = {}
 
     def take(
         self,
@@ -176,6 +182,7 @@ class Places:
         people: int,
         seconds: float,
         limit: int = sys.maxsize,
+        hourly: int = 0,
     ) -> bool:
         """Let somebody in, if there is a place.
 
@@ -186,6 +193,7 @@ class Places:
             people: tickets of the study's smallest phase.
             seconds: how long a token can keep tickets from others (`Lapse.longest`).
             limit: people of one address in the whole study.
+            hourly: people of one address in an hour, after the first `FEW`; 0 for any number.
         """
         if not self._most:
             return True
@@ -197,13 +205,27 @@ class Places:
             now,
             at_once=max(1, min(self._most, people // _SHARE) // self._processes),
             limit=max(1, limit // self._processes),
-        )
+        ) and self._keeps_pace((study, address), here, hourly)
         if granted:
             known.taken[token] = now + seconds, address
             known.people[address] += 1
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)  # the longest silent one
         return granted
+
+    def _keeps_pace(self, address: Hashable, around: Hashable, hourly: int) -> bool:
+        """Whether neither an address nor the network around it brings people too fast."""
+        if not hourly:
+            return True
+        if hourly not in self._paces:
+            rate, burst = hourly / _HOUR / self._processes, max(1, FEW // self._processes)
+            one, wide = (
+                RateLimit(rate=times * rate, burst=times * burst, clock=self._clock)
+                for times in (1, WIDER)
+            )
+            self._paces[hourly] = one, wide
+        one, wide = self._paces[hourly]
+        return one.would_allow(address) and wide.allows(around) and one.allows(address)
 
     def held(self, study: str, host: str) -> list[bytes]:
         """Tokens that have places in the network around an address."""

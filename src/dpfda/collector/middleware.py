@@ -62,6 +62,10 @@ _HEADERS = [
 _ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")  # seconds: a year
 
 
+AT_ONCE = "dpfda.at_once"
+"""Extension of a server that sends head and body of an answer in one piece (`run.py`)."""
+
+
 class Observed:
     """The application with a clock and security headers around it.
 
@@ -79,6 +83,7 @@ class Observed:
         self.application = application
         self.metrics = metrics
         self._headers = [*_HEADERS, _ENCRYPTED] if secure else _HEADERS
+        self._lines = b"".join(b"%b: %b\r\n" % header for header in self._headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -90,14 +95,25 @@ class Observed:
         name = f"{random.getrandbits(32):08x}"
         request_id.set(name)
 
+        at_once = scope.get("extensions", {}).get(AT_ONCE, {}).get("send")
+        held: MutableMapping[str, Any] | None = None  # a head that waits for its body
+
         async def observed_send(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, held
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *self._headers]
-                if status >= 500:
-                    message["headers"].append((b"x-request-id", name.encode()))
-            await send(message)
+                if status == 200 and at_once is not None:
+                    held = message
+                    return
+            elif held is not None:
+                message, after, held = held, message, None
+                body = after.get("body", b"")
+                whole = not after.get("more_body", False)
+                if whole and at_once(send, message["headers"], self._lines, body):
+                    return
+                await send(self._protected(message, name))
+                message = after
+            await send(self._protected(message, name))
 
         try:
             await self.application(scope, receive, observed_send)
@@ -116,6 +132,14 @@ class Observed:
                     began = time.time_ns() - round(took * 1e9)
                     name = str(fields.get("study", ""))
                     tracing.request(scope["method"], route, status, began, name)
+
+    def _protected(self, message: MutableMapping[str, Any], name: str) -> MutableMapping[str, Any]:
+        """The head of an answer with the headers of all; the name of a request that failed."""
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *self._headers]
+            if message["status"] >= 500:
+                message["headers"].append((b"x-request-id", name.encode()))
+        return message
 
 
 _STUDY_ID = re.compile(r"/(?:studies|study)/([0-9a-f]{1,64})(?:/|$)")

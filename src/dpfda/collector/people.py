@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from litestar.datastructures import State
 
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.middleware import Application, Receive, Scope, Send
@@ -86,13 +85,18 @@ class People:
 
     Args:
         application: serves everything else.
-        state: holds the collector, and the limit of requests, once they are there.
+        limit: of the requests of one token.
         handlers: what exceptions are answered with.
+
+    Attributes:
+        collector: has to be set before the first request.
     """
 
-    def __init__(self, application: Application, state: State, handlers: Handlers) -> None:
+    collector: Collector
+
+    def __init__(self, application: Application, limit: RateLimit, handlers: Handlers) -> None:
         self.application = application
-        self._state = state
+        self._limit = limit
         self._handlers = handlers
         self._served: dict[tuple[str, str], _Serve] = {
             ("GET", "task"): self._task,
@@ -123,27 +127,26 @@ class People:
         await send({"type": "http.response.body", "body": body})
 
     async def _task(self, study: str, scope: Scope, _: Receive) -> bytes:
-        return await self._collector.task(study, self._token(_bearer(scope)))
+        return await self.collector.task(study, self._token(_bearer(scope)))
 
     async def _take_one(self, study: str, scope: Scope, receive: Receive) -> bytes:
         token = _bearer(scope)
         hashed = self._token(token)
         body = await _read(receive, most=SMALL)
         sent = Sent.by(token, _read_reply(body), body, hashed=hashed)
-        return _ENCODE(await self._collector.reply(study, sent))
+        return _ENCODE(await self.collector.reply(study, sent))
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
         hashed = self._token(_bearer(scope))
-        if not await self._collector.knows(study, hashed):  # before a large body is read
+        if not await self.collector.knows(study, hashed):  # before a large body is read
             raise no_token()
         brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
-        limit: RateLimit = self._state.limit  # once, not for each of a thousand
         judged: list[Sent | Exception] = []
         for first in range(0, len(brought), _AT_A_TIME):
-            judged += [_opened(one, limit) for one in brought[first : first + _AT_A_TIME]]
+            judged += [_opened(one, self._limit) for one in brought[first : first + _AT_A_TIME]]
             await asyncio.sleep(0)
         sent = [one for one in judged if isinstance(one, Sent)]
-        taken = iter(await self._collector.take(study, sent) if sent else [])
+        taken = iter(await self.collector.take(study, sent) if sent else [])
         return _ENCODE(
             Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
         )
@@ -159,17 +162,12 @@ class People:
         message = _read_reply(body)
         if not hmac.compare_digest(nonce_of(wish.secret), message.nonce):
             raise Refused(403, "wrong_secret", "this secret is not the one of this reply")
-        await self._collector.withdraw(study, Sent.by(token, message, body, hashed=hashed))
+        await self.collector.withdraw(study, Sent.by(token, message, body, hashed=hashed))
         return _ENCODE(Withdrawn(True))
-
-    @property
-    def _collector(self) -> Collector:
-        found: Collector = self._state.collector
-        return found
 
     def _token(self, token: str) -> bytes:
         """The hash of a token, unless it asks too often."""
-        return _limited(token, self._state.limit)
+        return _limited(token, self._limit)
 
     def _verdict(self, found: Receipt | Exception) -> Verdict:
         if isinstance(found, Receipt):

@@ -65,8 +65,8 @@ def no_token() -> Refused:
 def no_place() -> Refused:
     """429."""
     told = (
-        "as many people from this address, or the network around it, take part as may: try again "
-        "when some of them have answered, or ask the organizer for an invitation"
+        "as many people from this address, or the network around it, take part as may at once, in "
+        "an hour or at all: try again in some minutes, or ask the organizer for an invitation"
     )
     return Refused(429, "too_many_here", told, retry_after=60)
 

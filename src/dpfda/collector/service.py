@@ -352,6 +352,7 @@ class Collector:
             self._places.take, study, host, token,
             people=phase.smallest, seconds=phase.lapse.longest,
             limit=phase.settings.address_limit(phase.plan.n_people),
+            hourly=phase.settings.address_hourly,
         )  # fmt: skip
         if take():
             return

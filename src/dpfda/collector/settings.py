@@ -36,6 +36,8 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         address_share: of the people of an open study, the share that one address may be; the
             network around it (/24, or /48 for IPv6) may be twice that. 1 where all share one
             address, as in a clinic. `FEW` people of an address are always let in.
+        address_hourly: so many people an hour of one address are let into an open study, after the
+            first `FEW`; twice as many of the network around it. 0 for any number.
         lapse: seconds after which a task without a reply may go to somebody else.
         online: when a stream's round is finished, begin the next one.
         median_group: where reports are averaged, take the median of means over groups of this many
@@ -48,6 +50,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     deadline: Positive | None = None
     open: bool = False
     address_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
+    address_hourly: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 60
     lapse: Positive = 3600.0
     online: bool = False
     median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
@@ -76,9 +79,11 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Warnings for the organizer of a study with this many people."""
         if not self.open:
             return []
+        pace = f" After its first {FEW} it brings {self.address_hourly} an hour at most."
+        pace = pace if self.address_hourly else ""
         found = [
-            f"Anybody may take part. {self.one_party(people)} Whoever has many addresses can be "
-            "more of them; invite people if you expect dishonest answers."
+            f"Anybody may take part. {self.one_party(people)}{pace} Whoever has many addresses can "
+            "be more of them; invite people if you expect dishonest answers."
         ]
         if self.deadline is None:
             found.append(
