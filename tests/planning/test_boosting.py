@@ -122,6 +122,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--range", "0", "1"), "--range must be left out with --method boosting"),
         (("--spread-differs",), "--spread-differs must be left out with --method boosting"),
         (("--error", "0.2"), "--people, --epsilon and --error must be given, two of the three"),
+        (("--hostile-share", "0.1", "--base", "sample"), "--hostile-share must be 0 unless"),
         (("--method", "study"), "--rows-per-owner must be left out without --method boosting"),
     ],
 )
@@ -129,3 +130,11 @@ def test_the_command_refuses(more: tuple[str, ...], said: str) -> None:
     done = CliRunner().invoke(dpfda, [*CALL, *more])
     assert done.exit_code == 2
     assert said in done.stderr.replace("\n", " ")
+
+
+def test_hostile_owners_are_part_of_the_plan_of_gradients():
+    plans = [plan_boosting(300, 2.0, hostile_share=share, **FACTS).plan for share in (0.0, 0.1)]
+    assert [plan.built_design.hostile_share for plan in plans] == [0.0, 0.1]
+    assert plans[0].hash != plans[1].hash
+    with pytest.raises(InvalidParameter, match="hostile_share"):
+        plan_boosting(300, 2.0, base="statistic", hostile_share=0.1, **FACTS)

@@ -66,6 +66,11 @@ def run(quick: bool = False) -> Outcome:
                     for seed in range(replications)
                 ]
                 add("gradient reports, 200 labels", epsilon, helped)
+                careful = [
+                    ours(data, features, name, epsilon=epsilon, seed=seed, hostile=0.1)
+                    for seed in range(replications)
+                ]
+                add("gradient reports, hostile_share=0.1", epsilon, careful)
                 for kind in ("published", "sample"):
                     shares = [_shares(kind, data, name, epsilon, seed) for seed in range(2)]
                     label = "labels clear, as printed" if kind == "published" else "labels private"
@@ -93,12 +98,27 @@ def load(name: str) -> Data:
 
 
 def ours(
-    data: Data, features: FeatureMap, name: str, *, epsilon: float, seed: int, labels: int = 0
+    data: Data,
+    features: FeatureMap,
+    name: str,
+    *,
+    epsilon: float,
+    seed: int,
+    labels: int = 0,
+    hostile: float = 0.0,
 ) -> float:
-    """Error of gradient reports."""
+    """Error of gradient reports; all owners are honest."""
     owners = _OWNERS[name] * _ROUNDS
     rows = data.grouped(owners, _ROWS, seed=seed)
-    study = _study(data, features, owners=owners, epsilon=epsilon, labels=labels, seed=seed)
+    study = _study(
+        data,
+        features,
+        owners=owners,
+        epsilon=epsilon,
+        labels=labels,
+        seed=seed,
+        hostile=hostile,
+    )
     for _ in common.asked(study, rows, SimulationSource(100 + seed)):
         pass
     return common.error(study, data)
@@ -116,7 +136,14 @@ def user_alone(
 
 
 def _study(
-    data: Data, features: FeatureMap, *, owners: int, epsilon: float, labels: int, seed: int
+    data: Data,
+    features: FeatureMap,
+    *,
+    owners: int,
+    epsilon: float,
+    labels: int,
+    seed: int,
+    hostile: float = 0.0,
 ) -> Run:
     chosen = np.random.default_rng([seed, 9]).permutation(len(data.user))[:labels]
     design = GradientDesign(
@@ -124,6 +151,7 @@ def _study(
         reference=data.user[:_REFERENCE],
         n_rows=_ROWS,
         n_rounds=_ROUNDS,
+        hostile_share=hostile,
         labeled=data.user[chosen],
         labels=data.user_labels[chosen],
     )

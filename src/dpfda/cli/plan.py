@@ -44,6 +44,9 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="Of the method boosting: how many rows of an owner count.")  # fmt: skip
 @click.option("--base", type=click.Choice(BASES),
     help="Of the method boosting: what owners send. [default: gradient]")  # fmt: skip
+@click.option("--hostile-share", type=float, metavar="SHARE",
+    help="Of the method boosting: the share of owners who may send what does most damage. "
+    "[default: 0]")  # fmt: skip
 @click.option("--classifiers-per-person", type=int, metavar="K",
     help="Of the method mrma: how many classifiers a participant evaluates, with an equal part of "
     "ε for each. [default: 1]")  # fmt: skip
@@ -137,7 +140,7 @@ def command(
         _plan_owners(facts, told, how, out=out, as_json=as_json)
         return
     folder = told["folder"]
-    _only_of("boosting", facts, "rows_per_owner", "base")
+    _only_of("boosting", facts, "rows_per_owner", "base", "hostile_share")
     if averaging:
         _only_of_studies(facts, told)
     else:
@@ -254,7 +257,8 @@ def _plan_owners(
     for name in ("non_private_error", "studies"):
         given[name] = told.pop(name)
     given["shares"] = _numbers(told.pop("class_shares"))
-    allowed = {"epsilon", "classes", "feature_ranges", "rows_per_owner", "base", "unit", "seed"}
+    allowed = {"epsilon", "classes", "feature_ranges", "rows_per_owner", "base", "hostile_share"}
+    allowed |= {"unit", "seed"}
     ignored = {"domain_range": (0, 1), "protects": "both", "title": "", "evaluation_share": None}
     for name, value in {**facts, **told}.items():
         if name not in allowed and value and value != ignored.get(name):

@@ -30,6 +30,9 @@ class LocalGradientBoostingClassifier(BoostingClassifier):
         products: how many leading whitened features are multiplied with each other.
         radius: gradients of N rows are cut at radius · √(k/N); 0.5 was better than 2 even where
             every owner has rows of one class only.
+        hostile_share: at most this share of the owners is expected to send reports that do most
+            damage, for example 0.1. Each round then asks about fewer directions, and the model
+            believes it less. The guarantee is the same.
         rows_per_owner: N, how many rows of an owner count. By default as many as any owner has;
             these numbers are then public.
         feature_ranges: public (low, high) of all columns, one pair a column, or a mapping from
@@ -63,6 +66,7 @@ class LocalGradientBoostingClassifier(BoostingClassifier):
     _: KW_ONLY
     products: int | None = None
     radius: float = 0.5
+    hostile_share: float = 0.0
 
     def _design(self, facts: PublicFacts) -> GradientDesign:
         return GradientDesign(
@@ -72,6 +76,7 @@ class LocalGradientBoostingClassifier(BoostingClassifier):
             radius=self.radius,
             typical_rows=facts.typical_rows,
             typical_epsilon=float(np.median(facts.epsilons)),
+            hostile_share=self.hostile_share,
             **self._shared_terms(facts),
         )
 

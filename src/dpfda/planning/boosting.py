@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -150,6 +150,7 @@ def plan_boosting(
     feature_ranges: FeatureRanges,
     rows_per_owner: int,
     base: Base = "gradient",
+    hostile_share: float = 0.0,
     n_rounds: int = 10,
     non_private_error: float,
     shares: float | Sequence[float] | None = None,
@@ -174,6 +175,8 @@ def plan_boosting(
         base: what owners send: ``gradient`` (`LocalGradientBoostingClassifier`), or the rules of
             004: ``sample``, ``statistic`` or ``classifier`` (`LocalAdaBoostClassifier`, weighed by
             other owners).
+        hostile_share: of owners who may send what does most damage, for gradients. The simulated
+            owners are honest.
         n_rounds: how many rounds.
         non_private_error: what a classifier without privacy is expected to err.
         shares: how frequent each class is, in the order of the sorted labels; by default equally.
@@ -199,13 +202,18 @@ def plan_boosting(
     if len(missing) != 1:
         raise InvalidParameter("owners, epsilon and error", "two of the three", given)
     _validate.one_of("base", base, BASES)
+    if hostile_share and base != "gradient":
+        raise InvalidParameter("hostile_share", "0 unless owners send gradients", hostile_share)
     _validate.whole("rows_per_owner", rows_per_owner, most=1 << 12)
     _validate.whole("studies", studies, least=2, most=10_000)
     labels = tuple(sorted(classes))
     known = plan_study(1000, 1.0, classes=labels, feature_ranges=feature_ranges)
     of_classes = class_shares(shares, stated=None, classes=len(labels))
     place = made_up(known, "table", shares=of_classes, non_private_error=non_private_error)
-    make = partial(_classifier, base, n_rounds=n_rounds, rows_per_owner=rows_per_owner)
+    common: dict[str, Any] = {"n_rounds": n_rounds, "rows_per_owner": rows_per_owner}
+    if base == "gradient":
+        common["hostile_share"] = hostile_share
+    make = partial(_classifier, base, common)
     crowd = _Owners(
         place=place,
         populations=place.populations(studies, place.limit),
@@ -214,7 +222,7 @@ def plan_boosting(
         columns=known.encoder.n_features,
     )
     facts = (labels, feature_ranges, non_private_error, shares, studies)
-    own = sweep.of(*facts, base, n_rounds, rows_per_owner)
+    own = sweep.of(*facts, base, common)
     work = partial(_study, crowd)
 
     def errors(people: int, price: float) -> FloatArray:
@@ -250,13 +258,13 @@ def plan_boosting(
 
 
 def _classifier(
-    base: Base, epsilon: float, *, n_rounds: int, rows_per_owner: int, seed: int, **facts: Any
+    base: Base, common: Mapping[str, Any], epsilon: float, *, seed: int, **facts: Any
 ) -> BoostingClassifier:
-    common = {"n_rounds": n_rounds, "rows_per_owner": rows_per_owner, "random_state": seed} | facts
+    facts |= {**common, "random_state": seed}
     if base == "gradient":
-        return LocalGradientBoostingClassifier(epsilon, **common)
+        return LocalGradientBoostingClassifier(epsilon, **facts)
     assert base in RULES
-    return LocalAdaBoostClassifier(epsilon, rule=base, validation="feedback", **common)
+    return LocalAdaBoostClassifier(epsilon, rule=base, validation="feedback", **facts)
 
 
 @dataclass(frozen=True, kw_only=True)

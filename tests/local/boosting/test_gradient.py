@@ -14,10 +14,12 @@ from dpfda.local.boosting.gradient_requests import (
     most_likely,
     prior_precision,
     probabilities,
+    report_gain,
 )
-from dpfda.local.boosting.gradient_study import Posterior, best_view, report_slope
+from dpfda.local.boosting.gradient_study import Hostile, Posterior, best_view, report_slope
 from dpfda.local.boosting.request import OwnerRows
 from dpfda.mechanisms.cap_index import CapIndex
+from dpfda.mechanisms.codebook import CODEBOOKS
 from dpfda.noise import SimulationSource
 
 
@@ -117,7 +119,7 @@ def test_slope_of_reports_matches_a_simulation():
     features = FeatureMap.learnt(reference, products=0)
     belief = Posterior(np.diag(1 / features.prior_variance), np.zeros(4), 2)
     phi = features(reference)
-    view = best_view(belief, phi, owners=1000, rows=4, gain=1.2)
+    view = best_view(belief, phi, owners=1000, rows=4, hostile=Hostile(0.0, 1.2, 10, 4))
     request = GradientRequest(
         epsilon=5.0,
         people=20_000,
@@ -156,6 +158,31 @@ def test_many_directions_only_when_they_can_be_told():
     features = FeatureMap.learnt(np.random.default_rng(0).normal(size=(500, 8)), products=0)
     belief = Posterior(np.diag(1 / features.prior_variance), np.zeros(9), 2)
     phi = features(np.random.default_rng(1).normal(size=(500, 8)))
-    few = best_view(belief, phi, owners=5, rows=1, gain=0.3)
-    many = best_view(belief, phi, owners=100_000, rows=1, gain=0.3)
+    few = best_view(belief, phi, owners=5, rows=1, hostile=Hostile(0.0, 0.3, 10, 9))
+    many = best_view(belief, phi, owners=100_000, rows=1, hostile=Hostile(0.0, 0.3, 10, 9))
     assert len(few.doubt) < len(many.doubt) == 9
+
+
+def test_hostile_owners_push_no_harder_than_the_shift_says():
+    """All of them send the word of a codebook that lies farthest along one direction."""
+    k, share, epsilon = 3, 0.2, 2.0
+    words = CapIndex.best(epsilon=epsilon, dimension=k)
+    rng = np.random.default_rng(0)
+    sent = np.column_stack([rng.integers(0, CODEBOOKS, 4096), rng.integers(0, words.words, 4096)])
+    farthest = share * words.debias(sent.astype(float))[:, 0].max()
+    gain = report_gain(epsilon, directions=k)
+    allowed = Hostile(share=share, gain=gain, rounds=1, size=k).shift(np.array(k))
+    assert 0.9 * allowed < farthest**2 < 1.01 * allowed
+
+
+def test_fewer_directions_where_hostile_owners_are_expected():
+    features = FeatureMap.learnt(np.random.default_rng(0).normal(size=(500, 8)), products=0)
+    belief = Posterior(np.diag(1 / features.prior_variance), np.zeros(9), 2)
+    phi = features(np.random.default_rng(1).normal(size=(500, 8)))
+    numbers = [
+        len(best_view(belief, phi, owners=10_000, rows=1, hostile=Hostile(share, 0.8, 10, 9)).doubt)
+        for share in (0.0, 0.05, 0.1, 0.2, 0.5)
+    ]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] == 9
+    assert numbers[-1] == 1

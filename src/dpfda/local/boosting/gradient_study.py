@@ -69,8 +69,38 @@ class View:
     doubt: FloatArray
 
 
+@dataclass(frozen=True)
+class Hostile:
+    """What hostile owners can do to the mean report, if at most this share of them is hostile.
+
+    A report has length √k/m whatever its codeword is, and hostile owners can all choose one
+    direction. Noise becomes smaller with more rounds. This shift does not, because they can push
+    the same way in all rounds; a direction is asked about in some `rounds` · k/P of them.
+
+    Attributes:
+        share: of the owners.
+        gain: m of reports, on average.
+        rounds: of the study.
+        size: P, the number of parameters.
+
+    Examples:
+        >>> Hostile(share=0.1, gain=0.5, rounds=10, size=10).shift(np.array([1, 2])).round(2)
+        array([0.04, 0.16])
+    """
+
+    share: float
+    gain: float
+    rounds: int
+    size: int
+
+    def shift(self, directions: IntArray) -> FloatArray:
+        """The largest squared shift of a mean of reports in k directions, along one of them."""
+        often = np.maximum(1.0, self.rounds * directions / self.size)
+        return np.asarray(often * directions * (self.share / self.gain) ** 2)
+
+
 def best_view(
-    belief: Posterior, features: FloatArray, *, owners: int, rows: float, gain: float
+    belief: Posterior, features: FloatArray, *, owners: int, rows: float, hostile: Hostile
 ) -> View:
     """The k directions in which reports of `owners` owners with `rows` rows teach most.
 
@@ -79,7 +109,7 @@ def best_view(
         features: φ of the data user's own rows, shape (n, D).
         owners: H.
         rows: N.
-        gain: m of their reports, on average.
+        hostile: what hostile owners can do, and m of reports.
     """
     theta = belief.coefficients
     fisher = information(features, probabilities(features, theta))
@@ -89,19 +119,22 @@ def best_view(
     inverse_root = (vectors / np.sqrt(values)) @ vectors.T
     doubt, axes = np.linalg.eigh(root @ np.linalg.solve(belief.precision, root))
     doubt, axes = np.maximum(doubt[::-1], 0.0), axes[:, ::-1]
-    number = _directions(doubt, owners=owners, rows=rows, gain=gain)
+    number = _directions(doubt, owners=owners, rows=rows, hostile=hostile)
     chosen = axes[:, :number]
     return View(inverse_root @ chosen, chosen.T @ root, doubt[:number])
 
 
-def _directions(doubt: FloatArray, *, owners: int, rows: float, gain: float) -> int:
-    """k, at least 2: more directions give more information, each with more noise."""
+def _directions(doubt: FloatArray, *, owners: int, rows: float, hostile: Hostile) -> int:
+    """k: more directions give more information, each with more noise and a larger shift."""
     k = np.arange(1, len(doubt) + 1)
-    samples = owners * rows / (k / gain**2 + 1)  # clean rows that reports in k directions are worth
+    noise = (k / hostile.gain**2 + 1) / (owners * rows)
+    # A round's slope is about √(N/k): so much larger is a shift of its mean report in units of θ.
+    samples = 1 / (noise + hostile.shift(k) * k / rows)  # clean rows that the reports are worth
     below = np.tril(np.ones((len(k), len(k)), dtype=bool))
     worth = doubt**2 * samples[:, None] / (1 + doubt * samples[:, None])
     best = int(np.argmax(np.where(below, worth, 0.0).sum(axis=1))) + 1
-    return max(min(2, len(doubt)), best)
+    fewest = 1 if hostile.share else 2
+    return max(min(fewest, len(doubt)), best)
 
 
 def absorb(
@@ -168,6 +201,8 @@ class GradientDesign(BoostingDesign, name="gradient_boosting"):
         radius: gradients are cut at radius · √(k/n).
         typical_rows: how many rows an owner has on average, to plan with; N by default.
         typical_epsilon: what an owner spends, to plan with; the plan's ε by default.
+        hostile_share: the share of owners who may send what does most damage. The model then
+            moves less, and in fewer directions a round.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(50, 2))
@@ -181,6 +216,7 @@ class GradientDesign(BoostingDesign, name="gradient_boosting"):
     radius: float = number(least=1e-6, most=1e6, default=0.5)
     typical_rows: float | None = number(least=1e-3, most=1e6, optional=True, default=None)
     typical_epsilon: float | None = number(least=1e-6, most=1e6, optional=True, default=None)
+    hostile_share: float = number(least=0.0, most=0.5, default=0.0)
 
     @property
     def columns(self) -> int:
@@ -201,8 +237,13 @@ def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
     """A belief about θ, sharpened by the mean report of each round."""
     rows = design.n_rows if design.typical_rows is None else design.typical_rows
     epsilon = plan.epsilon if design.typical_epsilon is None else design.typical_epsilon
-    gain = report_gain(epsilon, directions=_MANY)
     reference, belief = design.features(design.reference), _prior(design, plan)
+    hostile = Hostile(
+        share=design.hostile_share,
+        gain=report_gain(epsilon, directions=_MANY),
+        rounds=design.n_rounds,
+        size=len(belief.shift),
+    )
     generator = np.random.default_rng(plan.seed)
     history: list[dict[str, Any]] = []
 
@@ -217,7 +258,7 @@ def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
     shares = np.diff(np.linspace(0, used, design.n_rounds + 1).astype(np.int64))
     steps = [Step("gradient", int(share)) for share in shares if share]
     for place, step in enumerate(steps):
-        view = best_view(belief, reference, owners=step.people, rows=rows, gain=gain)
+        view = best_view(belief, reference, owners=step.people, rows=rows, hostile=hostile)
         asked = _Asked(design, plan, belief.coefficients, view)
         summary = yield Phase(
             "gradient",
@@ -236,7 +277,8 @@ def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
         slope = report_slope(asked.tasks(0, 1), reference, sizes=sizes, generator=generator)
         said = slope > _LEAST_SLOPE  # public: below, no report of this round says anything
         if said:
-            variance = float(summary["variance"])
+            shift = float(hostile.shift(np.array(len(mean))))
+            variance = float(summary["variance"]) + shift
             belief = absorb(belief, view, mean=mean, variance=variance, slope=slope)
         history.append(
             {
