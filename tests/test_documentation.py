@@ -18,6 +18,7 @@ import dpfda_bench
 from dpfda.checks import load_all
 from dpfda.cli._group import dpfda as command_line
 from dpfda.mechanisms import Mechanism
+from dpfda_bench import catalog
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -173,6 +174,31 @@ def test_source_files_that_pages_name_exist(page: Path) -> None:
     homes = [ROOT, ROOT / "src", ROOT / "src" / "dpfda", ROOT / "bench"]
     places = {name: [*(home / name for home in homes)] for name in named if "/" in name}
     assert [name for name, found in places.items() if not any(f.is_file() for f in found)] == []
+
+
+NAMED = re.compile(r"`([A-Z][a-z]\w+|[a-z]+_[a-z_]+)(?=[`.(])")  # a class or a function
+COMMAND = re.compile(r"`dpfda (\S+?)(?: ([^`]*))?`")
+
+
+def test_the_page_of_elements_names_what_exists() -> None:
+    text = (DOCS / "project" / "elements.md").read_text(encoding="utf-8")
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src" / "dpfda").rglob("*.py"))
+    named = set(NAMED.findall(text))
+    assert len(named) > 20
+    attributes = {"history_"}
+    assert [
+        name for name in named - attributes if not re.search(rf"(?:class|def) {name}\b", source)
+    ] == []
+    calls = set(COMMAND.findall(text)) - {("COMMAND", "--help")}
+    assert len(calls) > 20
+    context = click.Context(command_line)
+    for name, words in calls:
+        command = command_line.get_command(context, name)
+        assert command is not None, name
+        options = {option for one in command.params for option in one.opts}
+        assert {word for word in words.split() if word.startswith("--")} <= options
+        if name == "reproduce":
+            assert words in catalog.reproduction_names()
 
 
 def test_six_flows_name_fewer_than_25_files_each() -> None:

@@ -91,7 +91,9 @@ def run(quick: bool = False) -> Outcome:
         )
         if expected and own:
             for share in _SHARES_OF_OWNERS[1:]:
-                figures[f"boosting_{share * 100:.0f}_percent_costs"] = by_share[share] - by_share[0.0]
+                figures[f"boosting_{share * 100:.0f}_percent_costs"] = (
+                    by_share[share] - by_share[0.0]
+                )
     notes = [
         "Moments fall to a few liars: where these are to be expected, ask questions or use MRMA.",
         f"ε = {_EPSILON:g}, {people} people, {replications} replications, errors on held-out "
