@@ -10,7 +10,6 @@ carry little information.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from dpfda._validate import FloatArray
 from dpfda.local.study.answers import Questions, above, farther
 from dpfda.local.study.design import most_questions
 from dpfda.local.study.posterior import Posterior
-from dpfda.mechanisms.randomized_response import QuestionResponse
+from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 
 _OFFSETS = np.array([-1.3, -0.7, 0.0, 0.7, 1.3])
 """Candidate thresholds: this many standard deviations from the center, as far as it is known."""
@@ -29,7 +28,6 @@ CANDIDATES = len(_OFFSETS)
 _GRID = 2.0**-20  # thresholds are multiples of it, so that rounding does not change a question
 _STEPS = 8  # greedy steps for a batch
 _PEAK = 0.64  # 4 φ(0)²: information about d, or m in widths, in a noise-free answer at the center
-_WORSE = 0.7  # of the best worth: beyond a k that is so much worse, no larger k is tried
 _TARGETS = 4  # d, m, log s, r
 _EVEN = {"plain": 0.3, "labelled": 0.5, "label": 0.2}  # parts of the evenly spread questions
 _BESIDE, _MIDDLE = np.array([[0.0, 0.4, 0.2, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
@@ -90,20 +88,32 @@ def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) 
         posterior.prior.beliefs.even,
     )
     expected = _listed(belief.means, 2 * belief.share - 1)
-    best, batch, later = -math.inf, None, 0.0
-    for k in range(1, most_questions(features) + 1):
-        alpha = QuestionResponse(epsilon=epsilon, questions=k).truth_probability
-        if k == 1:  # an even share of later answers, for each feature and the label
-            later = alpha**2 * left / (features + 1)
+    # An even share of later answers, for each feature and the label.
+    later = _truth(epsilon, 1) ** 2 * left / (features + 1)
+
+    def batch(k: int) -> tuple[float, Batch]:
+        """The best questions of a row of k, and their worth."""
+        alpha = _truth(epsilon, k)
         worth, counts = _chosen(belief, people / _STEPS, per_person=k, alpha=alpha, later=later)
-        if worth > best:
-            spread = _evenly(belief, k)
-            shares = (1 - even) * counts / counts.sum() + even * spread / spread.sum()
-            best, batch = worth, Batch(k, alpha, belief.questions, shares, expected)
-        elif worth < _WORSE * best:
-            break
-    assert batch is not None
-    return batch
+        spread = _evenly(belief, k)
+        shares = (1 - even) * counts / counts.sum() + even * spread / spread.sum()
+        return worth, Batch(k, alpha, belief.questions, shares, expected)
+
+    most = most_questions(features)
+    k = best_questions(epsilon, most=most)  # if all were worth the same; from there to either side
+    worth, best = batch(k)
+    for neighbors in (range(k + 1, most + 1), range(k - 1, 0, -1)):
+        for other in neighbors:
+            its_worth, its_batch = batch(other)
+            if its_worth <= worth:
+                break
+            worth, best = its_worth, its_batch
+    return best
+
+
+def _truth(epsilon: float, questions: int) -> float:
+    """The probability that a reply to so many questions is true."""
+    return QuestionResponse(epsilon=epsilon, questions=questions).truth_probability
 
 
 def _belief(posterior: Posterior) -> _Belief:
@@ -183,7 +193,8 @@ def _chosen(
     def gains() -> FloatArray:
         """What each answer saves, shape (options, features, candidates)."""
         now = np.einsum("jtt->jt", covariance)[:, :_TARGETS, None]
-        return np.stack([loss(now) - loss(now - _falls(covariance, one)) for one in options])
+        at_present = loss(now)
+        return np.stack([at_present - loss(now - _falls(covariance, one)) for one in options])
 
     counts, label, at_first = np.zeros_like(noise), 0.0, whole()
     for _ in range(_STEPS):
@@ -194,13 +205,16 @@ def _chosen(
             label, log_odds = label + step, told
         # Different features in one row: an answer about one does not change what others save.
         best = np.argsort(-gain.max(axis=(0, 2)), kind="stable")[: per_person - with_label]
-        for feature in best.tolist():
-            option, place = divmod(int(np.argmax(gain[:, feature])), gain.shape[2])
-            for kind, own in enumerate(options[option, feature, :, place].tolist()):
-                answer = _TARGETS + kind * gain.shape[2] + place
-                column = covariance[feature, :, answer].copy()
-                covariance[feature] -= np.outer(column, column) / (column[answer] + own)
-                counts[feature, kind, place] += step * math.isfinite(own)
+        own_gains = np.swapaxes(gain, 0, 1).reshape(gain.shape[1], -1)[best]
+        option, place = np.divmod(own_gains.argmax(axis=1), gain.shape[2])
+        for kind in (0, 1):
+            answer = _TARGETS + kind * gain.shape[2] + place
+            own = options[option, best, kind, place]
+            column = covariance[best, :, answer]
+            total = np.take_along_axis(column, answer[:, None], axis=1) + own[:, None]
+            fall = column[:, :, None] * column[:, None]
+            covariance[best] -= fall / total[..., None]
+            counts[best, kind, place] += step * np.isfinite(own)
     if per_person > 1:
         counts[:, 1] = label = 0.0  # every participant tells the label
     return at_first - whole(), _listed(counts, label)
@@ -212,11 +226,13 @@ def _loss(variances: FloatArray, differs: FloatArray, later: float) -> FloatArra
     A person z widths from the center has 2 r (z² - 1) more log odds: 8 times the variance of r.
     """
     differs = differs.reshape((-1,) + (1,) * (variances.ndim - 2))
-    d, center, width, wider = np.moveaxis(np.maximum(variances, 0), 1, 0)
+    variances = np.maximum(variances, 0)
+    information = np.full_like(variances, _PEAK * later)
     # Near a center with variance v, answers about d have (1 + 2 v)^-½ of their information.
-    d = remaining(d, _PEAK * later / np.sqrt(1 + 2 * center))
-    center, width, wider = (remaining(one, _PEAK * later) for one in (center, width, wider))
-    return 4 * (1 + differs) * d + 4 * differs * (center + (1 + differs) * width) + 8 * wider
+    information[:, 0] /= np.sqrt(1 + 2 * variances[:, 1])
+    d, center, width, wider = np.moveaxis(remaining(variances, information), 1, 0)
+    loss = 4 * (1 + differs) * d + 4 * differs * (center + (1 + differs) * width) + 8 * wider
+    return np.asarray(loss)
 
 
 def remaining(variance: FloatArray, information: FloatArray | float) -> FloatArray:
