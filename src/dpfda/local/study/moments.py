@@ -11,7 +11,6 @@ from scipy.linalg import block_diag
 
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.cap_index import CapIndex
-from dpfda.mechanisms.class_index import ClassIndex
 
 _TYPICAL = 32  # a dimension in which reports are compared
 _SMALLEST_VARIANCE, _LARGEST_VARIANCE = 0.1, 4.0
@@ -44,27 +43,17 @@ class Reply(NamedTuple):
 
     @classmethod
     @cache
-    def of(cls, dimension: int, epsilon: float, *, n_classes: int = 1) -> Reply:
+    def of(cls, dimension: int, epsilon: float) -> Reply:
         """The best codeword for a person's vector.
-
-        With classes the vector is (K, D): zero but for the row of the person's class.
 
         Examples:
             >>> round(1 / Reply.of(8, 1.0).noise, 2)
             0.16
-            >>> round(1 / Reply.of(16, 5.0, n_classes=26).noise, 1)
-            14.6
         """
         if dimension > _LONGEST:
             return cls(np.inf, np.inf)
-        size: dict[str, Any] = {"epsilon": epsilon, "dimension": dimension}
-        if n_classes == 1:
-            gain = CapIndex.best(**size).gain
-            return cls(1 / gain**2, float(np.sqrt(dimension)) / gain)
-        joined = ClassIndex.best(**size, classes=n_classes)
-        together = -(-n_classes // joined.buckets)  # classes that share a bucket
-        longest = float(np.sqrt(dimension * together)) / joined.gain
-        return cls(1 / (joined.buckets * joined.gain**2), longest)
+        gain = CapIndex.best(epsilon=epsilon, dimension=dimension).gain
+        return cls(1 / gain**2, float(np.sqrt(dimension)) / gain)
 
 
 def effective_people(n_people: int, epsilon: float) -> float:
