@@ -137,6 +137,19 @@ def test_a_public_share_of_labels_is_a_fact() -> None:
     assert "class_share" not in facts_of(PRESETS)
 
 
+@pytest.mark.parametrize(
+    ("columns", "classes", "studies"), [(6, 2, 12), (40, 2, 12), (40, 4, 4), (20, 3, 7)]
+)
+def test_fewer_studies_are_simulated_of_larger_models(
+    columns: int, classes: int, studies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While somebody types: up to twelve, of 500 coefficients together, and never below four."""
+    monkeypatch.setattr(planning, "_QUICK_STUDIES", 12)
+    ranges = {f"c{j}": (-1.0, 1.0) for j in range(columns)}
+    plan = plan_study(1000, 1.0, classes=tuple(range(classes)), feature_ranges=ranges)
+    assert planning.quick_studies(plan) == studies
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_are_studies_that_work(organizer: Organizer, example: str) -> None:
     """And a form that is made of such a study makes it again, with another seed."""

@@ -57,8 +57,6 @@ def reported(kind: Any, query: Any, psi: Any, labels: Any) -> Any:
         epsilon=1.0, people=len(psi), classes=classes, statistic=query.statistic, **fields
     )
     exact = task.exact((psi, labels), SimulationSource(0))
-    if query.statistic == "classes":
-        exact = np.eye(classes)[labels][:, :, None] * exact[:, None, 1:]
     return exact.mean(axis=0).reshape(kind.rows, -1)
 
 

@@ -20,6 +20,7 @@ from dpfda.local.recipe import plan_from_facts
 from dpfda.planning.forecast import Forecast, forecast
 from dpfda.planning.people_file import public_people_in_subprocess
 from dpfda.planning.words import guess, notes, prospect
+from dpfda.protocol.plan import StudyPlan
 
 ERRORS = ("non_private_error", "error")
 """Further numbers that a forecast takes."""
@@ -28,6 +29,8 @@ ERRORS = ("non_private_error", "error")
 _STUDIES, _PEOPLE, _CLASSES = 16, 2000, 20
 # And one while somebody types: about a second of one processor for every design of the recipe.
 _QUICK_STUDIES, _QUICK_PEOPLE, _QUICK_PEOPLE_OTHERS = 12, 1000, 600
+_QUICK_COEFFICIENTS, _QUICK_LEAST = 500, 4
+"""Coefficients of the models of all these studies together; but never fewer studies than that."""
 MOST_BYTES = 4 << 20  # of a file: what a slow line brings within a server's patience
 READING = ("label", "drop", "id", "columns", "grid", "fill", "sep", "decimal", "header")
 _YES_OR_NO, _CHOICES = {"fill", "header"}, ("", "yes", "no")
@@ -149,7 +152,7 @@ def _told(
         effort["also"] = ("second", "difference")
         if quick:
             most = _QUICK_PEOPLE if plan.n_classes == 2 else _QUICK_PEOPLE_OTHERS
-            effort = {"studies": _QUICK_STUDIES, "most": most, "also": ()}
+            effort = {"studies": quick_studies(plan), "most": most, "also": ()}
         found = forecast(**facts, **people(), **effort)
     except DpfdaError as refusal:
         return Outlook(refused=in_the_forms_words(refusal)[:600])
@@ -162,6 +165,12 @@ def _told(
         studies=effort["studies"],
         quick=quick,
     )
+
+
+def quick_studies(plan: StudyPlan) -> int:
+    """How many are simulated while somebody types: fewer where a model has many coefficients."""
+    coefficients = max(plan.n_scores, 1) * (plan.encoder.n_features + 1)
+    return min(_QUICK_STUDIES, max(_QUICK_LEAST, _QUICK_COEFFICIENTS // coefficients))
 
 
 def _chart(found: Forecast) -> dict[str, Any]:
