@@ -28,7 +28,7 @@ _LONGEST = 300  # characters of a value
 _MOST = 20  # names
 _EXTRAS = {
     "learn": ("sklearn", "array_api_compat", "joblib"),
-    "cli": ("click", "rich"),
+    "cli": ("click", "rich", "tqdm"),
     "plot": ("matplotlib",),
     "files": ("pandas", "pyarrow", "openpyxl", "fsspec"),
     "fda": ("skfda", "rdata"),
@@ -107,6 +107,13 @@ class InvalidData(DpfdaError, ValueError):
         super().__init__(f"{name} must be {rule}" + (f", got {found}" if found else ""))
         self.name = name
         self.rule = rule
+
+    @classmethod
+    def saying(cls, name: str, text: str) -> InvalidData:
+        """The same in sentences of its own: what is wrong, and what to do next."""
+        error = cls(name, "")
+        error.args = (f"{name} {text}",)
+        return error
 
 
 class UnknownName(DpfdaError, LookupError):

@@ -19,6 +19,7 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.person import Crowd, Entries, People, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import BLOCK, Server
+from dpfda.report.progress import progress
 
 
 def simulate(
@@ -43,13 +44,16 @@ def simulate(
         label: public words for the ledger.
         at_once: as in `ask_everybody`.
         answers: as in `ask_everybody`.
-        tell: as in `ask_everybody`.
+        tell: called with the share of people done; by default a progress bar shows it.
 
     Returns:
         The server at the end: its `model`, and what its design estimated in `findings`.
     """
     tally.pay(plan.guarantee, label=label, source=source, ledger=ledger)
-    return ask_everybody(plan, people, source=source, at_once=at_once, answers=answers, tell=tell)
+    with progress(label, tell) as done:
+        return ask_everybody(
+            plan, people, source=source, at_once=at_once, answers=answers, tell=done
+        )
 
 
 def ask_everybody(

@@ -233,7 +233,7 @@ def test_a_budget_that_is_too_small_is_refused_before_the_first_analysis(folder:
         ("score by age", "a/b", "name of an analysis must be given: letters"),
         ("range = [0, 10]", "range = [0]", "range must be a list of 2 numbers"),
         ("[data]", "[dota]", "unknown entry of the plan 'dota'; did you mean 'data'?"),
-        ('"sex", "age"', '"age"', "got column 'sex', named unlike the others"),
+        ('"sex", "age"', '"age"', "the points of its curves: column 'sex'. Leave it out"),
         ('target = "score"', 'target = "skore"', "score by age: --target must be a column of"),
     ],
 )

@@ -1,7 +1,4 @@
-"""Processes, progress bar and stored results of commands that simulate grids of studies.
-
-The progress bar is on stderr, so that stdout contains only the result.
-"""
+"""Processes, progress bar and stored results of commands that simulate grids of studies."""
 
 from __future__ import annotations
 
@@ -12,23 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.planning.sweep import Sweep
+from dpfda.report.progress import progress
 
 if TYPE_CHECKING:
     from distributed import Client
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the share done, between 0 and 1."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(label, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
 
 
 Command = Callable[..., Any]
@@ -63,7 +50,7 @@ def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
     jobs, backend, path = options["jobs"] or _cores(), options["backend"], None
     if "resume" in options:
         path = _store(options["store"], f"{name.replace(' ', '-')}.jsonl")
-    with _cluster(jobs) if backend == "dask" else nullcontext(), progress_bar(name) as tell:
+    with _cluster(jobs) if backend == "dask" else nullcontext(), progress(name) as tell:
         sweep = Sweep(jobs=jobs, backend=backend, store=path, tell=tell)
         if not options.get("resume", True):
             sweep.forget()

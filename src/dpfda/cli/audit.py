@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+from tqdm.auto import tqdm
 
 from dpfda.checks.attacks import Case, audit_cases, run
 from dpfda.checks.twins import all_twins
@@ -81,7 +81,6 @@ def _audit_rows(
     if not chosen:
         raise UnknownName("audit", name, {re.split(r"[ (,]", case.name)[0] for case in cases})
     workers = min(len(chosen), os.cpu_count() or 1)
-    show = Console(stderr=True)
     if workers == 1:
         for place in chosen:
             yield _row(place, draws, seed)
@@ -91,7 +90,7 @@ def _audit_rows(
         # The slow ones first: nobody waits for a single one at the end.
         order = sorted(chosen, key=lambda place: cases[place].kind != "conversation")
         jobs = {place: pool.submit(_row, place, draws, seed) for place in order}
-        for place in track(chosen, "auditing", console=show, transient=True):
+        for place in tqdm(chosen, "auditing", disable=None, leave=False):
             yield jobs[place].result()
 
 
@@ -115,7 +114,7 @@ def _twin_rows(name: str | None, seed: int | None) -> Iterator[dict[str, Any]]:
     twins = [member for key, member in all_twins().items() if name in (None, key)]
     if not twins:
         raise UnknownName("twin", name, all_twins())
-    for member in track(twins, "auditing twins", console=Console(stderr=True), transient=True):
+    for member in tqdm(twins, "auditing twins", disable=None, leave=False):
         draws = _TWIN_DRAWS * _MORE_DRAWS.get(member.name, 1)
         result = audit(
             member(),

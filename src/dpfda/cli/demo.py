@@ -18,7 +18,6 @@ import numpy as np
 from rich.console import Console
 
 from dpfda._validate import FloatArray
-from dpfda.cli._sweep import progress_bar
 from dpfda.client.crowd import RemoteCrowd
 from dpfda.collector.collector_process import CollectorProcess
 from dpfda.curves import CurveEncoder
@@ -39,6 +38,7 @@ from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Report
 from dpfda.report.contents import Outcome
+from dpfda.report.progress import progress
 from dpfda.report.terminal import machine, rows_table, to_json
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ def command(out: Path, people: int, as_json: bool) -> None:
     Everything goes over HTTP, and a report is written. A collector is started on a temporary SQLite
     file and a free loopback port.
     """
-    with progress_bar("people") as progress:
-        outcome = run(progress, people=people)
+    with progress("people") as tell:
+        outcome = run(tell, people=people)
     path = report(outcome).write(out / "demo.html")
     if as_json:
         shown = {

@@ -20,6 +20,7 @@ from dpfda.planning.sample import expected_by_theory
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.planning.trials import Expected, Planned, Trials
 from dpfda.protocol.plan import MOST_PEOPLE, Label, StudyPlan
+from dpfda.report.progress import progress
 from dpfda.report.report import fragment
 
 ALSO = ("epsilons", "people", "second", "difference")
@@ -128,7 +129,7 @@ def forecast(
         most: people in a simulated study; a larger one is replaced by one that learns as much.
         sweep: where studies are simulated, and what is kept of them, so that a forecast which was
             ended goes on: `dpfda.planning.sweep.Sweep`. By default here, and nothing.
-        tell: called with the share of the work that is done.
+        tell: called with the share of the work that is done; by default a progress bar shows it.
         facts: what else `plan_study` takes.
 
     Privacy:
@@ -172,32 +173,33 @@ def forecast(
     steps = 1 + len(PEOPLE) * (error is not None) + sum(_STEPS[name] for name in also)
     supposed = (family, typical, sample, non_private_error, class_shares, studies, most)
     own = sweep.of(plan.hash, classes, facts, supposed)
-    told = _share_of(steps, tell)
-    trials = Trials(place, planned, studies=studies, most=most, sweep=own, tell=told)
-    people, price, interval = plan.n_people, plan.epsilon, None
-    if error is not None:
-        people, price, interval = reached(trials, size, epsilon, error)
-    expected = trials.expected(people, price)
-    here = planned(people, price)
-    effective = (effective_people if place.numbers else effective_answers)(people, price)
-    found = Forecast(
-        plan=here,
-        expected=expected,
-        guessing=trials.guessing(people, price),
-        non_private=place.limit,
-        effective=min(effective, people),
-        by_epsilon=by_epsilon(trials, people, price) if "epsilons" in also else (),
-        by_people=by_people(trials, people, price) if "people" in also else (),
-        second=second_study(trials, people, price) if "second" in also else (),
-        sought=sought,
-        interval=interval or (expected.low, expected.high),
-        detectable=detectable(trials, people, price) if "difference" in also else None,
-        also=tuple(also),
-        theory=_theory(here, place, effective),
-        basis=place.basis,
-    )
-    if tell is not None:
-        tell(1.0)
+    with progress("forecast", tell) as done:
+        trials = Trials(
+            place, planned, studies=studies, most=most, sweep=own, tell=_share_of(steps, done)
+        )
+        people, price, interval = plan.n_people, plan.epsilon, None
+        if error is not None:
+            people, price, interval = reached(trials, size, epsilon, error)
+        expected = trials.expected(people, price)
+        here = planned(people, price)
+        effective = (effective_people if place.numbers else effective_answers)(people, price)
+        found = Forecast(
+            plan=here,
+            expected=expected,
+            guessing=trials.guessing(people, price),
+            non_private=place.limit,
+            effective=min(effective, people),
+            by_epsilon=by_epsilon(trials, people, price) if "epsilons" in also else (),
+            by_people=by_people(trials, people, price) if "people" in also else (),
+            second=second_study(trials, people, price) if "second" in also else (),
+            sought=sought,
+            interval=interval or (expected.low, expected.high),
+            detectable=detectable(trials, people, price) if "difference" in also else None,
+            also=tuple(also),
+            theory=_theory(here, place, effective),
+            basis=place.basis,
+        )
+        done(1.0)
     return found
 
 
@@ -241,14 +243,9 @@ def _with_design_of(plan: StudyPlan, rest: dict[str, Any]) -> Planned:
     return planned
 
 
-def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[float], None]:
+def _share_of(steps: int, tell: Callable[[float], None]) -> Callable[[float], None]:
     """A callback that turns the number of finished simulations into the share of the work."""
-
-    def done(simulations: float) -> None:
-        if tell is not None:
-            tell(min(0.99, simulations / steps))
-
-    return done
+    return lambda simulations: tell(min(0.99, simulations / steps))
 
 
 def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | None:

@@ -128,7 +128,7 @@ COLUMNS = {
 def test_columns_are_named_as_what_they_look_like(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InvalidData, match="--drop") as refusal:
         read(tmp_path, text)
-    assert str(refusal.value).endswith(f"got {message}")
+    assert f"not hold numbers: {message}. Leave" in str(refusal.value)
     assert "7654" not in str(refusal.value)
 
 
@@ -421,7 +421,7 @@ def test_a_column_beside_the_points_of_curves_is_no_point(header: str, odd: str 
         if odd is None:
             assert read(file).X.shape[1] == header.count(",") + 1
             continue
-        with pytest.raises(InvalidData, match="named unlike the others") as refused:
+        with pytest.raises(InvalidData, match="named unlike the points") as refused:
             read(file)
         assert odd in str(refused.value)
         assert read(file, curves=False).X.shape[1] == header.count(",") + 1

@@ -273,14 +273,17 @@ class Reading:
         places = [place_of(name, table.names) for name in names]
         table.read_ahead(places)
         kinds = ((place, table.kind(place)) for place in places)
-        odd = [
-            f"{shown(place, table.names)}, which looks like {kind}"
-            for place, kind in kinds
-            if kind != "numbers"
-        ]
+        odd = {place: kind for place, kind in kinds if kind != "numbers"}
         if odd:
-            rule = "made of numbers (other columns: --drop, --id, --label, --groups; see --help)"
-            raise InvalidData("FILE", rule, f"{'; '.join(odd)}")
+            names = table.names
+            text = "; ".join(f"{shown(at, names)}, which looks like {odd[at]}" for at in odd)
+            several = ("columns that do", "their")
+            column, role = several if len(odd) > 1 else ("a column that does", "its")
+            raise InvalidData.saying(
+                "FILE",
+                f"has {column} not hold numbers: {text}. {_leave_out(list(odd), names)}, or state "
+                f"{role} role with --id, --label or --groups",
+            )
 
     def _refuse_strays(self, opened: Opened, names: Sequence[str]) -> None:
         """Columns of numbers that hardly are points of a curve: they would be released as such."""
@@ -289,10 +292,13 @@ class Reading:
         places = [place_of(name, opened.names) for name in names]
         odd = [places[place] for place in strays([opened.names[place] for place in places])]
         if odd:
-            rule = "made of points of curves (other columns: --drop, --id, --label, --groups; or "
-            rule += "name the points by --columns)"
             text = ", ".join(shown(place, opened.names) for place in odd)
-            raise InvalidData("FILE", rule, f"{text}, named unlike the others")
+            raise InvalidData.saying(
+                "FILE",
+                f"has columns that are named unlike the points of its curves: {text}. "
+                f"{_leave_out(odd, opened.names)}, state their role with --id, --label or "
+                "--groups, or name the points with --columns",
+            )
 
     def _grid(self, opened: Opened, names: list[str]) -> FloatArray | None:
         if self.grid is None:
@@ -352,3 +358,11 @@ def _seems_long(table: Table, names: Sequence[str]) -> bool:
     who, t, _ = table.numbers(names, gaps=True).T
     same = np.diff(who) == 0
     return bool(same.mean() >= 0.5 and np.all(np.diff(t)[same] > 0))
+
+
+def _leave_out(places: Sequence[int], names: Sequence[str]) -> str:
+    """What to do about columns that are no measurements."""
+    asked = [shown(place, names).removeprefix("column ").strip("'") for place in places]
+    if any(set(one) & set(", '\"$") for one in asked):  # which a shell or --drop would take apart
+        asked = [f"{NUMBER}{place + 1}" for place in places]
+    return f"Leave {'them' if len(asked) > 1 else 'it'} out with --drop {','.join(asked)}"
