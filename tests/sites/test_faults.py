@@ -15,7 +15,7 @@ from hospitals import Hospitals
 
 from dpfda.errors import ProtocolError
 from dpfda.protocol.secure_sum import Identity, Member
-from dpfda.protocol.secure_sum.messages import OfferList, Survivors, list_digest, survivors_content
+from dpfda.protocol.secure_sum.messages import OfferList, Sharers, Survivors, survivors_content
 from dpfda.sites.coordinator import StudyFailed
 from dpfda.sites.messages import REPLIED, Ask, Envelope, Reply, SiteAnswer, decode, encode
 
@@ -206,7 +206,8 @@ LIES = {
     "old round": ("share", lambda m: msgspec.structs.replace(
         m, round=msgspec.structs.replace(m.round, attempt=9)), "or to another round"),
     "other key": ("advertise", lambda m: msgspec.structs.replace(
-        m, signature=Identity().sign(b"?")), "site 'h1' signed with another key than the plan's"),
+        m, keys=msgspec.structs.replace(m.keys, signature=bytes(64))),
+        "site 'h1' signed with another key than the plan's"),
 }  # fmt: skip
 
 
@@ -265,7 +266,7 @@ def test_shares_that_do_not_fit_open_nothing(tmp_path, noises, change):
 
     def spoiled(message):
         if change == "seeds":
-            seeds = {name: bytes(66) for name in message.seeds}
+            seeds = {name: bytes(33) for name in message.seeds}
             return msgspec.structs.replace(message, seeds=seeds)
         return msgspec.structs.replace(message, sealed={})
 
@@ -397,35 +398,32 @@ def test_a_coordinator_that_tells_two_sets_of_survivors_is_named(tmp_path, noise
     def other(body):
         told = decode(body, Survivors)
         fewer = told.sites[:-1]
-        content = survivors_content("told", terms, told.round, lists["digest"], fewer)
+        content = survivors_content("told", terms, told.round, lists["sharers"], fewer)
         return encode(Survivors(round=told.round, sites=fewer, signature=identity.sign(content)))
 
     lying = told_differently(hospitals, "confirm", other)
 
     def carrier(messages):
-        if hospitals.step_of(next(iter(messages.values()))) == "share":
-            offers = decode(decode(messages["h0"], Envelope).body, OfferList)
-            lists["digest"] = list_digest(terms, offers.round, offers.offers)
+        if hospitals.step_of(next(iter(messages.values()))) == "mask":
+            lists["sharers"] = decode(decode(messages["h0"], Envelope).body, Sharers).sites
         return lying(messages)
 
     hospitals.coordinator(carrier).run()  # the other four, who agree, open the one sum there is
     journal = "\n".join(hospitals.guards["h0"].journal.lines)
-    assert "the coordinator told site 'h1' another set of survivors" in journal
+    assert "the coordinator passed on another confirmation of site 'h1'" in journal
     assert not any("unmask" in line and "leaves" in line for line in journal.split("\n"))
     check(hospitals, noises)
 
 
 def test_two_lists_of_keys_open_nothing(tmp_path, noises):
     hospitals = Hospitals(tmp_path)
-    identity, terms = hospitals.folder.identity, hospitals.plan.terms
 
     def other(body):
         shown = decode(body, OfferList)
-        fewer = shown.offers[:-1]
-        signature = identity.sign(list_digest(terms, shown.round, fewer))
-        return encode(OfferList(round=shown.round, offers=fewer, signature=signature))
+        fewer = {name: keys for name, keys in shown.offers.items() if name != "h4"}
+        return encode(OfferList(round=shown.round, offers=fewer))
 
-    with pytest.raises(StudyFailed, match="site 'h0' sealed no share for every other site"):
+    with pytest.raises(StudyFailed, match="site 'h0' sealed no share for every neighbor"):
         hospitals.coordinator(told_differently(hospitals, "share", other)).run()
     check(hospitals, noises, answered=0)
 

@@ -14,6 +14,7 @@ from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolE
 from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy import tally
+from dpfda.privacy.events import ComposedEvent
 from dpfda.privacy.guarantee import (
     ONE_PROCESS_SEES_ALL,
     SITE_SIZES_ARE_PUBLIC,
@@ -163,11 +164,14 @@ def convene(
         sites.append(Site(held, member=member, alone=alone, **agreed))
     consortium = Consortium(sites, coordinator, silent=silent)
     promise, label = consortium.guarantee(conversation.guarantee), type(conversation).__name__
+    event, lapse = conversation.event, None if alone else terms.lapse
+    if lapse is not None:
+        event = ComposedEvent(events=(event, lapse))
     if len(budgets) < len(sites):
-        tally.pay(promise, label=label, source=source, ledger=ledger, event=conversation.event)
+        tally.pay(promise, label=label, source=source, ledger=ledger, event=event)
     else:
         paying = next(iter(budgets.values()))
-        tally.note(promise, label=label, source=source, ledger=paying, event=conversation.event)
+        tally.note(promise, label=label, source=source, ledger=paying, event=event)
     return converse(conversation, consortium.ask), consortium
 
 
@@ -188,7 +192,8 @@ def decentralized(
             cannot know it assumes it, and says so.
     """
     assumptions = (SITE_SIZES_ARE_PUBLIC,) if alone else terms.assumptions
-    kept = replace(promise, model="decentralized").assuming(*assumptions)
+    delta = promise.delta + (0.0 if alone else terms.neighbors.failure)
+    kept = replace(promise, model="decentralized", delta=delta).assuming(*assumptions)
     if sources is None:
         return kept.assuming(SITES_DRAW_THEIR_NOISE)
     exact = all(source.sampler == "exact" for source in sources)

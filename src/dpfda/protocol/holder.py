@@ -143,15 +143,19 @@ class Holder(ABC):
 
     def _afford(self, query: Query) -> Price:
         """The total cost with this query; more than was announced is refused."""
-        spent = self._spent + compose([query.event])
+        spent = self._spent + compose([self._event(query)])
         if not within(spent, self._most):
             raise BudgetExceeded("the conversation spends more than it announced")
         return spent
 
+    def _event(self, query: Query) -> Event:
+        """The event that is paid for the next query."""
+        return query.event
+
     def _pay(self, query: Query) -> None:
         assert self._ledger is not None
         self._ledger.spend(
-            query.event,
+            self._event(query),
             label=part_label(self._label, len(self.transcript) + 1, query.name),
             assumptions=sorted(self._accepts),
             unit=self._unit,

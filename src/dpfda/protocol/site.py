@@ -11,6 +11,7 @@ from dpfda._validate import IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.mechanisms.additive import Gaussian
 from dpfda.noise import discrete_gaussian
+from dpfda.privacy.events import ComposedEvent, Event
 from dpfda.privacy.ledger import part_label
 from dpfda.privacy.price import compose
 from dpfda.protocol.holder import Agreed, Holder
@@ -27,9 +28,11 @@ class Site(Holder):
 
     Privacy:
         μ-Gaussian DP for replacing one of its records, towards all that the member's `Terms` name:
-        the noise of S - c - k honest sites adds up to that of one curator's release. The price is
-        the whole look's. The account, on disk where the member's is, is written before noise is
-        drawn: a restarted site has the same noisy vector masked again, or refuses.
+        the noise of `Terms.noisy_sites` honest sites adds up to that of one curator's release. The
+        price is the whole look's; with the first look it includes the probability that the random
+        choice of neighbors does not protect, as a δ of its own. The account, on disk where the
+        member's is, is written before noise is drawn: a restarted site has the same noisy vector
+        masked again, or refuses.
 
     Args:
         records: its people; they never leave this object.
@@ -57,6 +60,9 @@ class Site(Holder):
         **agreed: Unpack[Agreed],
     ) -> None:
         agreed["accepts"] = (*agreed.get("accepts", ()), *member.terms.assumptions)
+        self._lapse = None if alone else member.terms.lapse
+        if self._lapse is not None:
+            agreed["most"] = agreed["most"] + compose([self._lapse])
         super().__init__(**agreed)
         self.member = member
         self.n = len(records[0])
@@ -93,7 +99,7 @@ class Site(Holder):
 
     def _spend(self, query: Query) -> None:
         account = self.member.account
-        stage = len(account.stages), query.digest, query.event
+        stage = len(account.stages), query.digest, self._event(query)
         try:
             super()._spend(query)
         except AlreadySpent:  # it stopped between ledger and account: paid for, never answered
@@ -102,11 +108,17 @@ class Site(Holder):
             raise
         account.begin(*stage)
 
+    def _event(self, query: Query) -> Event:
+        paid = any(stage.event is not None for stage in self.member.account.stages.values())
+        if self._lapse is None or paid:
+            return query.event
+        return ComposedEvent(events=(query.event, self._lapse))
+
     def _pay(self, query: Query) -> None:
         assert self._ledger is not None
         number = len(self.member.account.stages)
         self._ledger.spend(
-            query.event,
+            self._event(query),
             label=part_label(self._label, number + 1, query.name),
             key=f"{self.member.terms.digest.hex()} {number}",
             assumptions=sorted(self._accepts),

@@ -194,8 +194,8 @@ class Sums:
         if reply.site != name or reply.round != round_id:
             return "replied in another site's name, or to another round"
         if isinstance(reply, KeyOffer):
-            content = offer_content(self._plan.terms, reply)
-            if not signed(self._plan.card(name).public, reply.signature, content):
+            content = offer_content(self._plan.terms, round_id, name, reply.keys)
+            if not signed(self._plan.card(name).public, reply.keys.signature, content):
                 return "signed with another key than the plan's"
         if isinstance(reply, MaskedVector) and len(reply.residues) != 8 * size:
             return f"sent {len(reply.residues) // 8} numbers where {size} were asked for"

@@ -26,24 +26,28 @@ from dpfda.protocol.secure_sum.crypto import (
 from dpfda.protocol.secure_sum.member import Member
 from dpfda.protocol.secure_sum.messages import (
     Confirmation,
+    Confirmed,
     KeyOffer,
+    Keys,
     MaskedVector,
     Message,
     OfferList,
     RoundFailed,
     RoundId,
     SealedShares,
+    Sharers,
     Survivors,
     Terms,
     Unmasking,
     commitment,
-    list_digest,
     offer_content,
     pair_seed,
+    sharers_content,
     survivors_content,
 )
 
 M = TypeVar("M", bound=Message)
+_Given = Mapping[str, Mapping[str, bytes]]  # shares of secrets: by who sent them, and whose
 
 
 @dataclass(frozen=True)
@@ -84,119 +88,173 @@ class Aggregator:
         self._identity = identity
         self.round = round_id
         self.size = _validate.whole("size", size)
-        self._offers: dict[str, KeyOffer] = {}
+        self._offers: dict[str, Keys] = {}
+        self._holders: dict[str, tuple[str, ...]] = {}  # a site and the neighbors that it chose
+        self._chosen: dict[str, tuple[str, ...]] = {}  # those of them who offered keys
+        self._choosers: dict[str, list[str]] = {}  # neighbors that chose it
         self._shared: dict[str, SealedShares] = {}
         self._vectors: dict[str, MaskedVector] = {}
         self.survivors: tuple[str, ...] = ()
 
-    def offers(self, received: Sequence[KeyOffer]) -> OfferList:
-        """Step 1: the list of keys to pass to every site."""
+    def offers(self, received: Sequence[KeyOffer]) -> dict[str, OfferList]:
+        """Step 1: for each site, its own keys and those of its neighbors."""
         for offer in self._checked(received):
-            content = offer_content(self._terms, offer)
-            check_signature(self._terms.identity(offer.site), offer.signature, content)
-            self._offers[offer.site] = offer
+            content = offer_content(self._terms, self.round, offer.site, offer.keys)
+            check_signature(self._terms.identity(offer.site), offer.keys.signature, content)
+            self._offers[offer.site] = offer.keys
         self._require(len(self._offers), self._terms.needed, "offered keys")
-        offers = tuple(self._offers.values())
-        self._list = list_digest(self._terms, self.round, offers)
-        return OfferList(round=self.round, offers=offers, signature=self._identity.sign(self._list))
+        self._choosers = {name: [] for name in self._offers}
+        for name, keys in self._offers.items():
+            chosen = self._terms.chosen(name, keys.choice)
+            self._holders[name] = (name, *chosen)
+            self._chosen[name] = tuple(one for one in chosen if one in self._offers)
+            for one in self._chosen[name]:
+                self._choosers[one].append(name)
+        return {
+            name: OfferList(
+                round=self.round,
+                offers={one: self._offers[one] for one in (name, *self._neighbors(name))},
+            )
+            for name in self._offers
+        }
 
-    def route(self, received: Sequence[SealedShares]) -> dict[str, dict[str, bytes]]:
-        """Step 2: for each site, the shares that the others sealed for it."""
+    def route(self, received: Sequence[SealedShares]) -> dict[str, Sharers]:
+        """Step 2: who shared, and for each site the shares that its neighbors sealed for it."""
         for message in self._checked(received):
             if message.site not in self._offers:
                 raise ProtocolError("a share comes from a site that offered no keys")
-            if set(message.sealed) != set(self._offers) - {message.site}:
-                raise ProtocolError(f"site {message.site!r} sealed no share for every other site")
+            if set(message.sealed) != set(self._chosen[message.site]):
+                raise ProtocolError(f"site {message.site!r} sealed no share for every neighbor")
             self._shared[message.site] = message
         self._require(len(self._shared), self._terms.needed, "shared their keys")
+        self._sharers = self._terms.ordered(list(self._shared))
+        content = sharers_content("shared", self._terms, self.round, self._sharers)
+        signature = self._identity.sign(content)
         return {
-            name: {
-                sender: message.sealed[name]
-                for sender, message in self._shared.items()
-                if sender != name
-            }
+            name: Sharers(
+                round=self.round,
+                sites=self._sharers,
+                signature=signature,
+                sealed={
+                    sender: self._shared[sender].sealed[name]
+                    for sender in self._choosers[name]
+                    if sender in self._shared
+                },
+            )
             for name in self._shared
         }
 
     def collect(self, received: Sequence[MaskedVector]) -> Survivors:
         """Step 3: the sites whose vectors arrived, in roster order."""
+        content = sharers_content("masked", self._terms, self.round, self._sharers)
         for message in self._checked(received):
             if message.site not in self._shared or len(message.residues) != 8 * self.size:
                 raise ProtocolError("a masked vector has the wrong length or sender")
-            if set(message.partners) != set(self._shared):
+            if not signed(self._terms.identity(message.site), message.signature, content):
                 # Its masks would not cancel against the others'.
                 raise RoundFailed("a site masked with another set of sites", repeatable=True)
             self._vectors[message.site] = message
         self._require(len(self._vectors), self._terms.needed, "sent their vectors")
-        self.survivors = tuple(sorted(self._vectors, key=self._terms.number))
-        content = self._content("told")
-        return Survivors(
-            round=self.round, sites=self.survivors, signature=self._identity.sign(content)
-        )
+        self.survivors = self._terms.ordered(list(self._vectors))
+        signature = self._identity.sign(self._content("told"))
+        return Survivors(round=self.round, sites=self.survivors, signature=signature)
 
-    def confirmations(self, received: Sequence[Confirmation]) -> list[Confirmation]:
-        """Step 4: the signatures to pass to every survivor; others would make them leave."""
-        content = self._content("confirmed")
-        kept = [
-            one
-            for one in self._checked(received)
-            if one.survivors == self.survivors
-            and one.site in self.survivors
+    def confirmations(self, received: Sequence[Confirmation]) -> dict[str, Confirmed]:
+        """Step 4: for each site, a threshold of signatures on the survivors.
+
+        A site that signed another set receives them too: it was told something else, and leaves.
+        """
+        content, replied = self._content("confirmed"), self._checked(received)
+        kept = {
+            one.site: one.signature
+            for one in replied
+            if one.site in self._vectors
             and signed(self._terms.identity(one.site), one.signature, content)
-        ]
+        }
         self._require(len(kept), self._terms.threshold, "confirmed the survivors")
-        return kept
+        for name in self._shared:
+            holders = sum(one in kept for one in self._holders[name])
+            self._require(holders, self._terms.neighbors.threshold, f"hold shares of {name!r}")
+        enough = {name: kept[name] for name in sorted(kept)[: self._terms.threshold]}
+        return {
+            reply.site: Confirmed(
+                round=self.round,
+                confirmed=enough,
+                masked={
+                    one: self._vectors[one].signature
+                    for one in self._choosers[reply.site]
+                    if one in self._vectors
+                },
+            )
+            for reply in replied
+            if reply.site in self._vectors
+        }
 
     def open(self, received: Sequence[Unmasking]) -> SecureSum:
         """Step 5: take every mask off the sum."""
         messages = self._checked(received)
-        if len(messages) < self._terms.threshold:
+        needed = self._terms.neighbors.threshold
+        if len(messages) < needed:
             # Sites help to open a stage once, so that no second, different sum can be taken.
             raise RoundFailed(
-                f"{len(messages)} sites helped to open the sum, {self._terms.threshold} are "
+                f"{len(messages)} sites helped to open the sum, {needed} are "
                 "needed; the stage cannot be repeated",
                 repeatable=False,
             )
+        helped = {one.site: one for one in messages}
+        self._terms.ordered(list(helped))  # sites of the roster only
         total = np.zeros(self.size, dtype=np.uint64)
+        seeds = {site: one.seeds for site, one in helped.items()}
         for name in self.survivors:
             total += np.frombuffer(self._vectors[name].residues, dtype="<u8")
-            total -= expand(self._seed(name, messages), self.size)
+            total -= expand(self._seed(name, seeds), self.size)
+        keys = {site: one.keys for site, one in helped.items()}
         for name in self._shared:
             if name not in self._vectors:
-                total -= self._leftovers(name, messages)
+                total -= self._leftovers(name, keys)
         return SecureSum(total.view(np.int64), self.survivors, self.round.attempt)
 
-    def _seed(self, name: str, messages: Sequence[Unmasking]) -> bytes:
+    def _seed(self, name: str, given: _Given) -> bytes:
         """A survivor's self-mask seed, checked against its commitment."""
-        seed = self._recover({one.site: one.seeds for one in messages}, name)
+        seed = self._recover(name, given)
         if commitment(seed) != self._shared[name].commitment:
             raise RoundFailed("a self mask was not recovered correctly", repeatable=False)
         return seed
 
-    def _leftovers(self, name: str, messages: Sequence[Unmasking]) -> npt.NDArray[np.uint64]:
+    def _leftovers(self, name: str, given: _Given) -> npt.NDArray[np.uint64]:
         """The masks that survivors share with a site whose vector never came."""
-        key = RoundKey(self._recover({one.site: one.keys for one in messages}, name))
-        if key.public != self._offers[name].mask_key:
+        key = RoundKey(self._recover(name, given))
+        if key.public != self._offers[name].mask:
             raise RoundFailed("a mask key was not recovered correctly", repeatable=False)
         total = np.zeros(self.size, dtype=np.uint64)
-        for survivor in self.survivors:
-            other = self._offers[survivor]
-            seed = pair_seed(self._terms, self.round, self._list, key, owner=name, other=other)
+        for survivor in self._neighbors(name):
+            if survivor not in self._vectors:
+                continue
+            other = survivor, self._offers[survivor]
+            seed = pair_seed(self._terms, self.round, self._sharers, key, owner=name, other=other)
             first = self._terms.number(survivor) < self._terms.number(name)
             total += pairwise(seed, self.size, first=first)
         return total
 
-    def _recover(self, held: Mapping[str, Mapping[str, bytes]], name: str) -> bytes:
+    def _recover(self, name: str, given: _Given) -> bytes:
         """A secret of `name` from the shares of it that sites sent."""
-        number = self._terms.number
-        shares = {number(site) + 1: mine[name] for site, mine in held.items() if name in mine}
+        shares = {
+            point: given[site][name]
+            for point, site in enumerate(self._holders[name], start=1)
+            if name in given.get(site, {})
+        }
         try:
-            return crypto.recover(shares, threshold=self._terms.threshold)
+            return crypto.recover(shares, threshold=self._terms.neighbors.threshold)
         except ProtocolError as problem:
             raise RoundFailed(str(problem), repeatable=False) from None
 
+    def _neighbors(self, name: str) -> tuple[str, ...]:
+        """Those that it chose or that chose it, and who offered keys."""
+        return self._terms.ordered([*self._chosen[name], *self._choosers[name]])
+
     def _content(self, purpose: Literal["told", "confirmed"]) -> bytes:
-        return survivors_content(purpose, self._terms, self.round, self._list, self.survivors)
+        place = self._terms, self.round, self._sharers, self.survivors
+        return survivors_content(purpose, *place)
 
     def _checked(self, received: Sequence[M]) -> list[M]:
         if len({one.site for one in received}) != len(received):
@@ -261,13 +319,12 @@ def add_up(
 def one_round(aggregator: Aggregator, sites: Sequence[str], carry: Carry) -> SecureSum:
     """The five steps of a round; a site that does not reply is dropped from then on."""
     offered = carry("advertise", dict.fromkeys(sites, aggregator.round))
-    offers = aggregator.offers(list(offered.values()))
-    shared = carry("share", dict.fromkeys(offered, offers))
+    shared = carry("share", aggregator.offers(list(offered.values())))
     masked = carry("mask", aggregator.route(list(shared.values())))
     survivors = aggregator.collect(list(masked.values()))
-    signed = carry("confirm", dict.fromkeys(masked, survivors))
-    confirmed = aggregator.confirmations(list(signed.values()))
-    return aggregator.open(list(carry("unmask", dict.fromkeys(signed, confirmed)).values()))
+    confirmed = carry("confirm", dict.fromkeys(masked, survivors))
+    opened = carry("unmask", aggregator.confirmations(list(confirmed.values())))
+    return aggregator.open(list(opened.values()))
 
 
 def _called(members: Sequence[Member], attempt: int, silent: Silence | None) -> Carry:

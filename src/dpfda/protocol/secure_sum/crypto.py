@@ -9,8 +9,10 @@ Shamir's secret sharing over a prime field: t shares give the secret, t - 1 give
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +47,11 @@ class Identity:
     def sign(self, content: bytes) -> bytes:
         """Sign."""
         return self._private.sign(content)
+
+    def derive(self, purpose: bytes, *, length: int) -> bytes:
+        """Secret bytes for one purpose, always the same (HKDF-SHA256 of the private key)."""
+        derived = HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=purpose)
+        return derived.derive(self._private.private_bytes_raw())
 
     def __repr__(self) -> str:
         return f"Identity({self.public.hex()[:8]})"
@@ -125,9 +132,9 @@ def pairwise(seed: bytes, size: int, *, first: bool) -> Residues:
     return mask if first else (~mask) + np.uint64(1)  # the negative modulo 2^64
 
 
-PRIME = (1 << 521) - 1  # a Mersenne prime above every 32-byte secret
+PRIME = (1 << 256) + 297  # the smallest prime above every 32-byte secret
 SECRET_BYTES = 32
-SHARE_BYTES = 66
+SHARE_BYTES = 33
 
 
 def split(secret: bytes, *, threshold: int, points: Sequence[int]) -> dict[int, bytes]:
@@ -154,19 +161,28 @@ def recover(shares: Mapping[int, bytes], *, threshold: int) -> bytes:
         raise ProtocolError(f"{len(shares)} shares are fewer than the threshold {threshold}")
     if any(len(share) != SHARE_BYTES for share in shares.values()):
         raise ProtocolError(f"a share is not {SHARE_BYTES} bytes long")
-    chosen = sorted(shares)[:threshold]
-    total = 0
-    for point in chosen:
-        top = bottom = 1
-        for other in chosen:
-            if other != point:
-                top = top * other % PRIME
-                bottom = bottom * (other - point) % PRIME
-        total += int.from_bytes(shares[point], "big") * top * pow(bottom, -1, PRIME)
+    chosen = tuple(sorted(shares)[:threshold])
+    total = sum(
+        weight * int.from_bytes(shares[point], "big")
+        for point, weight in zip(chosen, _weights(chosen), strict=True)
+    )
     try:
         return (total % PRIME).to_bytes(SECRET_BYTES, "big")
     except OverflowError:
         raise ProtocolError("the shares do not belong to one secret") from None
+
+
+@lru_cache(maxsize=1 << 10)
+def _weights(points: tuple[int, ...]) -> tuple[int, ...]:
+    """Lagrange's weights at 0, modulo the prime: those of many secrets at the same points."""
+    whole = math.prod(points)
+    return tuple(
+        whole
+        // point
+        * pow(math.prod(other - point for other in points if other != point), -1, PRIME)
+        % PRIME
+        for point in points
+    )
 
 
 def _evaluate(coefficients: Sequence[int], point: int) -> int:

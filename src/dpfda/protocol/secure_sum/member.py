@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from functools import cached_property
+from typing import Literal, NoReturn
 
 import msgspec
 import numpy as np
@@ -15,7 +16,6 @@ from dpfda.errors import InvalidData, ProtocolError
 from dpfda.protocol.account import Account
 from dpfda.protocol.secure_sum import crypto
 from dpfda.protocol.secure_sum.crypto import (
-    SIGNATURE_BYTES,
     Identity,
     RoundKey,
     check_signature,
@@ -28,24 +28,27 @@ from dpfda.protocol.secure_sum.crypto import (
 from dpfda.protocol.secure_sum.messages import (
     Cheated,
     Confirmation,
+    Confirmed,
     KeyOffer,
+    Keys,
     MaskedVector,
     OfferList,
     RoundId,
     SealedShares,
+    Sharers,
     Survivors,
     Terms,
     Unmasking,
     commitment,
-    list_digest,
     offer_content,
     pair_seed,
     share_context,
+    sharers_content,
     survivors_content,
 )
+from dpfda.protocol.secure_sum.neighbors import CHOICE_BYTES
 
 COORDINATOR = "the coordinator"
-_DIGEST_BYTES = 32
 
 
 @dataclass
@@ -57,10 +60,10 @@ class _Round:
     cipher: RoundKey = field(default_factory=RoundKey)
     mask: RoundKey = field(default_factory=RoundKey)
     seed: bytes = field(default_factory=lambda: secrets.token_bytes(crypto.SECRET_BYTES))
-    offers: dict[str, KeyOffer] = field(default_factory=dict)
-    list: bytes = b""  # digest of the offers
-    list_signature: bytes = b""
+    offers: dict[str, Keys] = field(default_factory=dict)  # of this site and its neighbors
+    choosers: tuple[str, ...] = ()  # neighbors that chose this site, and share with it
     shares: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # (seed, mask key)
+    sharers: tuple[str, ...] = ()
     survivors: tuple[str, ...] = ()
 
 
@@ -71,8 +74,9 @@ class Member:
         Vectors come with their noise, drawn once a stage; a repeated round masks the same one anew.
         A member signs one set of survivors a round, of at least S - k sites, and helps to open one
         round of a stage: with the threshold of `Terms`, one sum at most is opened for each stage.
-        A party that sends two sites different messages is named in `Cheated`, and the round is
-        over.
+        It chooses its neighbors itself, once a study: nobody else has a part in the choice. A
+        coordinator whose signature proves that it broke a rule is named in `Cheated`, and the round
+        is over.
 
     Args:
         name: this site's name in the roster.
@@ -102,6 +106,8 @@ class Member:
         self.terms = terms
         self.account = Account() if account is None else account
         self._identity = identity
+        purpose = b"dpfda choice of neighbors" + terms.digest
+        self._choice = identity.derive(purpose, length=CHOICE_BYTES)
         self._attempts: dict[int, int] = {}
         self._round: _Round | None = None
 
@@ -139,112 +145,118 @@ class Member:
             raise ProtocolError("this attempt was used already; keys are fresh for every round")
         self._attempts[round_id.stage] = round_id.attempt
         self._round = current = _Round(round_id)
-        offer = KeyOffer(
-            round=round_id,
-            site=self.name,
-            cipher_key=current.cipher.public,
-            mask_key=current.mask.public,
-            signature=b"",
-        )
-        signature = self._identity.sign(offer_content(self.terms, offer))
-        return msgspec.structs.replace(offer, signature=signature)
+        keys = Keys(cipher=current.cipher.public, mask=current.mask.public, choice=self._choice)
+        content = offer_content(self.terms, round_id, self.name, keys)
+        keys = msgspec.structs.replace(keys, signature=self._identity.sign(content))
+        return KeyOffer(round=round_id, site=self.name, keys=keys)
 
     def share(self, listed: OfferList) -> SealedShares:
-        """Step 2: check everybody's keys; seal shares of the own secrets for each of them."""
+        """Step 2: check the keys of neighbors; seal shares of the own secrets for those chosen."""
         current = self._current("share", listed.round)
-        offers = self._checked(listed)
-        digest = list_digest(self.terms, current.id, offers.values())
-        check_signature(self.terms.coordinator, listed.signature, digest)
-        if offers.get(self.name) is None or offers[self.name].mask_key != current.mask.public:
-            self._accuse(COORDINATOR, "signed a list of keys that does not hold this site's own")
-        self._require(len(offers), self.terms.needed, "offered keys")
-        current.offers, current.list, current.list_signature = offers, digest, listed.signature
-        points = [self.terms.number(name) + 1 for name in offers]
-        threshold = self.terms.threshold
-        seeds = crypto.split(current.seed, threshold=threshold, points=points)
-        keys = crypto.split(current.mask.secret(), threshold=threshold, points=points)
+        self._check_offers(listed.offers)
+        offers, own = listed.offers, listed.offers[self.name]
+        points = {self.name: 1} | {name: place + 2 for place, name in enumerate(self._chosen)}
+        points = {name: point for name, point in points.items() if name in offers}
+        threshold = self.terms.neighbors.threshold
+        self._require(len(points), threshold, "of this site's choice offered keys")
+        current.offers = offers
+        current.choosers = tuple(
+            name for name, keys in offers.items() if self._chose(name, keys, self.name)
+        )
+        given = list(points.values())
+        seeds = crypto.split(current.seed, threshold=threshold, points=given)
+        masks = crypto.split(current.mask.secret(), threshold=threshold, points=given)
         current.next = "mask"
         sealed = {}
-        for name, offer in offers.items():
-            point = self.terms.number(name) + 1
+        for name, point in points.items():
             if name == self.name:
-                current.shares[name] = (seeds[point], keys[point])
+                current.shares[name] = (seeds[point], masks[point])
                 continue
-            context = share_context(self.terms, current.id, self.name, name)
-            key = current.cipher.agree(offer.cipher_key, context)
-            content = current.list + current.list_signature + seeds[point] + keys[point]
-            sealed[name] = seal(key, content, context)
+            keys = offers[name]
+            context = share_context(self.terms, current.id, (self.name, own), (name, keys))
+            key = current.cipher.agree(keys.cipher, context)
+            sealed[name] = seal(key, seeds[point] + masks[point], context)
         return SealedShares(
             round=current.id, site=self.name, sealed=sealed, commitment=commitment(current.seed)
         )
 
-    def mask(self, sealed: Mapping[str, bytes]) -> MaskedVector:
-        """Step 3: the noisy vector under its masks.
-
-        Args:
-            sealed: the shares that other sites sealed for this one, by sender.
-        """
-        current = self._current("mask")
+    def mask(self, told: Sharers) -> MaskedVector:
+        """Step 3: the noisy vector under its masks, one with each neighbor that shared its keys."""
+        current = self._current("mask", told.round)
         noisy = self.account.stages[current.id.stage].noisy
         if noisy is None:
             raise ProtocolError(
                 "this stage was opened already; a second sum would reveal more than was paid for"
             )
-        shares = {sender: self._unsealed(sender, content) for sender, content in sealed.items()}
-        self._require(1 + len(shares), self.terms.needed, "shared their keys")
-        current.next = "confirm"
+        content = sharers_content("shared", self.terms, current.id, told.sites)
+        check_signature(self.terms.coordinator, told.signature, content)
+        sharers = self._a_set(told.sites, "shared their keys")
+        choosers = {name for name in current.choosers if name in sharers}
+        partners = choosers | {name for name in self._chosen if name in sharers}
+        for name in self.terms.ordered([*partners]):
+            if name not in current.offers:
+                self._accuse(COORDINATOR, f"withheld the keys of {_site(name)}")
+        for name in self.terms.ordered([*choosers ^ set(told.sealed)]):
+            deed = "withheld the shares" if name in choosers else "passed on the shares"
+            self._accuse(COORDINATOR, f"{deed} of {_site(name)}")
+        shares = {sender: self._unsealed(sender, text) for sender, text in told.sealed.items()}
+        current.next, current.sharers = "confirm", told.sites
         current.shares |= shares
         vector = noisy.astype(np.uint64)  # modulo 2^64
         vector += expand(current.seed, len(vector))
-        for name in shares:
-            other = current.offers[name]
-            seed = pair_seed(
-                self.terms, current.id, current.list, current.mask, owner=self.name, other=other
-            )
+        for name in partners:
+            other = name, current.offers[name]
+            place = self.terms, current.id, current.sharers, current.mask
+            seed = pair_seed(*place, owner=self.name, other=other)
             first = self.terms.number(self.name) < self.terms.number(name)
             vector += pairwise(seed, len(vector), first=first)
+        content = sharers_content("masked", self.terms, current.id, current.sharers)
         return MaskedVector(
             round=current.id,
             site=self.name,
-            partners=tuple(current.shares),
             residues=vector.astype("<u8").tobytes(),
-        )
-
-    def confirm(self, survivors: Survivors) -> Confirmation:
-        """Step 4: sign the set of sites whose vectors arrived; one set a round."""
-        current = self._current("confirm", survivors.round, also="unmask")
-        place = self.terms, current.id, current.list, survivors.sites
-        content = survivors_content("told", *place)
-        check_signature(self.terms.coordinator, survivors.signature, content)
-        if current.survivors:
-            if survivors.sites != current.survivors:
-                self._accuse(COORDINATOR, "told this site two different sets of survivors")
-            raise ProtocolError("a set of survivors is confirmed once in a round")
-        if survivors.sites != tuple(sorted(set(survivors.sites), key=self.terms.number)):
-            raise ProtocolError("survivors come in roster order, each once")
-        if self.name not in survivors.sites:
-            raise ProtocolError("the set of survivors does not hold this site")
-        if not set(survivors.sites) <= set(current.shares):
-            self._accuse(COORDINATOR, "named survivors that did not share their keys")
-        self._require(len(survivors.sites), self.terms.needed, "sent their vectors")
-        current.next, current.survivors = "unmask", survivors.sites
-        content = survivors_content("confirmed", *place)
-        return Confirmation(
-            round=current.id,
-            site=self.name,
-            survivors=survivors.sites,
-            told=survivors.signature,
             signature=self._identity.sign(content),
         )
 
-    def unmask(self, confirmations: Sequence[Confirmation]) -> Unmasking:
-        """Step 5: help to open the sum that a threshold of sites confirmed, once a stage."""
-        current = self._current("unmask")
-        signers = {self._agreed(one) for one in confirmations}
-        self._require(len(signers), self.terms.threshold, "confirmed the same survivors")
+    def confirm(self, told: Survivors) -> Confirmation:
+        """Step 4: sign the set of sites whose vectors arrived; one set a round."""
+        current = self._current("confirm", told.round, also="unmask")
+        content = self._content("told", told.sites)
+        check_signature(self.terms.coordinator, told.signature, content)
+        if current.survivors:
+            if told.sites != current.survivors:
+                self._accuse(COORDINATOR, "told this site two different sets of survivors")
+            raise ProtocolError("a set of survivors is confirmed once in a round")
+        survivors = self._a_set(told.sites, "sent their vectors")
+        if not survivors <= set(current.sharers):
+            self._accuse(COORDINATOR, "named survivors that did not share their keys")
+        current.next, current.survivors = "unmask", told.sites
+        signature = self._identity.sign(self._content("confirmed", told.sites))
+        return Confirmation(round=current.id, site=self.name, signature=signature)
+
+    def unmask(self, given: Confirmed) -> Unmasking:
+        """Step 5: help to open the sum that a threshold of sites confirmed, once a stage.
+
+        The self mask of a site is opened only if it masked with all of its neighbors that shared.
+        """
+        current = self._current("unmask", given.round)
+        alive = set(current.survivors)
+        content = self._content("confirmed", current.survivors)
+        for name, signature in given.confirmed.items():
+            if name not in alive or not signed(self.terms.identity(name), signature, content):
+                self._accuse(COORDINATOR, f"passed on another confirmation of {_site(name)}")
+        self._require(
+            len(given.confirmed), self.terms.threshold, "confirmed the survivors that it was told"
+        )
+        content = sharers_content("masked", self.terms, current.id, current.sharers)
+        for name in current.choosers:
+            if name not in alive:
+                continue
+            signature = given.masked.get(name, b"")
+            if not signed(self.terms.identity(name), signature, content):
+                self._accuse(COORDINATOR, f"told {_site(name)} another set of sharers")
         self._round = None
         self.account.open(current.id.stage)
-        alive = set(current.survivors)
         return Unmasking(
             round=current.id,
             site=self.name,
@@ -254,55 +266,53 @@ class Member:
 
     # -- checks ------------------------------------------------------------------------------------
 
-    def _checked(self, listed: OfferList) -> dict[str, KeyOffer]:
-        """Offers by site, each signed by its site, each site once."""
-        offers: dict[str, KeyOffer] = {}
-        for offer in listed.offers:
-            if offer.round != listed.round:
-                raise ProtocolError("a message belongs to another round")
-            content = offer_content(self.terms, offer)
-            check_signature(self.terms.identity(offer.site), offer.signature, content)
-            if offer.site in offers:
-                raise ProtocolError("a site offered keys twice")
-            offers[offer.site] = offer
-        return offers
+    @cached_property
+    def _chosen(self) -> tuple[str, ...]:
+        """The neighbors that this site chose."""
+        return self.terms.chosen(self.name, self._choice)
+
+    def _chose(self, name: str, keys: Keys, other: str) -> bool:
+        return other in self.terms.chosen(name, keys.choice)
+
+    def _check_offers(self, offers: Mapping[str, Keys]) -> None:
+        """Keys of this site and of its neighbors only, each signed by its site."""
+        assert self._round is not None
+        for name, keys in offers.items():
+            content = offer_content(self.terms, self._round.id, name, keys)
+            check_signature(self.terms.identity(name), keys.signature, content)
+        own = offers.get(self.name)
+        if own is None or own.mask != self._round.mask.public:
+            self._accuse(COORDINATOR, "passed on a list of keys that does not hold this site's own")
+        for name, keys in offers.items():
+            known = name == self.name or name in self._chosen
+            if not known and not self._chose(name, keys, self.name):
+                self._accuse(COORDINATOR, f"passed on the keys of {_site(name)}, no neighbor")
+
+    def _a_set(self, names: Sequence[str], deed: str) -> set[str]:
+        """Enough sites in roster order, with this one."""
+        if tuple(names) != self.terms.ordered(names):
+            raise ProtocolError("sites come in roster order, each once")
+        if self.name not in names:
+            raise ProtocolError("the set of sites does not hold this site")
+        self._require(len(names), self.terms.needed, deed)
+        return set(names)
 
     def _unsealed(self, sender: str, content: bytes) -> tuple[bytes, bytes]:
-        """A sender's two shares, if it was shown the list of keys that this site was shown."""
+        """A sender's two shares, if it was shown the keys that this site was shown."""
         assert self._round is not None
         current = self._round
-        if sender not in current.offers or sender == self.name:
-            raise ProtocolError("a share comes from a site that offered no keys")
-        context = share_context(self.terms, current.id, sender, self.name)
-        key = current.cipher.agree(current.offers[sender].cipher_key, context)
-        opened = unseal(key, content, context)
-        shares = opened[_DIGEST_BYTES + SIGNATURE_BYTES :]
+        theirs, own = current.offers[sender], current.offers[self.name]
+        context = share_context(self.terms, current.id, (sender, theirs), (self.name, own))
+        shares = unseal(current.cipher.agree(theirs.cipher, context), content, context)
         if len(shares) != 2 * crypto.SHARE_BYTES:
             self._accuse(_site(sender), "sealed shares of the wrong length")
-        listed = opened[:_DIGEST_BYTES]
-        if listed != current.list:
-            signature = opened[_DIGEST_BYTES : _DIGEST_BYTES + SIGNATURE_BYTES]
-            if signed(self.terms.coordinator, signature, listed):
-                self._accuse(COORDINATOR, f"showed {_site(sender)} another list of keys")
-            self._accuse(_site(sender), "holds a list of keys that the coordinator did not sign")
         return shares[: crypto.SHARE_BYTES], shares[crypto.SHARE_BYTES :]
 
-    def _agreed(self, one: Confirmation) -> str:
-        """The sites that confirmed the same set; all others are named in the error."""
+    def _content(self, purpose: Literal["told", "confirmed"], survivors: Sequence[str]) -> bytes:
         assert self._round is not None
-        current, who = self._round, _site(one.site)
-        if one.round != current.id:
-            raise ProtocolError("a message belongs to another round")
-        place = self.terms, current.id, current.list, one.survivors
-        content = survivors_content("confirmed", *place)
-        check_signature(self.terms.identity(one.site), one.signature, content)
-        if one.survivors != current.survivors:
-            if signed(self.terms.coordinator, one.told, survivors_content("told", *place)):
-                self._accuse(COORDINATOR, f"told {who} another set of survivors")
-            self._accuse(who, "confirmed a set of survivors that the coordinator did not sign")
-        if one.site not in one.survivors:
-            self._accuse(who, "confirmed a set of survivors that it is not in")
-        return one.site
+        return survivors_content(
+            purpose, self.terms, self._round.id, self._round.sharers, survivors
+        )
 
     def _accuse(self, culprit: str, deed: str) -> NoReturn:
         self._round = None

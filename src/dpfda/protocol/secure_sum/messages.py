@@ -1,23 +1,26 @@
 """The terms and messages of a secure sum: frozen, public, for any transport.
 
-Everything after the first step is bound to the whole list of keys that a site received. The masks
-of sites that received different lists do not cancel, and their signatures do not match.
+What a site sends is bound to the round and, from the third step on, to the set of sites that shared
+their keys: masks of sites that were told different sets do not cancel, and their signatures do not
+match.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import msgspec
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.privacy.events import ApproximateEvent
 from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC
 from dpfda.protocol.secure_sum.crypto import RoundKey
+from dpfda.protocol.secure_sum.neighbors import CHOICE_BYTES, Neighbors, drawn, neighbors
 
 
 class RoundFailed(ProtocolError):
@@ -71,34 +74,52 @@ class Message(msgspec.Struct, frozen=True):
     site: str
 
 
-class KeyOffer(Message, frozen=True):
-    """Step 1: fresh keys, signed by the site's identity."""
+class Keys(msgspec.Struct, frozen=True, array_like=True):
+    """Fresh keys of a site, and the seed of its choice of neighbors, signed by its identity."""
 
-    cipher_key: bytes
-    mask_key: bytes
-    signature: bytes
+    cipher: bytes
+    mask: bytes
+    choice: bytes
+    signature: bytes = b""
+
+
+class KeyOffer(Message, frozen=True):
+    """Step 1: fresh keys."""
+
+    keys: Keys
 
 
 class OfferList(msgspec.Struct, frozen=True):
-    """The coordinator's answer to step 1: everybody's keys, signed, one list a round."""
+    """The coordinator's answer to step 1: the keys of a site, and of its neighbors."""
 
     round: RoundId
-    offers: tuple[KeyOffer, ...]
-    signature: bytes
+    offers: dict[str, Keys]
 
 
 class SealedShares(Message, frozen=True):
-    """Step 2: for each other site, an encrypted share; and a commitment to the self-mask seed."""
+    """Step 2: encrypted shares for those it chose; and a commitment to the self-mask seed."""
 
     sealed: dict[str, bytes]
     commitment: bytes
 
 
-class MaskedVector(Message, frozen=True):
-    """Step 3: residues modulo 2^64, little-endian, and whose masks are in them."""
+class Sharers(msgspec.Struct, frozen=True):
+    """The coordinator's answer to step 2: who shared, signed, one set a round; shares for a site.
 
-    partners: tuple[str, ...]
+    The shares are those that neighbors sealed for the site, by sender.
+    """
+
+    round: RoundId
+    sites: tuple[str, ...]
+    signature: bytes
+    sealed: dict[str, bytes]
+
+
+class MaskedVector(Message, frozen=True):
+    """Step 3: residues modulo 2^64, little-endian; a signature on the set of those who shared."""
+
     residues: bytes
+    signature: bytes
 
 
 class Survivors(msgspec.Struct, frozen=True):
@@ -110,11 +131,22 @@ class Survivors(msgspec.Struct, frozen=True):
 
 
 class Confirmation(Message, frozen=True):
-    """Step 4: signatures of a site and of the coordinator on the same set of sites."""
+    """Step 4: a site's signature on the set of survivors that it was told."""
 
-    survivors: tuple[str, ...]
-    told: bytes
     signature: bytes
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """The coordinator's answer to step 4: signatures of a threshold of sites on the survivors.
+
+    Attributes:
+        confirmed: by site.
+        masked: the signatures of step 3, of surviving neighbors whose shares the site holds.
+    """
+
+    round: RoundId
+    confirmed: dict[str, bytes]
+    masked: dict[str, bytes]
 
 
 class Unmasking(Message, frozen=True):
@@ -129,8 +161,8 @@ def commitment(seed: bytes) -> bytes:
     return hashlib.sha256(b"dpfda self mask" + seed).digest()
 
 
-MOST_SITES = 256
-"""With more sites one site's noise would have fewer than 2^20 lattice steps."""
+MOST_SITES = 1024
+"""With more sites one site's noise would have fewer than 2^19 lattice steps."""
 _KEY_BYTES = 32
 
 
@@ -146,9 +178,11 @@ class Terms:
         dropouts: k, how many sites may fall silent in a round.
 
     Privacy:
-        Each honest site's noise variance is σ²/(S - c - k): the noise of the honest survivors alone
-        reaches σ². The threshold t = ⌊(S + c)/2⌋ + 1 of the secret sharing is above c, and two
-        groups of t sites share an honest one, so that nothing can be opened twice.
+        Each honest site's noise variance is σ²/(S - c - k - m): the noise of the honest survivors
+        alone reaches σ². Two groups of t = ⌊(S + c)/2⌋ + 1 sites share an honest one, so that no
+        two sets of survivors are confirmed. Many sites choose neighbors (`neighbors`); m of them
+        may be cut off by a hostile coordinator, and the choices fail with a probability that is
+        part of δ. Among few sites m and this probability are 0.
 
     Examples:
         >>> roster = tuple((f"hospital {i}", bytes([i]) * 32) for i in range(5))
@@ -187,7 +221,7 @@ class Terms:
 
     @property
     def threshold(self) -> int:
-        """Number of sites that must help to open a sum."""
+        """Number of sites that must confirm the survivors before a sum is opened."""
         return (self.sites + self.colluders) // 2 + 1
 
     @property
@@ -197,18 +231,38 @@ class Terms:
 
     @property
     def noisy_sites(self) -> int:
-        """Number of honest remaining sites on whose noise the guarantee relies: S - c - k."""
-        return self.sites - self.colluders - self.dropouts
+        """Number of honest sites on whose noise the guarantee relies: S - c - k - m."""
+        return self.sites - self.colluders - self.dropouts - self.neighbors.cut_off
+
+    @cached_property
+    def neighbors(self) -> Neighbors:
+        """How many neighbors each site chooses, and how many shares recover a secret."""
+        return neighbors(self.sites, self.colluders, self.dropouts)
+
+    @property
+    def lapse(self) -> ApproximateEvent | None:
+        """The event that the choices of neighbors do not protect, once a study; None: they do."""
+        failure = self.neighbors.failure
+        return ApproximateEvent(epsilon=0.0, delta=failure) if failure else None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of the guarantee against colluding sites, in words."""
-        return (
+        stated = (
             SITE_SIZES_ARE_PUBLIC,
             f"at most {self.colluders} of {self.sites} sites collude with the coordinator",
             f"at most {self.dropouts} fall silent in a stage",
             f"{self.threshold} sites are needed to open a sum",
             "X25519, HKDF-SHA256 and ChaCha20 are secure",
+        )
+        if not self.neighbors.failure:
+            return stated
+        return (
+            *stated,
+            "who colludes is fixed before sites choose their neighbors: each of them "
+            f"{self.neighbors.degree} others, of which {self.neighbors.threshold} recover its masks"
+            f"; the choices fail with a probability of at most {self.neighbors.failure:.1g}, which "
+            "is part of δ",
         )
 
     @cached_property
@@ -227,57 +281,83 @@ class Terms:
     def number(self, name: str) -> int:
         """A site's place in the roster."""
         try:
-            return self.names.index(name)
-        except ValueError:
+            return self._places[name]
+        except KeyError:
             raise ProtocolError("a message names a site that is not in the roster") from None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def ordered(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Different names of sites, in roster order."""
+        return tuple(sorted(set(names), key=self.number))
+
+    def chosen(self, name: str, choice: bytes) -> tuple[str, ...]:
+        """The neighbors that a site chose, in roster order, from the seed of its choice."""
+        if len(choice) != CHOICE_BYTES:
+            raise ProtocolError(f"the seed of a choice is not {CHOICE_BYTES} bytes long")
+        seed = self.digest + name.encode() + choice
+        degree = self.neighbors.degree
+        places = drawn(self.number(name), sites=self.sites, degree=degree, seed=seed)
+        return tuple(self.names[place] for place in places)
 
     def identity(self, name: str) -> bytes:
         """A site's identity key."""
         return self.roster[self.number(name)][1]
 
 
-def offer_content(terms: Terms, offer: KeyOffer) -> bytes:
+def offer_content(terms: Terms, round_id: RoundId, site: str, keys: Keys) -> bytes:
     """The bytes that a site signs when it offers keys."""
-    keys = offer.cipher_key, offer.mask_key
-    return offer.round.context(terms.digest, "offer", offer.site.encode(), *keys)
+    parts = keys.cipher, keys.mask, keys.choice
+    return round_id.context(terms.digest, "offer", site.encode(), *parts)
 
 
-def list_digest(terms: Terms, round_id: RoundId, offers: Iterable[KeyOffer]) -> bytes:
-    """A fingerprint of all offers, in roster order: what the coordinator signs once a round."""
-    ordered = sorted(offers, key=lambda offer: terms.number(offer.site))
-    pieces = [
-        piece
-        for offer in ordered
-        for piece in (offer.site.encode(), offer.cipher_key, offer.mask_key, offer.signature)
-    ]
-    return round_id.context(terms.digest, "offers", *pieces)
+def sharers_content(
+    purpose: Literal["shared", "masked"], terms: Terms, round_id: RoundId, sharers: Sequence[str]
+) -> bytes:
+    """The bytes that the coordinator signs when it tells who shared, and a site when it masked."""
+    return _named(terms.digest, round_id, purpose, tuple(sharers))
+
+
+@lru_cache(maxsize=16)  # of many names, for each pair of neighbors
+def _named(digest: bytes, round_id: RoundId, purpose: str, names: tuple[str, ...]) -> bytes:
+    return round_id.context(digest, purpose, *[name.encode() for name in names])
 
 
 def survivors_content(
     purpose: Literal["told", "confirmed"],
     terms: Terms,
     round_id: RoundId,
-    offers: bytes,
+    sharers: Sequence[str],
     survivors: Sequence[str],
 ) -> bytes:
     """The bytes signed by the coordinator, and by a site, to confirm whose vectors arrived."""
+    shared = sharers_content("shared", terms, round_id, sharers)
     names = [name.encode() for name in survivors]
-    return round_id.context(terms.digest, purpose, offers, *names)
+    return round_id.context(terms.digest, purpose, shared, *names)
 
 
-def share_context(terms: Terms, round_id: RoundId, sender: str, recipient: str) -> bytes:
-    """The context for the derivation of the key of one sealed share.
-
-    The list of keys is sealed inside instead: a recipient who was shown another one can then open
-    the message and see who signed which list.
-    """
-    return round_id.context(terms.digest, "share", sender.encode(), recipient.encode())
+def share_context(
+    terms: Terms, round_id: RoundId, sender: tuple[str, Keys], recipient: tuple[str, Keys]
+) -> bytes:
+    """The context for the key of one sealed share: opened only by who was shown the same keys."""
+    (one, own), (other, theirs) = sender, recipient
+    parts = one.encode(), own.cipher, own.mask, other.encode(), theirs.cipher, theirs.mask
+    return round_id.context(terms.digest, "share", *parts)
 
 
 def pair_seed(
-    terms: Terms, round_id: RoundId, offers: bytes, key: RoundKey, *, owner: str, other: KeyOffer
+    terms: Terms,
+    round_id: RoundId,
+    sharers: Sequence[str],
+    key: RoundKey,
+    *,
+    owner: str,
+    other: tuple[str, Keys],
 ) -> bytes:
-    """The seed of the mask that two sites share."""
-    pair = sorted((owner, other.site), key=terms.number)
-    names = [name.encode() for name in pair]
-    return key.agree(other.mask_key, round_id.context(terms.digest, "mask", offers, *names))
+    """The seed of the mask that two sites share, if they were told the same set of sharers."""
+    name, keys = other
+    pair = [one.encode() for one in terms.ordered((owner, name))]
+    shared = sharers_content("shared", terms, round_id, sharers)
+    return key.agree(keys.mask, round_id.context(terms.digest, "mask", shared, *pair))
