@@ -164,10 +164,14 @@ class Plan:
 
 
 def _trust(terms: Terms) -> str:
-    return (
+    said = (
         f"{terms.colluders} sites may collude, {terms.dropouts} fall silent, "
         f"{terms.threshold} open a sum"
     )
+    if terms.lapse is None:
+        return said
+    chosen, failure = terms.neighbors.degree, terms.lapse.delta
+    return f"{said}; each masks with {chosen} of its own choice, {failure:.1g} is added to δ"
 
 
 def _silence(terms: Terms) -> str:

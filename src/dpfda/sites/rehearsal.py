@@ -48,9 +48,9 @@ def rehearse(
         sites been apart, also towards the coordinator and up to `colluders` sites that pool all
         they know with it. *This process sees every row*, and the guarantee says so. A site knows
         its own noise, so ``colluders=0`` protects against outsiders and the coordinator only. Each
-        site's noise is a discrete Gaussian of at least 2^20 lattice steps; the sum of S of them
+        site's noise is a discrete Gaussian of at least 2^19 lattice steps; the sum of S of them
         differs from a discrete Gaussian of the summed variance by a factor within
-        exp(±10 S e^{-π² 2^40}) (Kairouz, Liu & Steinke 2021). A person with rows at two sites is
+        exp(±10 S e^{-π² 2^38}) (Kairouz, Liu & Steinke 2021). A person with rows at two sites is
         two rows.
 
     Args:
