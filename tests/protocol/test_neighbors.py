@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from scipy import stats
 from dpfda.errors import ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.account import Account
+from dpfda.protocol.account import Account, StoredAccount
 from dpfda.protocol.consortium import decentralized
 from dpfda.protocol.secure_sum import (
     Aggregator,
@@ -112,6 +113,17 @@ def test_a_choice_keeps_every_line_of_the_argument(
     )
     assert 2 * threshold > degree + 1 + likely
     assert cut_off <= 0.01 * (count - colluders - dropouts)
+
+
+def test_the_page_lists_what_is_computed() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "methods" / "secure-sums.md"
+    table = page.read_text("utf-8").partition("| S | c | k | d | u | m |\n")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.split("\n")[1:]]
+    assert len(rows) == 8
+    for count, colluders, dropouts, *told in rows:
+        found = neighbors(int(count), int(colluders), int(dropouts))
+        degree = "all" if found.degree == int(count) - 1 else str(found.degree)
+        assert told == [degree, str(found.threshold), str(found.cut_off)]
 
 
 def test_the_tail_of_a_secret_is_the_hypergeometric_one() -> None:
@@ -414,3 +426,23 @@ def test_colluding_neighbors_take_off_their_own_masks_only() -> None:
             left -= pairwise(seed, SIZE, first=True)  # site0 comes first in the roster
     assert (left.view(np.int64) != 0).all()  # masks with its honest choices are still on
     assert len(bad) < hostile.terms.neighbors.threshold  # shares of its mask key
+
+
+def test_an_attempt_is_begun_once_also_after_a_restart(tmp_path: Path) -> None:
+    """Else a site would sign two sets of survivors for one round: one before, one after."""
+    _, terms = sites()
+    key = _keys()["site0"]
+
+    def started() -> Member:
+        return Member("site0", key, terms, StoredAccount(tmp_path, study="many"))
+
+    first, other = started(), started()  # the other process does not know of the attempt
+    first.contribute(0, np.zeros(SIZE, dtype=np.int64))
+    first.advertise(RoundId(stage=0, attempt=2))
+    again = started()
+    for attempt in (1, 2):
+        with pytest.raises(ProtocolError, match="attempt was used already"):
+            again.advertise(RoundId(stage=0, attempt=attempt))
+    with pytest.raises(ProtocolError, match="attempt was used already"):
+        other.account.attempt(0, 2)
+    again.advertise(RoundId(stage=0, attempt=3))

@@ -7,6 +7,9 @@ Each stage goes three steps, never back:
     open     this site helped to open the sum; the vector is gone, and it never helps again
 
 A site that stopped between the first two has spent and sent nothing: it never answers that stage.
+
+Each attempt at a stage is begun once, also by a site that started again: it signs one set of keys
+and one set of survivors for it.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ class Account:
 
     def __init__(self) -> None:
         self.stages: dict[int, Stage] = {}
+        self._attempts: dict[int, int] = {}
 
     def begin(self, number: int, question: str, event: Event | None = None) -> None:
         """Record the question and its payment."""
@@ -65,6 +69,12 @@ class Account:
         self._fix(number, noisy)
         self.stages[number] = replace(stage, noisy=noisy)
 
+    def attempt(self, number: int, attempt: int) -> None:
+        """Begin an attempt at a stage: a later one than any before."""
+        if attempt <= self._attempts.get(number, 0) or not self._attempt(number, attempt):
+            raise ProtocolError("this attempt was used already; keys are fresh for every round")
+        self._attempts[number] = attempt
+
     def open(self, number: int) -> None:
         """Forget the vector, just before this site helps to open the sum."""
         if self.stages[number].opened or not self._open(number):
@@ -79,6 +89,9 @@ class Account:
 
     def _fix(self, number: int, noisy: IntArray) -> None:
         pass
+
+    def _attempt(self, number: int, attempt: int) -> bool:
+        return True
 
     def _open(self, number: int) -> bool:
         return True
@@ -104,6 +117,9 @@ class StoredAccount(Account):
             raise ProtocolError("the account in this folder belongs to another study")
         for path in sorted(self._folder.glob("*.begun")):
             self.stages[int(path.stem)] = self._read(int(path.stem))
+        for path in self._folder.glob("*.attempt-*"):
+            number, attempt = int(path.stem), int(path.suffix.partition("-")[2])
+            self._attempts[number] = max(attempt, self._attempts.get(number, 0))
         if sorted(self.stages) != list(range(len(self.stages))):
             raise LedgerDamaged("the account in this folder has lost a stage")
 
@@ -113,6 +129,9 @@ class StoredAccount(Account):
 
     def _fix(self, number: int, noisy: IntArray) -> None:
         durable.keep(self._path(number, "vector"), noisy.astype("<i8").tobytes())
+
+    def _attempt(self, number: int, attempt: int) -> bool:
+        return durable.claim(self._path(number, f"attempt-{attempt}"), b"")
 
     def _open(self, number: int) -> bool:
         first = durable.claim(self._path(number, "opened"), b"")

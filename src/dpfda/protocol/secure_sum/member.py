@@ -108,7 +108,6 @@ class Member:
         self._identity = identity
         purpose = b"dpfda choice of neighbors" + terms.digest
         self._choice = identity.derive(purpose, length=CHOICE_BYTES)
-        self._attempts: dict[int, int] = {}
         self._round: _Round | None = None
 
     def __repr__(self) -> str:
@@ -141,9 +140,7 @@ class Member:
             )
         if stage is None or stage.noisy is None:
             raise ProtocolError("this site has nothing to contribute to the stage")
-        if round_id.attempt <= self._attempts.get(round_id.stage, 0):
-            raise ProtocolError("this attempt was used already; keys are fresh for every round")
-        self._attempts[round_id.stage] = round_id.attempt
+        self.account.attempt(round_id.stage, round_id.attempt)
         self._round = current = _Round(round_id)
         keys = Keys(cipher=current.cipher.public, mask=current.mask.public, choice=self._choice)
         content = offer_content(self.terms, round_id, self.name, keys)
