@@ -149,10 +149,11 @@ def _private_bins(
 
 def rivals(link: str) -> dict[str, Any]:
     """Which of them predict such a target."""
+    mixing = {"iterative Hessian mixing": hessian_mixing}  # labels 0 and 1 are numbers, too
     if link == "linear":
-        return {"iterative Hessian mixing": hessian_mixing, "DP-EBM": explainable_boosting}
+        return mixing | {"DP-EBM": explainable_boosting}
 
     def logistic(X: FloatArray, y: FloatArray, **how: Any) -> Predict:
         return explainable_boosting(X, y, **how, logistic=True)
 
-    return {"DP-EBM": logistic}
+    return mixing | {"DP-EBM": logistic}

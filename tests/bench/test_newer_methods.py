@@ -19,13 +19,15 @@ def test_with_a_huge_budget_they_predict_like_a_fit_without_privacy(method: str)
     assert split.score(predict(split.unseen)) < 1.1 * split.non_private() + 0.05 * split.trivial()
 
 
-def test_labels_are_told_apart() -> None:
+@pytest.mark.parametrize("method", rivals("logistic"))
+def test_labels_are_told_apart(method: str) -> None:
     data = bench.random_problem(bench.FAMILIES[1], 1)
     labels = (data.y > np.median(data.y)).astype(float)
-    (fit,) = rivals("logistic").values()
+    fit = rivals("logistic")[method]
     predict = fit(data.X, labels, epsilon=500.0, delta=1e-5, rng=np.random.default_rng(0))
     found = predict(data.X)
-    assert ((found >= 0) & (found <= 1)).all()
+    if method == "DP-EBM":  # the other fits a line to 0 and 1
+        assert ((found >= 0) & (found <= 1)).all()
     assert np.mean((found > 0.5) == labels) > 0.75
 
 
