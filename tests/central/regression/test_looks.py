@@ -16,7 +16,7 @@ from dpfda.central.regression.problem import (
     segment,
     with_constant,
 )
-from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, OutsideCount
+from dpfda.central.regression.queries import MomentQuery, OutsideCount
 from dpfda.central.regression.two_stage_queries import (
     LocationQuery,
     NewtonQuery,
@@ -107,9 +107,7 @@ def test_exact_moments():
     assert plain.sums((ROWS, TARGETS)).tolist() == sums
     weights = np.array([3.0, 3.0, 5.0, 5.0 * 2**0.5, 5.0]) / ONE**2
     np.testing.assert_allclose(plain.statistic(np.array(sums)), sums * weights)
-    absolute = AbsoluteMomentQuery(
-        cost=PURE, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0
-    )
+    absolute = MomentQuery(cost=PURE, bounds=BOUNDS, linear_weight=3.0, quadratic_weight=5.0)
     np.testing.assert_allclose(absolute.moments.weights * ONE**2, [3.0, 3.0, 5.0, 10.0, 5.0])
     constant = MomentQuery(cost=GAUSSIAN, bounds=BOUNDS, constant=True)
     x = with_constant(UNIT.astype(float))
@@ -117,15 +115,15 @@ def test_exact_moments():
     assert constant.sums((ROWS, TARGETS)).tolist() == [*(v @ x), *triangle]
 
 
-@pytest.mark.parametrize(("kind", "cost"), [(MomentQuery, GAUSSIAN), (AbsoluteMomentQuery, PURE)])
-def test_moments_are_read_in_units_of_the_balls(kind, cost):
-    look = kind(cost=cost, bounds=BOUNDS, linear_weight=4.0, quadratic_weight=8.0)
+@pytest.mark.parametrize("cost", [GAUSSIAN, PURE])
+def test_moments_are_read_in_units_of_the_balls(cost):
+    look = MomentQuery(cost=cost, bounds=BOUNDS, linear_weight=4.0, quadratic_weight=8.0)
     sums = np.array([0.25, -0.5, 0.5, 0.125, 0.75]) * 40  # of 40 people
     read = look.moments.read(answer(sums * look.moments.weights * ONE**2, sigma=20.0, n=40))
     assert read.linear.tolist() == [0.25, -0.5]
     np.testing.assert_allclose(read.quadratic, [[0.5, 0.125], [0.125, 0.75]])
     assert (read.linear_sigma, read.quadratic_sigma) == (0.5 / 4, 0.5 / 8)
-    off = (0.5 / 8) ** 2 / (2 if kind is MomentQuery else 4)
+    off = (0.5 / 8) ** 2 / (4 if cost.pure else 2)
     np.testing.assert_allclose(
         read.quadratic_variance, [[(0.5 / 8) ** 2, off], [off, (0.5 / 8) ** 2]]
     )

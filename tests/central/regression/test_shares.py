@@ -20,7 +20,7 @@ from dpfda.central.regression.problem import (
     joint_l2,
     location_l1,
 )
-from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery
+from dpfda.central.regression.queries import MomentQuery
 from dpfda.central.regression.two_stage_queries import LocationQuery, NewtonQuery
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource, discrete_gaussian
@@ -98,7 +98,7 @@ def test_two_stages_share_the_budget():
     looks, _ = asked()
     assert shares(looks) == [(LocationQuery, fifth), (MomentQuery, 1 - fifth)]
     looks, _ = asked(delta=0.0)
-    assert shares(looks) == [(LocationQuery, quarter), (AbsoluteMomentQuery, 1 - quarter)]
+    assert shares(looks) == [(LocationQuery, quarter), (MomentQuery, 1 - quarter)]
     looks, _ = asked(link="logistic", newton_steps=3, newton_share=0.3)
     assert shares(looks) == [
         (LocationQuery, fifth),

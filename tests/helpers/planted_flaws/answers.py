@@ -41,11 +41,7 @@ for _module, _kind, _names in (
     ("central.queries", "l2_noise", ("shrunk_mean",)),
     ("central.queries", "l1_noise", ("box_mean",)),
     ("central.kernel_machine", "l2_noise", ("kernel_machine",)),
-    (
-        "central.regression.queries",
-        "l1_noise",
-        ("regression_location", "regression_absolute_moments"),
-    ),
+    ("central.regression.queries", "l1_noise", ("regression_location", "regression_moments")),
     ("central.regression.queries", "l2_noise", ("regression_location", "regression_moments")),
     ("central.regression.queries", "l2_noise", ("regression_weighted_moments",)),
     ("central.weighted_mean", "l2_noise", ("mean_weight",)),

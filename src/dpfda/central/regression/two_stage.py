@@ -16,7 +16,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.regression.alternatives import GaussianFM
 from dpfda.central.regression.base import Fitted, Regression, RegressionMechanism
 from dpfda.central.regression.problem import Bounds
-from dpfda.central.regression.queries import AbsoluteMomentQuery, MomentQuery, NoisyMoments
+from dpfda.central.regression.queries import MomentQuery, NoisyMoments
 from dpfda.central.regression.released import Released
 from dpfda.central.regression.two_stage_queries import (
     NEARLY,
@@ -130,7 +130,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
             location = unclipped_targets(location, problem.bounds, regression.clarity(found.n))
         steps = self._steps(regression, found.n)
         kept = [budget.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
-        second = (AbsoluteMomentQuery if budget.pure else MomentQuery)(
+        second = MomentQuery(
             cost=budget.rest(share, *kept),
             bounds=location.bounds,
             unit=unit,
