@@ -54,7 +54,7 @@ def test_what_was_found_gives_the_error_that_was_wanted() -> None:
     tolerance = 3 * math.sqrt(2) * people.expected.standard_error
     assert tolerance < 0.1  # far from guessing, which errs 0.5
     assert abs(people.expected.error - 0.15) < tolerance
-    epsilon = forecast(people.plan.n_people, **told)
+    epsilon = forecast(people.plan.n_people, **(told | {"studies": 3}))
     assert epsilon.sought == "epsilon"
     assert 0.4 < epsilon.plan.epsilon < 2.5
 
