@@ -60,39 +60,12 @@ def signs(halves: IntArray, n_classes: int) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedDesign(Design):
-    """Base of the designs in which people evaluate linear members.
+class ReportedDesign(Design):
+    """Members that are made of noisy reports, and that other people evaluate.
 
     Attributes:
         cutoff: a fixed r0; None is the public default (C3).
         strictness: constant c of the default cutoff.
-    """
-
-    cutoff: float | None = None
-    strictness: float = DEFAULT_STRICTNESS
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.cutoff)
-        _validate.non_negative("strictness", self.strictness)
-
-    def _check_evaluation_share(self, share: float) -> None:
-        if share:
-            _validate.fraction("evaluation_share", share)
-
-    def _verdicts(
-        self, plan: StudyPlan, *, members: int, epsilon: float, each: int = 1
-    ) -> dict[str, Terms]:
-        """The evaluation queries: are these members right, is the finished classifier right?"""
-        line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
-        member = {"m": each, "member": range(members)} | _of_half(plan)
-        return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportedDesign(JudgedDesign):
-    """Members that are made of noisy reports.
-
-    Attributes:
         n_classifiers: B, how many weak classifiers.
         member_size: n0, how many reports each of them is made of, drawn without replacement.
         learner: registered name of the weak learner; it must be linear.
@@ -104,6 +77,8 @@ class ReportedDesign(JudgedDesign):
             noisy intercepts are shrunk accordingly (`intercept_shrinkage`). None: as fitted.
     """
 
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
     n_classifiers: int = 50
     member_size: int = 50
     learner: str = "conjugate_gradient"
@@ -114,7 +89,8 @@ class ReportedDesign(JudgedDesign):
     boundary_spread: float | None = DEFAULT_SPREAD
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_cutoff(self.cutoff)
+        _validate.non_negative("strictness", self.strictness)
         _validate.whole("n_classifiers", self.n_classifiers, most=MOST_CLASSIFIERS)
         _validate.whole("member_size", self.member_size, least=2, most=MOST_PEOPLE)
         _validate.fraction("training_share", self.training_share)
@@ -169,7 +145,7 @@ class MRMADesign(ReportedDesign, name="mrma"):
         _validate.whole("classifiers_per_person", each, most=self.n_classifiers)
         if self.verdict_share != 1:
             _validate.fraction("verdict_share", self.verdict_share)
-        self._check_evaluation_share(self.evaluation_share)
+        _check_evaluation_share(self.evaluation_share)
         if self.training_share + self.evaluation_share >= 1:
             rule = (
                 "below 1 together with training_share, so that participants remain for the "
@@ -181,7 +157,7 @@ class MRMADesign(ReportedDesign, name="mrma"):
         """A report, or a verdict on a member or on the finished classifier."""
         epsilon = plan.epsilon * self.verdict_share
         known = {"members": self.n_classifiers, "each": self.classifiers_per_person}
-        return self._reports(plan) | self._verdicts(plan, epsilon=epsilon, **known)
+        return self._reports(plan) | _verdicts(plan, epsilon=epsilon, **known)
 
 
 AVERAGES = ("votes", "chances")
@@ -256,7 +232,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A report, or a verdict on an old or new member."""
-        verdicts = self._verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
+        verdicts = _verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
         return self._reports(plan) | {"member": verdicts["member"]}
 
     def after(self, carried: Mapping[str, Any]) -> StreamDesign:
@@ -265,7 +241,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExchangeDesign(JudgedDesign, name="exchange"):
+class ExchangeDesign(Design, name="exchange"):
     """Judge public classifiers that came from elsewhere, then reverse and average them.
 
     The candidates are part of the plan: whoever takes part can see what they will be asked about.
@@ -273,6 +249,8 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
     within their budget: ε/2 + ε/2, as in 001 §6.2.
 
     Attributes:
+        cutoff: a fixed r0; None is the public default (C3).
+        strictness: constant c of the default cutoff.
         intercepts: α of every candidate.
         coefficients: b of every candidate.
         halves: for more than two classes, the label numbers that each candidate tells from the
@@ -284,13 +262,16 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
         True
     """
 
+    cutoff: float | None = None
+    strictness: float = DEFAULT_STRICTNESS
     intercepts: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]
     halves: tuple[tuple[int, ...], ...] | None = None
     evaluation_share: float = 0.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_cutoff(self.cutoff)
+        _validate.non_negative("strictness", self.strictness)
         alpha = tuple(_validate.finite("intercepts", value) for value in self.intercepts)
         rows = tuple(
             tuple(_validate.finite("coefficients", value) for value in row)
@@ -307,7 +288,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
                 for half in self.halves
             )
             object.__setattr__(self, "halves", halves)
-        self._check_evaluation_share(self.evaluation_share)
+        _check_evaluation_share(self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A verdict on a candidate, or on the finished classifier."""
@@ -315,7 +296,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
         if len(self.coefficients[0]) != plan.encoder.n_features:
             rule = f"rows of length {plan.encoder.n_features}"
             raise InvalidParameter("coefficients", rule, len(self.coefficients[0]))
-        return self._verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
+        return _verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
 
     def halves_of(self, plan: StudyPlan) -> IntArray:
         """Label numbers that each candidate tells from the others, shape (B, K // 2)."""
@@ -331,6 +312,18 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
             rule = f"left out for two classes, else {k // 2} increasing labels a candidate"
             raise InvalidParameter("halves", rule, self.halves)
         return np.array(given, dtype=np.int64)
+
+
+def _check_evaluation_share(share: float) -> None:
+    if share:
+        _validate.fraction("evaluation_share", share)
+
+
+def _verdicts(plan: StudyPlan, *, members: int, epsilon: float, each: int = 1) -> dict[str, Terms]:
+    """The evaluation queries: are these members right, is the finished classifier right?"""
+    line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
+    member = {"m": each, "member": range(members)} | _of_half(plan)
+    return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
 
 
 def _of_half(plan: StudyPlan) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.local.mrma.averaging import accuracies
 from dpfda.local.mrma.designs import (
     ExchangeDesign,
-    JudgedDesign,
     MRMADesign,
     ReportedDesign,
     StreamDesign,
@@ -290,7 +289,7 @@ class _Jury:
         each: how many members a person judges.
     """
 
-    design: JudgedDesign
+    design: ReportedDesign | ExchangeDesign
     plan: StudyPlan
     epsilon: float
     halves: IntArray
