@@ -67,6 +67,7 @@ def test_what_is_closing_is_read_again(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
         learning, evaluation = 0, 1
         study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        await person(collector, study)  # has seen a question: nothing can be edited any more
         first = await collector.phases.get(study)
         storage.change(study, quota=7)
         assert await collector.phases.get(study) is first
@@ -231,7 +232,8 @@ class TestPhases:
             await asyncio.sleep(0)
             if found < 0:
                 raise Refused(404, "unknown_study", "")
-            return SimpleNamespace(record=SimpleNamespace(phase=found, status=self.status))
+            record = SimpleNamespace(phase=found, status=self.status, issued=1)
+            return SimpleNamespace(record=record)
 
         self.status = "open"
         asyncio.run(course(Phases(read, clock=lambda: self.now, sleep=sleep)))
