@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,7 @@ def compact(value: Any) -> str:
 
 def run(name: str, *, jobs: str, quick: bool) -> bool:
     """Run one in a process of its own and keep what it found; False if it did not end well."""
-    begun = time.monotonic()
+    begun, used = time.monotonic(), core_seconds()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "dpfda.cli", "reproduce", name]
         settings = ["--json", "--jobs", jobs, "--out", folder, *(["--quick"] if quick else [])]
@@ -107,6 +108,7 @@ def run(name: str, *, jobs: str, quick: bool) -> bool:
     }
     report["picture"] = picture is not None
     report["commit"] = commit()
+    report["core_seconds"] = round(core_seconds() - used, 1)
     report["machine"] = {key: report["machine"][key] for key in ("python", "numpy")}
     keep(found() | {name: kept(report)})
     print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
@@ -119,6 +121,12 @@ def judged(name: str, entry: dict[str, Any]) -> dict[str, Any]:
     outcome = Outcome(rows=rows, figures=entry["figures"], notes=entry["notes"])
     word, why = catalog.reproduction(name).verdict(outcome)
     return entry | {"verdict": word, "why": why}
+
+
+def core_seconds() -> float:
+    """Of all processes that were started here and have ended, whatever else the machine does."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def commit() -> str:

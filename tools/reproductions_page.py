@@ -242,9 +242,12 @@ def _beside(entry: Mapping[str, Any]) -> list[list[str]]:
     if entry["needs"]:
         rows.append(["data", ", ".join(entry["needs"])])
     if "commit" in entry:  # older results do not say
-        times, seconds = entry["replications"], show(entry["took_seconds"])
+        times = entry["replications"]
         run = "nothing is repeated" if times is None else f"up to {times} replications"
-        rows.append(["run", f"{run}, {seconds} seconds, commit {entry['commit']}"])
+        took = f"{show(entry['took_seconds'])} seconds beside other work"
+        if "core_seconds" in entry:
+            took = f"{show(entry['core_seconds'])} seconds of a core"
+        rows.append(["run", f"{run}, {took}, commit {entry['commit']}"])
     return rows
 
 

@@ -81,6 +81,7 @@ def test_what_the_page_shows(tool: Any) -> None:
         "title": "T", "covers": ["000-table-9"], "needs": ["dti"], "verdict": "differs",
         "why": "a | b < c *", "guarantees": {"sound": "ε for one scan"}, "full": False,
         "claimed": "ε", "reading": "h = 2", "replications": 5, "took_seconds": 7.0, "commit": "abc",
+        "core_seconds": 3.0,
         "figures": {"gap": 0.25}, "goals": {"gap": "at most 0.1"}, "notes": ["`x_*` * y"],
         "machine": {"python": "3", "numpy": "2"}, "picture": False,
         "columns": ["data", "method", "majority class", "error"],
@@ -95,7 +96,7 @@ def test_what_the_page_shows(tool: Any) -> None:
     assert "| claimed guarantee | ε |" in shown
     assert "| true guarantee, sound | ε for one scan |" in shown
     assert "*Reading.* h = 2" in shown
-    assert "| run | up to 5 replications, 7 seconds, commit abc |" in shown
+    assert "| run | up to 5 replications, 3 seconds of a core, commit abc |" in shown
     assert "| majority class, a | 40 to 50 |" in shown
     assert "| majority class, b | 30 |" in shown
     assert "| trivial predictor, a | 0.5 |" in shown
