@@ -29,7 +29,7 @@ from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
 from dpfda.estimators.file_block import check_labels
 from dpfda.estimators.private_curve_classifier import PrivateCurveClassifier
 from dpfda.estimators.reading import take
-from dpfda.privacy.cost import limit
+from dpfda.privacy.cost import SPEND_LESS, limit
 
 
 @click.command(name="classify")
@@ -129,7 +129,8 @@ def _split(
     if classifier.ledger is not None:  # both are charged: refuse before the first one is
         both = limit(epsilon=epsilon, delta=options["delta"]) + limit(epsilon=epsilon, delta=0.0)
         if reason := classifier.ledger.refusal(both):
-            raise BudgetExceeded(f"nothing was spent: fit and evaluation together: {reason}")
+            text = f"nothing was spent: fit and evaluation together: {reason}. {SPEND_LESS}"
+            raise BudgetExceeded(text)
     order = np.random.default_rng(options["seed"]).permutation(n)
     return np.sort(order[size:]), np.sort(order[:size])
 

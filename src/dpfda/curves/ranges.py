@@ -23,6 +23,9 @@ picks columns: others are not read."""
 _WIDTHS = 1e-100, 1e100  # of half a range, as of targets: coefficients are ratios
 
 
+NO_GAPS = "leave such rows out, and say so beside the result, or fill them with a public number"
+
+
 @dataclass(frozen=True)
 class Column(Portable):
     """One column: a range of numbers, or the list of its categories (one number 0/1 for each)."""
@@ -57,6 +60,11 @@ class Column(Portable):
         if self.categories:
             same = [[_equal(cell, one) for one in self.categories] for cell in values]
             return np.asarray(same, dtype=np.float64).reshape(-1, len(self.categories))
+        kind: Any = getattr(values, "dtype", None)  # of the column: the same for everybody
+        of_dates = getattr(kind, "is_temporal", lambda: getattr(kind, "kind", None) in {"m", "M"})
+        if of_dates():
+            rule = "a column of numbers, not of dates: count days, for example, from a public one"
+            raise InvalidData(f"X[{self.key!r}]", rule)
         try:
             numbers = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -65,7 +73,7 @@ class Column(Portable):
                 raise InvalidData(f"X[{self.key!r}]", rule) from None
             numbers = np.array([_number(cell) for cell in values])
         if strict and np.isnan(numbers).any():
-            raise InvalidData(f"X[{self.key!r}]", "without missing values (NaN)")
+            raise InvalidData(f"X[{self.key!r}]", f"without missing values (NaN): {NO_GAPS}")
         return numbers[:, None]
 
 
@@ -180,7 +188,7 @@ class PublicColumns(Portable):
             gaps = np.isnan(numbers).any(axis=0)
             if strict and gaps.any():
                 key = self.names[int(gaps.argmax())]
-                raise InvalidData(f"X[{key!r}]", "without missing values (NaN)")
+                raise InvalidData(f"X[{key!r}]", f"without missing values (NaN): {NO_GAPS}")
             return numbers
         if strict:
             self.check(X)

@@ -14,7 +14,8 @@ from sklearn.utils.validation import validate_data
 from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
-from dpfda.errors import DoubtfulResult, warn
+from dpfda.errors import DoubtfulResult, InvalidData, warn
+from dpfda.estimators.reading import in_memory
 from dpfda.estimators.scikit import BaseEstimator
 from dpfda.estimators.surroundings import note_clone, require_raw_rows, with_surroundings
 from dpfda.noise import RandomState, Source, source_for
@@ -75,16 +76,21 @@ class PrivateEstimator(BaseEstimator):
         """X as an array of numbers, in scikit-learn's words unless they would quote a value."""
         rules = {"dtype": np.float64, **rules}
         with unquoted("X"):
-            return np.asarray(validate_data(self, X, reset=reset, **rules))
+            return np.asarray(validate_data(self, in_memory(X), reset=reset, **rules))
 
     def _checked_table(self, ranges: Any, X: Any, *, reset: bool, **rules: Any) -> Any:
         """X as it is where columns have names or categories, otherwise as an array of numbers."""
+        X = in_memory(X)
         named = isinstance(ranges, Mapping) and (
             hasattr(X, "columns")
             or any(column.categories for column in PublicColumns.of(ranges).columns)
         )
         if not named:
             return self._numbers(X, reset=reset, **rules)
+        names = [str(name) for name in getattr(X, "columns", ())]
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidData("X", "a table whose columns have different names", ", ".join(twice))
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 

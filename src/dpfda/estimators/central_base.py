@@ -35,7 +35,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import PrivateEstimator
 from dpfda.estimators.blocks import Blocks, InTurn, Summing, is_dask, merge
 from dpfda.estimators.file_block import FileBlock, blocks_of
-from dpfda.estimators.reading import count_rows, take
+from dpfda.estimators.reading import count_rows, in_memory, take
 from dpfda.privacy.cost import DELTA
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
@@ -81,6 +81,7 @@ class CentralEstimator(PrivateEstimator):
             groups: the person behind each row, where people have several: ε is per person.
         """
         self._require_raw_rows()
+        X, y = in_memory(X), in_memory(y)
         if is_dask(X):
             if groups is not None:
                 rule = "left out for dask: rows of one person may lie in different blocks"

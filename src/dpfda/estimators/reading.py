@@ -19,8 +19,8 @@ from sklearn.utils.validation import assert_all_finite, check_array, column_or_1
 from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import depth, own_grids
-from dpfda.curves.ranges import FeatureRanges, PublicColumns
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.curves.ranges import NO_GAPS, FeatureRanges, PublicColumns
+from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.protocol.person import one_by_one
 
 if TYPE_CHECKING:
@@ -60,6 +60,25 @@ def read_curves(
         return estimator._numbers(X, reset=reset, **rules)
     with unquoted("X"):
         return np.asarray(check_array(X, dtype=np.float64, **rules))
+
+
+def in_memory(X: Any) -> Any:
+    """A lazy frame of polars, a table of Arrow or a relation of DuckDB as a data frame.
+
+    Anything else stays as it is.
+    """
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(X, "collect"):
+        return X.collect()
+    of_arrow = hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__")
+    if library not in {"pyarrow", "duckdb", "_duckdb"} or not of_arrow:
+        return X
+    try:
+        import pandas  # noqa: F401
+        import pyarrow
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "files") from None
+    return pyarrow.table(X).to_pandas()
 
 
 def count_rows(X: Any) -> int:
@@ -194,6 +213,9 @@ def read_targets(y: Any, count: int) -> FloatArray:
         raise ValueError("This regressor requires y to be passed, but the target y is None")
     with unquoted("y"):
         values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
+    if np.isnan(values).any():
+        raise InvalidData("y", f"without missing values (NaN): {NO_GAPS}")
+    with unquoted("y"):
         assert_all_finite(values, input_name="y")
     if len(values) != count:
         raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")

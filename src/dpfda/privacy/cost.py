@@ -15,6 +15,9 @@ from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent, PureEvent
 from dpfda.privacy.price import Price, exact, rounded_down
 
+SPEND_LESS = (
+    "Choose a smaller ε; if nothing is left, these data cannot be used for further releases"
+)
 DELTA = 1e-6
 """δ of every release that can use one, unless it is given. 0 is pure ε. A release whose noise is
 smaller with pure ε spends pure ε, so that a δ never makes it worse."""

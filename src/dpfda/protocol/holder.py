@@ -27,7 +27,7 @@ import numpy as np
 from dpfda._validate import IntArray
 from dpfda.errors import BudgetExceeded, InvalidData, ProtocolError
 from dpfda.noise import SecureSource, Source
-from dpfda.privacy.cost import within
+from dpfda.privacy.cost import SPEND_LESS, within
 from dpfda.privacy.events import Event
 from dpfda.privacy.ledger import BaseLedger, part_label
 from dpfda.privacy.price import Price, compose
@@ -139,7 +139,7 @@ class Holder(ABC):
     def _require_all(self) -> None:
         """Refuse, with nothing spent, a conversation that the ledger cannot pay for as a whole."""
         if self._ledger is not None and (reason := self._ledger.refusal(self._most - self._spent)):
-            raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}")
+            raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}. {SPEND_LESS}")
 
     def _afford(self, query: Query) -> Price:
         """The total cost with this query; more than was announced is refused."""

@@ -281,8 +281,8 @@ class Reading:
             column, role = several if len(odd) > 1 else ("a column that does", "its")
             raise InvalidData.saying(
                 "FILE",
-                f"has {column} not hold numbers: {text}. {_leave_out(list(odd), names)}, or state "
-                f"{role} role with --id, --label or --groups",
+                f"has {column} not hold numbers: {text}. {_leave_out(list(odd), names)}, choose "
+                f"columns with --columns, or state {role} role with --id, --label or --groups",
             )
 
     def _refuse_strays(self, opened: Opened, names: Sequence[str]) -> None:
