@@ -257,5 +257,51 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
     assert "root mean squared error" in texts["number"]
     assert "340 of 600 people have answered" in re.sub(r"\s+", " ", texts["running"])
     assert "What goes with the label, and where" in texts["running"]
+    assert "What to do next" in texts["null"]
+    assert "What to do next" not in texts["finished"] + texts["running"]
+    assert "Each person is protected with ε = 4: noise is added on their own device." in " ".join(
+        texts["finished"].split()
+    )
     for words in ("direction", "stump", "null", "NaN", "None", "undefined"):
         assert words not in texts["running"].replace("direction of", ""), words
+
+
+def test_numbers_of_a_chart_have_ticks_and_units(shown: Any, studies: dict[str, str]) -> None:
+    shown.goto(studies["finished"])
+    slope = "section:has(h2:text('What speaks for')) svg text"
+    told = [one.strip() for one in shown.locator(slope).all_text_contents()]
+    assert {"0", "6", "12", "18", "24 hours", "β(t)"} <= set(told)
+    assert len(told) >= 8
+    rows = "section:has(h2:text('Estimates')) tbody tr"
+    assert shown.locator(f"{rows} svg.estimate").count() == shown.locator(rows).count() > 0
+
+
+def test_the_list_counts_as_the_page_does(shown: Any, studies: dict[str, str]) -> None:
+    """The list said 35 / 356 where the page said 694 of 1,070."""
+    shown.goto(studies["list"])
+    link = studies["running"]
+    row = shown.locator(f"tr:has(a[href='{link}'])")
+    assert row.locator("[data-name='people who answered']").inner_text() == "340"
+    assert shown.locator(f"tr:has(a[href='{studies['finished']}'])").inner_text().count("1,500")
+
+
+def test_the_model_is_offered_first_only_where_it_is_better(
+    shown: Any, studies: dict[str, str]
+) -> None:
+    first = "section:has(h2:text('Downloads')) a.button:not(.quiet)"
+    for name, words in (("finished", "Model"), ("null", "Report"), ("running", "Report")):
+        shown.goto(studies[name])
+        assert shown.locator(first).all_inner_texts() == [words], name
+
+
+def test_the_form_speaks_to_organizers(shown: Any, studies: dict[str, str]) -> None:
+    """Labels without options of a command, and the button beside the verdict."""
+    shown.set_viewport_size({"width": 1280, "height": 900})
+    shown.goto(studies["new"])
+    assert "--" not in "".join(shown.locator("label").all_text_contents())
+    shown.wait_for_selector("#outlook:not([aria-busy]) svg", timeout=60_000)
+    button = shown.locator("#worth button:text('Create the study')")
+    for _ in range(2):
+        box = button.bounding_box()
+        assert 0 <= box["y"] <= 900, "it is on the screen wherever the form is"
+        shown.evaluate("window.scrollTo(0, document.body.scrollHeight)")

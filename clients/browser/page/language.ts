@@ -4,7 +4,7 @@ import { Refused } from "../src/index.ts";
 import { Unreadable } from "../files/index.ts";
 import { en, type Code, type Words } from "../words/en.ts";
 import { languages } from "../words/languages.ts";
-import { fill, type Parameters } from "../words/words.ts";
+import { fill, written, type Parameters } from "../words/words.ts";
 import { find } from "./dom.ts";
 import { Unfit, type Sentence } from "./reading.ts";
 
@@ -27,6 +27,16 @@ function marked(all: Words): Words {
 /** A message in the page's language. */
 export function tell(code: Code, parameters: Parameters = {}): string {
   return fill(words, region, code, parameters);
+}
+
+/** A value of a row: a number as the language writes it, or a word. */
+export function cell(value: unknown): string {
+  return typeof value === "number" ? written(value, region) : String(value);
+}
+
+/** A number as it is written in a picture: with three digits. */
+export function short(value: number): string {
+  return new Intl.NumberFormat(region, { maximumSignificantDigits: 3 }).format(value);
 }
 
 export function told({ code, parameters }: Sentence): string {

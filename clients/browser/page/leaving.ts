@@ -2,25 +2,25 @@
 
 import { drawn, domainOf, type Plan } from "../src/index.ts";
 import { find, say, show } from "./dom.ts";
-import { tell } from "./language.ts";
+import { cell, tell } from "./language.ts";
 import { curves, type Line } from "./picture.ts";
 import { asked } from "./plain_words.ts";
-import { isCurve, type Read } from "./reading.ts";
+import { isCurve, type Read, type Units } from "./reading.ts";
 
 const POINTS = 60;
 const ANSWERED = ["stump", "confidence", "evaluation", "member"]; // with yes and no
 
 /** What the person holds: known in the tab where it was chosen, and kept nowhere. */
-export type Own = { read: Read; label: unknown };
+export type Own = { read: Read; label: unknown; units: Units };
 
 /** Show what was read: a picture of a curve, or the cells of a row. */
-export function own(picture: string, list: string, read: Read | null, more: Line[] = []): void {
+export function own(picture: string, list: string, read: Read | null, units: Units, more: Line[] = []): void {
   const lines = (read?.lines ?? []).map((values, k): Line => ({ points: read!.points, values, kind: k ? "second" : "line" }));
   show(picture, lines.length > 0);
-  if (lines.length > 0) curves(find(picture), [...lines, ...more]);
+  if (lines.length > 0) curves(find(picture), [...lines, ...more], units);
   find(list).replaceChildren(...(read?.cells ?? []).map(({ name, value }) => {
     const line = document.createElement("li");
-    line.textContent = `${name}: ${value ?? tell("read.unknown-cell")}`;
+    line.textContent = `${name}: ${value === null ? tell("read.unknown-cell") : cell(value)}`;
     return line;
   }));
 }
@@ -42,7 +42,7 @@ export function leaves(plan: Plan, sent: any, body: string, mine: Own | null): v
   const clear = plan.protects === "features" ? "-clear" : "";
   say("own-label", tell(`page.own-${plan.target_range ? "number" : "label"}${clear}`, { label: mine.label as string | number }));
   const noisy = noisyCurve(plan, sent, values);
-  own("own-curve", "own-cells", mine.read, noisy);
+  own("own-curve", "own-cells", mine.read, mine.units, noisy);
   show("noisy-words", noisy.length > 0);
 }
 

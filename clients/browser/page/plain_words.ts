@@ -22,7 +22,7 @@ export function truly(plan: Plan): number {
 export function what(plan: Plan): string {
   const data = { code: isCurve(plan) ? "plan.curves" : "plan.numbers" };
   if (plan.target_range) return tell("plan.what-number", { data, low: plan.target_range[0], high: plan.target_range[1] });
-  return tell("plan.what", { data, classes: listed(plan.classes.map((one) => `“${one}”`), "and") });
+  return tell("plan.what", { data, classes: listed(plan.classes.map((one) => tell("plan.quoted", { name: String(one) })), "and") });
 }
 
 export function needed(plan: Plan, units: Units = { t: "", x: "" }): string {

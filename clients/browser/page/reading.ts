@@ -31,7 +31,7 @@ export type Read = {
   curve: Curve;
   points: number[];
   lines: number[][];
-  cells: { name: string; value: string | null }[];
+  cells: { name: string; value: unknown }[];
   said: Sentence[];
   days: { day: string; points: number }[];
   averages: boolean;
@@ -234,7 +234,7 @@ export function readTyped(plan: Plan, cells: string[], names: string[]): Read {
 function row(plan: Plan, values: unknown[], names: string[]): Read {
   const missing = values.filter(Number.isNaN).length;
   const curve = { values };
-  const cells = values.map((value, k) => ({ name: names[k]!, value: Number.isNaN(value) ? null : String(value) }));
+  const cells = values.map((value, k) => ({ name: names[k]!, value: Number.isNaN(value) ? null : value }));
   const said: Sentence[] = [
     { code: "read.row", parameters: { count: values.length } },
     ...(missing ? [{ code: "read.unknown", parameters: { missing } } as const] : []),

@@ -243,7 +243,7 @@ function checked(plan: Plan): void {
   }
   const about = read ? [...(recording ? [tell(recording.how.code, recording.how.parameters)] : []), ...read.said.map(words)] : [];
   say("read", about.join(" "));
-  own("curve", "cells", read);
+  own("curve", "cells", read, units);
   const missing = [
     ...(read ? [] : [tell(fieldsOf(plan).length ? "page.needs-row" : "page.needs-file")]),
     ...(label(plan) === undefined ? [tell(plan.target_range ? "page.needs-number" : "page.needs-label")] : []),
@@ -292,7 +292,7 @@ function farAway(plan: Plan): string[] {
 }
 
 async function answered(store: Store, person: Client, plan: Plan): Promise<void> {
-  const mine = { read: read!, label: label(plan) };
+  const mine = { read: read!, label: label(plan), units };
   say("creating", tell("page.creating"));
   const long = setTimeout(() => say("creating", tell("page.turn")), LONG);
   await created(store, person, plan, mine).finally(() => {

@@ -189,6 +189,7 @@ export const de: Words = {
   "read.unknown-cell": "unbekannt",
   "read.category": "„{cell}“ ist nicht {known}.",
 
+  "plan.quoted": "„{name}“",
   "plan.others": "{count} weitere",
   "plan.curves": "Kurven",
   "plan.numbers": "Zahlen",

@@ -162,6 +162,7 @@ export const en = {
   "read.unknown-cell": "unknown",
   "read.category": "\"{cell}\" is none of {known}.",
 
+  "plan.quoted": "“{name}”",
   "plan.others": "{count} others",
   "plan.curves": "curves",
   "plan.numbers": "numbers",

@@ -305,6 +305,18 @@ _ASKED_OF_NUMBERS = {
 }
 
 
+def protection(plan: StudyPlan) -> str:
+    """The guarantee in a sentence for people who do not know the terms.
+
+    Examples:
+        >>> print(protection(plan_study(2000, 1.0, value_range=(0, 10), classes=("no", "yes"))))
+        Each person is protected with ε = 1: noise is added on their own device.
+    """
+    told = f"Each {plan.unit} is protected with ε = {plan.epsilon:g}: noise is added on their own "
+    told += "device"
+    return f"{', '.join([told, *(f'assuming {one}' for one in plan.guarantee.assumptions)])}."
+
+
 def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     """A plan of these recipes for people: who is asked what, one row a phase, and what it means."""
     asked = _ASKED if plan.target_range is None else _ASKED_OF_NUMBERS
@@ -342,7 +354,7 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
         truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
         worth += people[kind] * information(plan.epsilon, questions=k)
         rows.append(row | {"answers": k, "true": f"{(1 + truth) / 2:.3f}"})
-    promise = f"Everybody answers once. Guarantee: {plan.guarantee}."
+    promise = f"Everybody answers once. {protection(plan)}"
     if plan.protects == "labels":
         return rows, [promise]
     distances = [_DISTANCES] * bool(plan.design.get("spread_differs"))

@@ -141,12 +141,12 @@ def method(found: Forecast) -> str:
 
 def _family(found: Forecast) -> str:
     unknown = "where your classes differ"
-    more = "" if "tables" in found.basis else "a typical curve of each class, "
+    more = "" if "tables" in found.basis else "a typical curve of each class or "
     if found.plan.target_range is not None:
         unknown, more = "what your number goes with", ""
     return (
-        f"A family does not know {unknown}, so the interval is wide. What makes it narrower: "
-        f"{more}a public sample of a hundred rows."
+        f"This forecast is rough, because it does not know {unknown}. Add {more}a public "
+        "sample of a hundred rows to sharpen it."
     )
 
 

@@ -7,12 +7,13 @@ canvas that screen readers and saved reports do not have, and Observable Plot br
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 WIDE = 1.96
 """Standard errors on either side of a line with a band."""
-_W, _H, _LEFT, _BOTTOM, _TOP = 640.0, 260.0, 88.0, 32.0, 16.0
+_W, _H, _LEFT, _BOTTOM, _TOP = 640.0, 260.0, 88.0, 32.0, 30.0
 
 
 def curve(
@@ -20,13 +21,22 @@ def curve(
     points: Sequence[float],
     values: Sequence[float],
     errors: Sequence[float] | None = None,
+    *,
+    units: tuple[str, str] = ("", ""),
 ) -> dict[str, Any]:
     """A line over t, with a band of two standard errors where they are known.
+
+    Args:
+        title: for readers who do not see it.
+        points: t.
+        values: the line.
+        errors: standard errors of the values.
+        units: of t and of the values.
 
     Examples:
         >>> drawn = curve("β(t)", [0.0, 1.0], [0.0, 2.0])
         >>> drawn["line"], drawn["band"]
-        ('88.0,228.0 632.0,16.0', '')
+        ('88.0,228.0 632.0,30.0', '')
     """
     apart = [WIDE * error for error in errors or [0.0] * len(values)]
     below = [value - away for value, away in zip(values, apart, strict=True)]
@@ -36,7 +46,7 @@ def curve(
     band = scale.line(points, below) + " " + scale.line(points[::-1], above[::-1])
     return {
         "title": title,
-        "frame": scale.frame(),
+        "frame": scale.frame(units=units),
         "line": scale.line(points, values),
         "band": band if errors else "",
     }
@@ -47,7 +57,7 @@ def steps(title: str, counts: Sequence[tuple[float, int]], ends: tuple[str, str]
 
     Examples:
         >>> steps("answers", [(0.0, 0), (1.0, 5)], ("Monday", "Tuesday"))["line"]
-        '88.0,228.0 632.0,228.0 632.0,16.0'
+        '88.0,228.0 632.0,228.0 632.0,30.0'
     """
     first, last = counts[0][0], max(counts[-1][0], counts[0][0] + 1e-9)
     scale = _Scale(first, last, 0.0, max(1.0, *(number for _, number in counts)))
@@ -55,7 +65,7 @@ def steps(title: str, counts: Sequence[tuple[float, int]], ends: tuple[str, str]
     for time, number in counts[1:]:
         corners += [(time, corners[-1][1]), (time, number)]
     line = scale.line([time for time, _ in corners], [number for _, number in corners])
-    frame = scale.frame(ends) | {"high": f"{max(number for _, number in counts):,}"}
+    frame = scale.frame(ends)
     return {"title": title, "frame": frame, "line": line, "band": ""}
 
 
@@ -128,25 +138,92 @@ class _Scale:
         pairs = zip(points, values, strict=True)
         return " ".join(f"{self.x(t):.1f},{self.y(value):.1f}" for t, value in pairs)
 
-    def frame(self, ends: tuple[str, str] | None = None) -> dict[str, Any]:
-        """Size, axes, the ends of both ranges, and zero."""
-        first, last = ends or (_short(self._left), _short(self._right))
+    def frame(
+        self, ends: tuple[str, str] | None = None, *, units: tuple[str, str] = ("", "")
+    ) -> dict[str, Any]:
+        """Size, axes with their ticks and units, and zero; `ends` are words in place of ticks."""
+        across = [(self.x(at), word) for at, word in ticks(self._left, self._right)]
+        if ends is not None:
+            across = [(self.x(self._left), ends[0]), (self.x(self._right), ends[1])]
         return {
             "width": _W, "height": _H, "left": _LEFT, "top": _TOP, "bottom": _H - _BOTTOM,
             "zero": self.y(min(max(0.0, self._low), self._high)),
-            "low": _short(self._low), "high": _short(self._high), "first": first, "last": last,
+            "across": [{"x": x, "told": word, "anchor": self._anchor(x)} for x, word in across],
+            "down": [{"y": self.y(at), "told": word} for at, word in ticks(self._low, self._high)],
+            "units": units,
         }  # fmt: skip
+
+    def _anchor(self, x: float) -> str:
+        if x < _LEFT + 40:
+            return "start"
+        return "end" if x > _W - 48 else "middle"
+
+
+_STEPS = (1, 2, 5)
+_EXACT = (1, 2, 5, 6, 3, 4)  # where they divide the range: 24 hours into quarters
+_MOST_TICKS = 5
+
+
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Round numbers from low to high, and how they are written.
+
+    Examples:
+        >>> [word for _, word in ticks(0.0, 24.0)]
+        ['0', '6', '12', '18', '24']
+        >>> [word for _, word in ticks(-0.38, 1.3)]
+        ['0.0', '0.5', '1.0']
+        >>> [word for _, word in ticks(0.0, 12_000.0)]
+        ['0', '3,000', '6,000', '9,000', '12,000']
+    """
+    power = math.floor(math.log10(high - low)) - 1
+    sizes = [(step, power + more) for more in range(3) for step in _STEPS]
+    fits = [(step, p) for step, p in sizes if (high - low) / (step * 10.0**p) < _MOST_TICKS]
+    step, power = fits[0]
+    for exact in ((one, p) for p in (power - 1, power) for one in _EXACT):
+        count, start = ((high - low) / _size(*exact), low / _size(*exact))
+        whole = abs(count - round(count)) < _NEAR and abs(start - round(start)) < _NEAR
+        if whole and _MOST_TICKS - 2 <= round(count) < _MOST_TICKS:
+            step, power = exact
+            break
+    size = _size(step, power)
+    first, last = math.ceil(low / size - _NEAR), math.floor(high / size + _NEAR)
+    return [
+        (place * size, f"{place * size:,.{max(0, -power)}f}") for place in range(first, last + 1)
+    ]
+
+
+_NEAR = 1e-9
+
+
+def _size(step: int, power: int) -> float:
+    return step * 10.0**power
+
+
+def bars(rows: Sequence[tuple[float, float] | None]) -> list[dict[str, float] | None]:
+    """Numbers with 1.96 standard errors to either side, all on one line from 0 to 200.
+
+    Examples:
+        >>> bars([(1.0, 0.5), None])[0]["zero"]
+        2.0
+    """
+    known = [row for row in rows if row is not None]
+    low = min([0.0, *(value - WIDE * error for value, error in known)])
+    high = max([0.0, *(value + WIDE * error for value, error in known)])
+    size = 196.0 / (high - low if high > low else 1.0)
+
+    def place(number: float) -> float:
+        return 2.0 + (number - low) * size
+
+    return [
+        None
+        if row is None
+        else {
+            "zero": place(0.0), "value": place(row[0]),
+            "from": place(row[0] - WIDE * row[1]), "to": place(row[0] + WIDE * row[1]),
+        }
+        for row in rows
+    ]  # fmt: skip
 
 
 def _cut(value: float) -> float:
     return min(max(value, 0.0), 1.0)
-
-
-def _short(value: float) -> str:
-    """Two digits, and no power of ten that a reader has to work out.
-
-    Examples:
-        >>> _short(0.1234), _short(-548.7), _short(1e7)
-        ('0.12', '-549', '1e+07')
-    """
-    return f"{value:.0f}" if 100 <= abs(value) < 1e5 else f"{value:.2g}"

@@ -27,6 +27,7 @@ from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.collector.summary import standing
 from dpfda.estimators.study_report import errors
 from dpfda.estimators.study_report import settings as plan_settings
+from dpfda.local.recipe import protection
 from dpfda.privacy.deployment import Deployment
 from dpfda.protocol.estimate import as_share
 from dpfda.protocol.plan import StudyPlan
@@ -137,6 +138,7 @@ def study(
         "now": "" if finished else phase_name(record.kind),
         "plan": plan,
         "how": how,
+        "protection": protection(plan),
         "join": join_command(record, plan, here or "ADDRESS", invited=not how.open),
         "link": link(record, here, elsewhere=elsewhere),
         "phases": phases,
@@ -146,7 +148,7 @@ def study(
         "verdict": verdict,
         "growth": _growth(record, answered, history),
         "members": _members(found["members"]),
-        "slopes": _slopes(plan, found["slope"], doubted=verdict["nothing"]),
+        "slopes": _slopes(plan, found["slope"], how.domain_unit, doubted=verdict["nothing"]),
         "estimates": _estimates(plan, found),
     }
 
@@ -204,7 +206,7 @@ def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _slopes(
-    plan: StudyPlan, slopes: list[dict[str, Any]], *, doubted: bool
+    plan: StudyPlan, slopes: list[dict[str, Any]], unit: str, *, doubted: bool
 ) -> list[dict[str, Any]]:
     """A picture of each, named by what it speaks for; and what to doubt of it."""
     shown = []
@@ -212,7 +214,9 @@ def _slopes(
         named = score_name(plan, one["score"])
         if plan.encoder.channels > 1:
             named += f", channel {one['channel'] + 1}"
-        drawn = charts.curve(f"slope function for {named}", one["t"], one["beta"], one["error"])
+        drawn = charts.curve(
+            f"slope function for {named}", one["t"], one["beta"], one["error"], units=(unit, "β(t)")
+        )
         note, doubt = _NO_BAND, _NO_SIGNAL if doubted else ""
         if one["error"] is not None:
             pairs = zip(one["beta"], one["error"], strict=True)
@@ -228,19 +232,20 @@ def _estimates(plan: StudyPlan, found: Mapping[str, Any]) -> dict[str, Any] | No
         return None
     several = plan.n_scores > 1
     headings = ["feature", found["learnt"] or "estimate", "noise", "people"]
-    rows = []
+    rows, spans = [], []
     for row in found["estimates"]:
         numbers = [row["value"], row["standard_error"]]
         if not any(numbers):
             numbers = [None, None]
         elif found["learnt"] == "agreement":  # noise leads beyond what a mean of signs can be
             numbers[0] = min(max(numbers[0], -1.0), 1.0)
+        spans.append(None if numbers[0] is None else (numbers[0], numbers[1]))
         named = feature_name(plan.encoder, row["feature"], folded=found["folded"])
         cells = [named, *numbers, row["people"]]
         rows.append([score_name(plan, row["score"]), *cells] if several else cells)
     note = _AGREEMENT + _NOISE if found["learnt"] == "agreement" else _NOISE
     headings = ["speaks for", *headings] if several else headings
-    return {"headings": headings, "rows": rows, "note": note}
+    return {"headings": headings, "rows": rows, "bars": charts.bars(spans), "note": note}
 
 
 _COMPUTED = "Everything here is computed from randomized replies, one of each person."

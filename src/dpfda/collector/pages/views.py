@@ -57,7 +57,9 @@ _NOTHING = "0" * 32  # where a device's own random digits are
 _YES = {-1.0: "no", 1.0: "yes"}
 
 
-def sample_reply(plan: StudyPlan, value_range: tuple[float, float]) -> dict[str, Any]:
+def sample_reply(
+    plan: StudyPlan, value_range: tuple[float, float], units: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
     """A made-up curve, what its owner is asked, and the reply in words and bytes.
 
     Examples:
@@ -85,7 +87,7 @@ def sample_reply(plan: StudyPlan, value_range: tuple[float, float]) -> dict[str,
     body = msgspec.json.encode(ReplyMessage(plan.hash, 0, 0, values, _NOTHING))
     answers = [_YES.get(value, f"{value:g}") for value in values]
     return {
-        "chart": charts.curve("a made-up curve", points.tolist(), curve.tolist()),
+        "chart": charts.curve("a made-up curve", points.tolist(), curve.tolist(), units=units),
         "own": str(own),
         "asked": in_words(plan)[0][0]["asked"],
         "answers": len(answers),
@@ -306,7 +308,8 @@ def _planned(form: Mapping[str, str]) -> dict[str, Any]:
         check_sizes(plan)
         rows, notes = in_words(plan)
         curves = "value_range" in facts
-        sample = sample_reply(plan, facts["value_range"]) if curves else None
+        units = form.get("domain_unit", ""), form.get("value_unit", "")
+        sample = sample_reply(plan, facts["value_range"], units) if curves else None
     except DpfdaError as error:
         return {"refused": in_the_forms_words(error)}
     named = [row | {"phase": phase_name(row["phase"])} for row in rows]

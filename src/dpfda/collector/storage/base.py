@@ -129,9 +129,10 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
 class StudyLine(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"quota": "wanted"}
 ):
-    """A study in a list of many, newest first, with the number of those who have answered.
+    """A study in a list of many, newest first, with the numbers of those who have answered.
 
-    Its owner is named to organizers only.
+    `answered` is their number in the present phase, `concluded` in all phases that are over. Its
+    owner is named to organizers only.
     """
 
     id: str
@@ -148,6 +149,12 @@ class StudyLine(
     successor: str | None
     owner: str = ""
     answered: int
+    concluded: int = 0
+
+    @property
+    def people(self) -> int:
+        """How many have answered in all phases, as on the page of the study."""
+        return self.concluded + (0 if self.status == "finished" else self.answered)
 
     @property
     def place(self) -> tuple[float, str]:

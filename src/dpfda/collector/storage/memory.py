@@ -36,7 +36,7 @@ from dpfda.collector.storage.base import (
     timed,
 )
 
-_SHORT = [name for name in StudyLine.__struct_fields__ if name != "answered"]
+_SHORT = [name for name in StudyLine.__struct_fields__ if name not in ("answered", "concluded")]
 _NEVER: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -131,6 +131,7 @@ class MemoryStorage(Storage, name="memory"):
             StudyLine(
                 **{name: getattr(one, name) for name in _SHORT},
                 answered=self.answered(one.id, one.phase),
+                concluded=sum(entry.people for entry in self.models(one.id)),
             )
             for one in list(self._studies.values())
             if one.open or not only_open

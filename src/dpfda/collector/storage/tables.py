@@ -229,7 +229,13 @@ def activities(
 
 _ANSWERED = answered_now()
 _SHORT = [study.c[name] for name in StudyLine.__struct_fields__ if name in study.c]
-_LINES = sa.select(*_SHORT, _ANSWERED.label("answered")).order_by(
+_CONCLUDED = (
+    sa.select(sa.func.coalesce(sa.func.sum(model.c.people), 0))
+    .where(model.c.study == study.c.id)
+    .correlate(study)
+    .scalar_subquery()
+)
+_LINES = sa.select(*_SHORT, _ANSWERED.label("answered"), _CONCLUDED.label("concluded")).order_by(
     study.c.created.desc(), study.c.id.desc()
 )
 _HERE = study.c.status != "deleted"  # those are the oldest, so that no page passes over them
