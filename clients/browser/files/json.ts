@@ -17,7 +17,10 @@ export function readJson(document: unknown, found: Collected, zone: Zone): void 
 function walk(node: unknown, path: string[], found: Collected, zone: Zone, day: string, depth: number): void {
   if (depth > DEEPEST || node === null || typeof node !== "object") return;
   if (!Array.isArray(node)) {
-    for (const [key, value] of Object.entries(node)) walk(value, [...path, key], found, zone, day, depth + 1);
+    for (const key in node) {
+      const value = (node as Record<string, unknown>)[key];
+      if (value !== null && typeof value === "object") walk(value, [...path, key], found, zone, day, depth + 1);
+    }
     return;
   }
   for (const row of node) {
@@ -84,8 +87,9 @@ function firstDate(node: unknown, depth: number): string {
   if (depth > DEEPEST) return "";
   if (typeof node === "string") return /^\d{4}-\d\d-\d\d/.exec(node)?.[0] ?? "";
   if (node === null || typeof node !== "object") return "";
-  for (const one of Array.isArray(node) ? node.slice(0, 3) : Object.values(node)) {
-    const found = firstDate(one, depth + 1);
+  const places: Iterable<string> = Array.isArray(node) ? ["0", "1", "2"] : Object.keys(node);
+  for (const place of places) {
+    const found = firstDate((node as Record<string, unknown>)[place], depth + 1);
     if (found) return found;
   }
   return "";

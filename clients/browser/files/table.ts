@@ -8,6 +8,7 @@ export type Table = { names: string[]; rows: string[][]; commas: boolean; how: S
 
 const MOST_ROWS = 500_000;
 const MOST_COLUMNS = 5_000;
+const MOST_CELLS = 5_000_000;
 const MISSING = /^(na|nan|null|-|--)?$/i;
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const THOUSANDS = /^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$/;
@@ -25,6 +26,7 @@ export function readTable(text: string): Table {
   const commas = separator !== ",";
   const width = split(lines[start]!, separator).length;
   if (width > MOST_COLUMNS) throw new Unreadable("file.wide", { most: MOST_COLUMNS });
+  if ((width - 1) * lines.length > MOST_CELLS) throw new Unreadable("file.points", { most: MOST_CELLS });
   const cells: string[][] = [];
   for (let k = start; k < lines.length; k += 1) {
     const row = split(lines[k]!, separator);

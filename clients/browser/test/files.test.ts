@@ -199,6 +199,7 @@ const HOSTILE: Record<string, [() => Blob, RegExp]> = {
   "an entity after the doctype's name": [() => new Blob(["<!DOCTYPE gpx [\n<!ENTITY lol SYSTEM \"file:///etc/passwd\">]><gpx>&lol;</gpx>"]), /entities/],
   "a million columns": [() => new Blob([many("x,", 1e6), "\n", many("1,", 1e6)]), /more than 5,000 columns/],
   "a million quoted columns": [() => new Blob([many('"x",', 1e6), "\n"]), /more than 5,000 columns/],
+  "twenty million cells": [() => new Blob([many(`${many("1,", 4999)}1\n`, 4000)]), /more than 5,000,000 measurements/],
   "a tag without an end": [() => new Blob(["<HealthData ", many('a="b" ', 1e6)]), /damaged/],
   "quotes without an end": [() => new Blob(["<HealthData>", many('<a b=">', 1e6 + 1)]), /kind of XML|damaged|no numbers/],
   "nested JSON": [() => new Blob([many("[", 1e6)]), /damaged/],

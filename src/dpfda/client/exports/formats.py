@@ -20,6 +20,8 @@ from dpfda.errors import InvalidData
 _PIECE = 1 << 16
 _MOST_BYTES = 64 << 20  # of a file that is read as a whole
 _MOST_POINTS, _MOST_SERIES = 5_000_000, 1_000
+_LONGEST_TAG = 1 << 20  # bytes; the parser reads what it has of a tag again with every piece
+_TEXTS = 20  # pieces of an element's text that are kept: numbers and times are short
 _MOST_RATIO = 100  # exports shrink to a 10th or a 50th of their size; deflate can reach 1,000
 _FREE = 16 << 20  # bytes that may come out of an archive before the ratio counts
 _DEEPEST = 12
@@ -167,13 +169,14 @@ def _bounded(inner: IO[bytes], packed: int) -> Iterator[bytes]:
 def _xml(start: bytes, pieces: Iterator[bytes], zone: Zone) -> Export:
     """Elements of an export as they come; nothing of the document is kept."""
     found, parser = _Collected(), expat.ParserCreate()
-    state: dict[str, Any] = {"format": "", "close": None}
+    state: dict[str, Any] = {"format": "", "close": None, "unread": 0}
     text: list[str] = []
 
     def refused(*_: object) -> None:
         raise InvalidData("FILE", "XML without entity declarations")
 
     def opened(tag: str, attributes: dict[str, str]) -> None:
+        state["unread"] = 0
         name = tag.rpartition(":")[2]
         if not state["format"]:
             if name not in _FORMATS:
@@ -184,16 +187,25 @@ def _xml(start: bytes, pieces: Iterator[bytes], zone: Zone) -> Export:
         state["open"](name, attributes)
         text.clear()
 
+    def said(piece: str) -> None:
+        state["unread"] = 0
+        if len(text) < _TEXTS:
+            text.append(piece)
+
     def closed(tag: str) -> None:
+        state["unread"] = 0
         state["close"](tag.rpartition(":")[2], "".join(text).strip())
         text.clear()
 
     parser.EntityDeclHandler = refused
     parser.StartElementHandler, parser.EndElementHandler = opened, closed
-    parser.CharacterDataHandler = text.append
+    parser.CharacterDataHandler = said
     try:
         parser.Parse(start, False)
         for piece in pieces:
+            state["unread"] += len(piece)
+            if state["unread"] > _LONGEST_TAG:
+                raise InvalidData("FILE", "XML whose tags are shorter than 1 MB")
             parser.Parse(piece, False)
         parser.Parse(b"", True)
     except expat.ExpatError:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from dpfda.client.exports.series import Series, Zone, order_of, read_time, unix_time
 from dpfda.errors import InvalidData
 
-_MOST_ROWS, _MOST_COLUMNS = 500_000, 5_000
+_MOST_ROWS, _MOST_COLUMNS, _MOST_CELLS = 500_000, 5_000, 5_000_000
 _FIRST = 1_000  # rows that show what a column holds
 _MISSING = re.compile(r"(na|nan|null|-|--)?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -72,6 +72,8 @@ def _cells(text: str) -> Cells:
     separator = next((one for one in ";\t," if one in lines[0]), ";")
     if lines[0].count(separator) >= _MOST_COLUMNS:
         raise InvalidData("FILE", f"a table of at most {_MOST_COLUMNS} columns")
+    if lines[0].count(separator) * len(lines) > _MOST_CELLS:
+        raise InvalidData("FILE", f"a table of at most {_MOST_CELLS} cells")
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     except csv.Error:  # a cell of more than 128 kB
