@@ -70,3 +70,12 @@ def test_nothing_is_needed_to_run_it_and_no_registry_is_named() -> None:
     assert "resolved" not in lock
     parts = json.loads(lock)["packages"].values()
     assert "http" not in json.dumps([part | {"funding": ""} for part in parts])
+
+
+def test_it_runs_in_deno(node: str) -> None:
+    deno = shutil.which("deno")
+    if deno is None:
+        pytest.skip("Deno is not installed")
+    run(node, "build.mjs", "test")
+    for name in ("vectors", "client", "odd"):  # the tests of files measure seconds
+        assert "| 0 failed" in run(deno, "test", "-A", "--no-check", f"out/{name}.test.mjs")
