@@ -157,7 +157,7 @@ def _entry(found: Conclusion, phase: int) -> ModelRecord:
 
 
 def _line(record: StudyRecord) -> StudyLine:
-    names = [name for name in StudyLine.__struct_fields__ if name != "answered"]
+    names = [name for name in StudyLine.__struct_fields__ if name not in ("answered", "concluded")]
     return StudyLine(**{name: getattr(record, name) for name in names}, answered=0)
 
 
