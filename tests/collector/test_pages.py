@@ -188,7 +188,7 @@ def test_a_file_of_public_people_stays_chosen(visit: Any) -> None:
     page.set_input_files("#sample", {"name": "a.csv", "mimeType": "text/csv", "buffer": content})
     page.click("text=Forecast the result")
     page.wait_for_selector("#outlook .error")
-    assert "--label must be given" in page.inner_text("#outlook")
+    assert "Column of classes must be given" in page.inner_text("#outlook")
     page.fill("#read-label", "ill")
     page.click("text=Forecast the result")  # the file is still chosen
     page.wait_for_selector("#outlook strong", timeout=60_000)

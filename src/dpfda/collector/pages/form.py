@@ -128,6 +128,8 @@ NAMES = {
     "target_unit": "Unit of the number",
     "non_private_error": "Error with full access to the data",
     "error": "Error to reach",
+    "--label": "Column of classes",
+    "--id": "Column that tells curves apart",
 }
 """What each input is called where something is wrong with it."""
 
@@ -351,6 +353,8 @@ def in_the_forms_words(error: DpfdaError) -> str:
         'People must be a whole number, got 2.5'
     """
     told, name = str(error), getattr(error, "name", None)
+    if told.startswith("--"):  # an option of the reader, which runs in another process
+        name = told.partition(" ")[0]
     if name in NAMES and told.startswith(name):
         told = NAMES[name] + told.removeprefix(name)
     return told[:300]
