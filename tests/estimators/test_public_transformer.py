@@ -178,7 +178,7 @@ def test_more_than_two_classes_are_one_release() -> None:
     assert len(ledger.releases) == 1
     assert model.score(X, y) > 0.9
     assert model.predict_proba(X).shape == (6000, 3)
-    with pytest.raises(InvalidParameter, match="mechanism must be left as it is"):
+    with pytest.raises(InvalidParameter, match="mechanism must be left at its default"):
         PrivateLogisticRegression(1.0, mechanism="adassp", **known).fit(X, y)
 
 
