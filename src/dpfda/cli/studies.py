@@ -126,7 +126,7 @@ def create(
         click.echo(f"warning: {printable(warning)}", err=True)
     _print(found, as_json)
     if not as_json:
-        click.echo(f"people's page: {_page(administrator.url, found['hash'])}")
+        click.echo(f"people's page: {_page(administrator.url, found)}")
 
 
 def _information(file: Path) -> dict[str, str]:
@@ -136,9 +136,10 @@ def _information(file: Path) -> dict[str, str]:
         raise InvalidParameter("--information", "a TOML file", file.name) from None
 
 
-def _page(url: str, plan_hash: object) -> str:
-    """The address of the page for participants."""
-    return f"{url.rstrip('/')}/take-part/{printable(plan_hash)}"
+def _page(url: str, study: dict[str, Any], *, token: str = "") -> str:
+    """The page for participants: the one that the collector names, or the one at its address."""
+    page = printable(study.get("page") or f"{url.rstrip('/')}/take-part/{study['hash']}")
+    return f"{page}{'&' if '#' in page else '#'}invitation={token}" if token else page
 
 
 @command.command()
@@ -155,8 +156,8 @@ def invite(
     """
     made = administrator.invite(study, people)
     if links:
-        page = _page(administrator.url, administrator.study(study)["hash"])
-        made = [f"{page}#invitation={token}" for token in made]
+        found = administrator.study(study)
+        made = [_page(administrator.url, found, token=token) for token in made]
     click.echo(to_json(made) if as_json else "\n".join(printable(one) for one in made))
 
 

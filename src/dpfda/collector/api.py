@@ -21,9 +21,9 @@ from dpfda.collector.people import Deliveries, Verdicts, bearer
 from dpfda.collector.plans import NewExchange, exchange_plan, strict_json
 from dpfda.collector.refusal import Refused, bad_plan, no_study, note_known
 from dpfda.collector.service import Collector
-from dpfda.collector.settings import StudySettings
+from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import ADMINISTRATOR, Act, StudyLine, StudyRecord
-from dpfda.collector.summary import standing
+from dpfda.collector.summary import link, standing
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.wire import (
@@ -215,6 +215,7 @@ class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
     domain_unit: str
     value_unit: str
     warnings: list[str]
+    page: str | None
     successor: str | None
 
 
@@ -254,7 +255,7 @@ async def create_study(data: JSONBody[NewStudy], request: Asked, collector: Serv
     strict_json(await request.body())
     by = account_in(request).name
     record = await collector.create(data.contract(), data.settings, by=by)
-    return await _status(collector, record)
+    return await _status(request, record)
 
 
 @post(
@@ -277,7 +278,7 @@ async def create_exchange(
         own = (await collector.models(data.own))[-1].document
     plan = await asyncio.to_thread(exchange_plan, data, own=own)
     by = account_in(request).name
-    return await _status(collector, await collector.create(plan.to_dict(), data.settings, by=by))
+    return await _status(request, await collector.create(plan.to_dict(), data.settings, by=by))
 
 
 @get("/studies")
@@ -295,9 +296,9 @@ async def list_studies(
 
 
 @get("/studies/{study:str}")
-async def show_study(study: StudyName, collector: Service) -> StudyStatus:
-    """Plan, hash and progress of a study."""
-    return await _status(collector, await collector.study(study))
+async def show_study(study: StudyName, request: Asked, collector: Service) -> StudyStatus:
+    """Plan, hash and progress of a study; the page for participants, if its host was set."""
+    return await _status(request, await collector.study(study))
 
 
 @post(
@@ -372,7 +373,7 @@ async def close_phase(
 ) -> StudyStatus:
     """End a phase with the replies it has. Needs the key of the study's owner."""
     await collector.close_phase(study, phase, by=account_in(request).name)
-    return await _status(collector, await collector.study(study))
+    return await _status(request, await collector.study(study))
 
 
 @get("/studies/{study:str}/phases/{phase:int}/replies", security=KEY, guards=[require_key])
@@ -538,7 +539,9 @@ async def page_of(
     return lines[:most], f"{last.created!r}-{last.id}"
 
 
-async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
+async def _status(request: Asked, record: StudyRecord) -> StudyStatus:
+    configured: Settings = request.app.state.settings
+    here, elsewhere = configured.public_url, configured.page_url
     try:
         plan = msgspec.json.decode(record.plan, type=dict[str, Any])
         people = msgspec.convert(plan.get("n_people"), int)
@@ -550,11 +553,12 @@ async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
         **{name: getattr(record, name) for name in same},
         plan=plan,
         wanted=record.quota,
-        answered=await collector.answered(record),
+        answered=await _collector(request).answered(record),
         open=settings.open,
         domain_unit=settings.domain_unit,
         value_unit=settings.value_unit,
         warnings=settings.warnings(people),
+        page=link(record, here or "", elsewhere=elsewhere) if here or elsewhere else None,
     )
 
 

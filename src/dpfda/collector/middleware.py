@@ -185,7 +185,8 @@ class Separated:
             creates = scope["method"] == "POST" and scope["path"].rstrip("/").endswith("studies")
             if writes or creates or not _PUBLIC.fullmatch(scope["path"]):
                 scope["path_template"] = "unknown"
-                await _refuse(send, Refused(404, "not_found", "nothing is here"))
+                why = "nothing is here; organizers use the address of --admin-listen"
+                await _refuse(send, Refused(404, "not_found", why))
                 return
         await self.application(scope, receive, send)
 

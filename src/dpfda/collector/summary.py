@@ -115,3 +115,11 @@ def _errors(model: RuleModel, score: int, covariance: FloatArray, each: FloatArr
     spread = covariance[:own, :own] / np.outer(scales, scales)
     square = np.einsum("d...,de,e...->...", each[:own], spread, each[:own])
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+
+def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | None = None) -> str:
+    """The link for participants, here or elsewhere; browsers do not send the part after the #."""
+    invited = f"invitation={token}" if token else ""
+    if elsewhere is not None:
+        return f"{elsewhere}/take-part/#study={record.hash}" + (f"&{invited}" if invited else "")
+    return f"{here}/take-part/{record.hash}" + (f"#{invited}" if invited else "")

@@ -50,12 +50,13 @@ from dpfda.collector.pages.session import (
     own_form,
     posted,
 )
-from dpfda.collector.pages.study_view import link, settings
+from dpfda.collector.pages.study_view import settings
 from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused, begun, note_known
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.base import StudyRecord
+from dpfda.collector.summary import link
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.plan import StudyPlan

@@ -24,7 +24,7 @@ from dpfda.collector.pages.templating import (
 )
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
-from dpfda.collector.summary import standing
+from dpfda.collector.summary import link, standing
 from dpfda.estimators.study_report import errors
 from dpfda.estimators.study_report import settings as plan_settings
 from dpfda.local.recipe import protection
@@ -59,14 +59,6 @@ _LIMIT = 5.0  # ε of all studies together that is proposed to newcomers, as on 
 def settings(record: StudyRecord) -> StudySettings:
     """The settings of a study on this collector."""
     return msgspec.json.decode(record.settings, type=StudySettings)
-
-
-def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | None = None) -> str:
-    """The link for participants, here or elsewhere; browsers do not send the part after the #."""
-    invited = f"invitation={token}" if token else ""
-    if elsewhere is not None:
-        return f"{elsewhere}/take-part/#study={record.hash}" + (f"&{invited}" if invited else "")
-    return f"{here}/take-part/{record.hash}" + (f"#{invited}" if invited else "")
 
 
 _REMINDERS = {

@@ -29,7 +29,7 @@ from dpfda.collector.pages.form import (
     in_the_forms_words,
 )
 from dpfda.collector.pages.session import Visitor
-from dpfda.collector.pages.study_view import link, reminders, settings, study, study_report
+from dpfda.collector.pages.study_view import reminders, settings, study, study_report
 from dpfda.collector.pages.templating import act_name, moment, page, phase_name, qr_svg, status_name
 from dpfda.collector.plans import check_sizes
 from dpfda.collector.storage.base import (
@@ -41,6 +41,7 @@ from dpfda.collector.storage.base import (
     StudyLine,
     StudyRecord,
 )
+from dpfda.collector.summary import link
 from dpfda.curves.files import OPTIONS
 from dpfda.errors import DpfdaError
 from dpfda.local.recipe import in_words, plan_from_facts
