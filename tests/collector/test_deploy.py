@@ -144,6 +144,19 @@ def test_commands_are_those_that_dpfda_serve_has() -> None:
     assert ports == {chosen["admin-listen"].rpartition(":")[2]}
 
 
+def test_all_examples_mean_the_same_listener() -> None:
+    (port,) = [option.default for option in serve.params if option.name == "port"]
+    place = f"127.0.0.1:{port}"
+    assert f"ListenStream={place}\n" in (DEPLOY / "dpfda.socket").read_text()
+    assert f"proxy_pass http://{place};" in (DEPLOY / "nginx.conf").read_text()
+    assert f"reverse_proxy {place} " in (DEPLOY / "Caddyfile").read_text()
+    assert options_of(container()[0])["port"] == str(port)
+    page = PAGES[0].read_text()
+    admin = tomllib.loads((DEPLOY / "dpfda.toml").read_text())["admin-listen"]
+    assert f"`--admin-listen {admin}`" in page
+    assert f"--url http://{admin}" in page
+
+
 def test_containers_believe_their_own_small_network_and_nobody_else() -> None:
     """The image believed nobody, so all people had one address; the other all of 172.16/12."""
     page = PAGES[0].read_text()
