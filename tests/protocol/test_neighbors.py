@@ -12,10 +12,12 @@ import msgspec
 import numpy as np
 import pytest
 from scipy import stats
+from site_studies import DELTA, EPSILON, Means, half
 
 from dpfda.errors import ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.price import compose, exact
 from dpfda.protocol.account import Account, StoredAccount
 from dpfda.protocol.consortium import decentralized
 from dpfda.protocol.secure_sum import (
@@ -46,6 +48,7 @@ from dpfda.protocol.secure_sum.neighbors import (
     neighbors,
     secret_opens,
 )
+from dpfda.protocol.site import Site
 
 SIZE, MANY = 3, 64
 FIRST = RoundId(stage=0, attempt=1)
@@ -446,3 +449,21 @@ def test_an_attempt_is_begun_once_also_after_a_restart(tmp_path: Path) -> None:
     with pytest.raises(ProtocolError, match="attempt was used already"):
         other.account.attempt(0, 2)
     again.advertise(RoundId(stage=0, attempt=3))
+
+
+def test_a_site_pays_for_the_choice_once_a_study() -> None:
+    _, terms = sites()
+    source = SimulationSource(0)
+    member = Member("site0", _keys()["site0"], terms)
+    agreed: Any = Means(epsilon=EPSILON, delta=DELTA).agreed(source, None)
+    site = Site((np.zeros((5, 3)),), member=member, **agreed)
+    first = half(3)
+    site.answer(first, number=0)
+    site.answer(first, number=1)
+    paid = compose([one.event for one in member.account.stages.values() if one.event])
+    assert paid.delta == exact(FAILURE)
+    assert paid.precision == 2 * compose([first.event]).precision
+    alone = Member("site0", _keys()["site0"], terms)
+    agreed = Means(epsilon=EPSILON, delta=DELTA).agreed(source, None)
+    Site((np.zeros((5, 3)),), member=alone, alone=True, **agreed).answer(first, number=0)
+    assert alone.account.stages[0].event == first.event

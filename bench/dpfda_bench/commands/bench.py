@@ -17,7 +17,12 @@ from dpfda_bench import catalog
 from dpfda_bench.goals import goals_table, missed
 from dpfda_bench.measured import benchmark_report
 
-_OWN = {"seeds": "--seeds", "runs": "--runs", "write_reference_to": "--write-reference"}
+_OWN = {
+    "seeds": "--seeds",
+    "runs": "--runs",
+    "rows": "--rows",
+    "write_reference_to": "--write-reference",
+}
 """Options that only some benchmarks have, by the parameter of their `run`."""
 
 
@@ -33,6 +38,8 @@ _OWN = {"seeds": "--seeds", "runs": "--runs", "write_reference_to": "--write-ref
     help="Random problems for work on methods, or those looked at once (honesty).")  # fmt: skip
 @click.option("--runs", type=click.IntRange(min=1), metavar="N",
     help="Problems of each cell, for less time than the full run takes (honesty).")  # fmt: skip
+@click.option("--rows", type=click.IntRange(min=1000), metavar="N",
+    help="Rows of the files, instead of the size of the full run (lake).")  # fmt: skip
 @click.option("--write-reference", "write_reference_to", metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what later versions are compared with here (honesty).")  # fmt: skip

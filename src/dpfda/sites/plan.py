@@ -12,6 +12,7 @@ import msgspec
 from dpfda import _validate
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolError, printable
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.price import Price, compose
 from dpfda.protocol.plan import MOST_TITLE
 from dpfda.protocol.secure_sum import Identity, Terms
 from dpfda.protocol.secure_sum.crypto import signed
@@ -141,6 +142,12 @@ class Plan:
     def guarantee(self) -> Guarantee:
         """The guarantee of each site's people."""
         return self.inquiry.guarantee(self.terms)
+
+    @property
+    def most(self) -> Price:
+        """The total that each site's ledger is charged at most."""
+        price, lapse = self.inquiry.facts.most, self.terms.lapse
+        return price + compose([lapse]) if self.inquiry.masked and lapse is not None else price
 
     def __str__(self) -> str:
         asked, body, terms = self.inquiry, self.body, self.terms

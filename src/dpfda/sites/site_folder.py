@@ -244,7 +244,7 @@ class SiteFolder:
         if (unit := plan.inquiry.facts.unit) != config.unit:
             raise ProtocolError(f"the plan protects each {unit}, but this site each {config.unit}")
         new = plan.digest not in config.agreed
-        if new and (reason := self.ledger.refusal(plan.inquiry.facts.most)):
+        if new and (reason := self.ledger.refusal(plan.most)):
             raise ProtocolError(f"this site cannot pay for the plan: {reason}")
 
     def agree(self, plan: Plan) -> None:
