@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,15 @@ def test_a_table_that_does_not_fit_is_refused_with_what_to_do(
 ) -> None:
     with pytest.raises(InvalidData, match=said):
         model(ranges).fit(given, Y)
+
+
+@pytest.mark.parametrize(("kinds", "told"), [(("F", "M"), True), (("f", "m"), False)])
+def test_categories_that_are_spelled_differently_are_noticed(kinds: Any, told: bool) -> None:
+    table = pd.DataFrame({"sex": RNG.choice(["f", "m"], 3000), "age": RNG.uniform(20, 80, 3000)})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model({"sex": kinds, "age": (20, 80)}).fit(table, RNG.uniform(0, 10, 3000))
+    assert any("spelled differently" in str(one.message) for one in said) == told
 
 
 def test_missing_targets_are_refused_with_what_to_do() -> None:

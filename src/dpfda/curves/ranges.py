@@ -176,10 +176,17 @@ class PublicColumns(Portable):
         return np.clip(self.numbers(X, strict=strict), self.low, self.high)
 
     def read_and_mark(self, X: Table) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """`read`, and which rows (n,) lay outside a range before."""
+        """`read`, and which rows (n,) lay outside a range before, or held no listed category."""
         numbers = self.numbers(X)
         inside = np.clip(numbers, self.low, self.high)
-        return inside, np.asarray((numbers != inside).any(axis=1))
+        outside = (numbers != inside).any(axis=1)
+        first = 0
+        for column in self.columns:
+            last = first + len(column.names)
+            if column.categories:
+                outside |= ~inside[:, first:last].any(axis=1)
+            first = last
+        return inside, np.asarray(outside)
 
     def numbers(self, X: Table, *, strict: bool = True) -> FloatArray:
         """The same before anything is moved into its range."""

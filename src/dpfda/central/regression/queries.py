@@ -376,7 +376,8 @@ def moment_sums(query: Any, *, power: int = 1) -> MomentSums:
 
 OUTSIDE = (
     "more than a few people lie outside feature_ranges or target_range: these are probably too "
-    "small, and what is outside was moved to the nearest end, which bends the result"
+    "small, or their categories are spelled differently from those of the data. What is outside "
+    "was moved to the nearest end, and an unlisted category counts as none, which bends the result"
 )
 
 
