@@ -14,14 +14,22 @@ from scipy.stats import norm
 
 from dpfda import PrivateCovariance, PrivateMean, PrivateMoments
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.ball_search import MAGNITUDES, BallSearch, Region, candidates, locate
-from dpfda.central.covariance import CovarianceRelease
+from dpfda.central.ball_search import (
+    MAGNITUDES,
+    BallSearch,
+    Region,
+    candidates,
+    left_outside,
+    locate,
+)
+from dpfda.central.covariance import LEFT_OUTSIDE, CovarianceRelease
 from dpfda.central.functions import as_grid, spline_basis
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.moments.moments_release import MomentsRelease
 from dpfda.central.queries import RadiusCount
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.calibration import gaussian_mu
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.query import Answer
 
 GRID = as_grid(np.linspace(0, 1, 12))
@@ -322,3 +330,15 @@ def warned(estimator: Any, ends: tuple[float, float], n: int = 1000) -> float:
 def test_a_range_that_is_too_small_is_told(estimator: Any) -> None:
     assert warned(estimator, (-4.0, 4.0)) == 0.0
     assert warned(estimator, (-0.6, 0.6)) >= 0.9  # half of √(average of X²)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_covariances_leave_as_few_outside_with_a_delta_as_without(delta: float) -> None:
+    """Twice as many made the error of heavy tails larger with a δ than without."""
+    cost = Cost(epsilon=1.0, delta=delta)
+    place: Any = {"n": 10**7, "axes": np.ones(3)}
+    of_mean, of_covariance = (
+        left_outside(cost, place, bound=1.0, certain=2.0, some=some) for some in (0.0, LEFT_OUTSIDE)
+    )
+    assert of_mean < 1e-4
+    assert of_covariance == 0.01

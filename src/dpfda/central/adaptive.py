@@ -283,7 +283,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
             first=plan.first,
             search=plan.search,
             coarse=plan.coarse,
-            some=False,
+            some=0.0,
         )
         found = yield from scouting.questions(mean)
         second = yield BallMean(cost=found.left, **found.place, radius=found.radius)

@@ -50,6 +50,7 @@ _MOST = 0.8  # of the curves: so many are nearly all
 _ROUNDED = 1e-9  # of a bound: curves that lie on it are not beyond
 _GUESSED = 2  # coefficients of the guess: level and slope
 _LOOSE = 8.0  # a bound that many times a radius
+FEW, _FEW_PURE = 0.02, 0.01  # of the curves: left outside of a radius for second moments
 _DROWNED = 0.45  # of a radius: a center that is noisier makes the radius by itself
 
 
@@ -99,7 +100,7 @@ class BallSearch:
         coarse: coefficients of the mean.
         certain: deviations of noise that curves outside the radius are worth, with a δ.
         doubt: how many times its variance noise counts where a mean is shrunk into a center.
-        some: whether a few curves are left outside the radius in any case (`left_outside`).
+        some: share of the curves that is left outside the radius in any case (`left_outside`).
     """
 
     axes: FloatArray
@@ -108,7 +109,7 @@ class BallSearch:
     coarse: int
     certain: float = 2.0
     doubt: float = 1.0
-    some: bool = True
+    some: float = FEW
 
     def questions(self, asked: CurveConversation[Any]) -> Questions[FoundBall]:
         """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
@@ -258,7 +259,7 @@ def find_radius(
     *,
     bound: float,
     certain: float,
-    some: bool = True,
+    some: float = FEW,
     choice: Callable[..., Query] = RadiusChoice,
     count: Callable[..., Query] = RadiusCount,
 ) -> Questions[float]:
@@ -274,7 +275,7 @@ def find_radius(
         bound: τ of the curves.
         certain: deviations of noise that curves outside are worth: many of them are left outside
             where a count says little.
-        some: whether a few are left outside also where counts could tell them.
+        some: share that is left outside also where counts could tell it.
         choice: the query of a choice, where records are not rows of coefficients.
         count: the query of a count.
     """
@@ -299,20 +300,20 @@ def find_radius(
 
 
 def left_outside(
-    cost: Cost, place: Surroundings, *, bound: float, certain: float, some: bool = True
+    cost: Cost, place: Surroundings, *, bound: float, certain: float, some: float = FEW
 ) -> float:
     """Share of the curves that a radius should leave outside; arguments as in `find_radius`.
 
-    So many as noisy counts can tell from none. Where `some` are to be outside, one in a hundred at
-    least (two with a δ): noise on second moments grows with the square of the radius. Of a mean
-    that would be most of the error of many curves, because it does not fall with n and ε.
+    So many as noisy counts can tell from none, and `some` at least (with pure ε, no more than one
+    in a hundred): noise on second moments grows with the square of the radius. Of a mean that would
+    be most of the error of many curves, because it does not fall with n and ε.
     """
     if cost.pure:
-        return min(0.5, max(0.01 * some, 10 / (cost.epsilon_spent * place["n"])))
+        return min(0.5, max(min(some, _FEW_PURE), 10 / (cost.epsilon_spent * place["n"])))
     noticeable = (
         certain * math.sqrt(steps(candidates(bound, place["axes"]))) / (cost.mu * place["n"])
     )
-    return min(0.5, max(0.02 * some, noticeable))
+    return min(0.5, max(some, noticeable))
 
 
 def _prior(octaves: FloatArray) -> IntArray:

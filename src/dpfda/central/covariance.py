@@ -26,6 +26,9 @@ _FEW = 1000  # nε below which the first center is so rough that its error must 
 _FIRST, _SEARCH, _REST = 0.25, 0.15, 0.25
 """Shares of the center, of the search for a radius and, for few curves, of the error of the center:
 its square is in the products, which it should not blur more than their own noise does."""
+LEFT_OUTSIDE = 0.01
+"""Of the curves, left outside the radius at least, with a δ as without one: of heavy tails, twice
+as many took more off the products than the smaller noise made up for."""
 _OFFSETS = 64  # draws of that error
 _ROUGH = 0.02
 """Of the squared radius: a center that is less exact than that is mended, too. The square of its
@@ -80,6 +83,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             first=_FIRST if few else 0.2,
             search=_SEARCH,
             coarse=axes.size,
+            some=LEFT_OUTSIDE,
         )
         found = yield from scouting.questions(self)
         place, radius = found.place, found.radius
