@@ -13,6 +13,7 @@ from forked_collector import Death, ForkedCollector
 from small_studies import answer_one, replies, small_studies
 
 from dpfda.client.crowd import Wire
+from dpfda.collector.plans import IN_PROCESS
 from dpfda.collector.storage import open_storage
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
@@ -22,7 +23,11 @@ MOMENTS = ["told", "learning", "writing", "written"]
 
 
 BOTH = ("moments", "answers", "mrma_stream")  # one phase, six, and one with a successor
-CASES = [(name, "sqlite") for name in small_studies()] + [(name, "postgresql") for name in BOTH]
+CASES = [
+    (name, "sqlite")
+    for name, plan in small_studies().items()
+    if plan.design["name"] not in IN_PROCESS
+] + [(name, "postgresql") for name in BOTH]
 
 
 def moments(earlier: int) -> list[str]:
