@@ -60,7 +60,8 @@ NUMBERS = {"classes-0": "", "target_range-0": "0", "target_range-1": "9"}
 
 
 def outlook(page: str) -> str:
-    found = re.search(r'<div id="outlook"[^>]*>(.*)</div></section>\s*<section', page, re.DOTALL)
+    after = r'</div>\s*(?:<label class="check">|<p><button form="study-form">)'
+    found = re.search(rf'<div id="outlook"[^>]*>(.*?){after}', page, re.DOTALL)
     assert found is not None
     return unescape(re.sub(r"<[^>]*>", " ", found[1]))
 
@@ -101,8 +102,12 @@ def test_nothing_is_kept(organizer: Organizer, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "typed", "said"),
     [
-        ((b"F17;", b"F17;"), {"read-label": ""}, "--label must be given"),
-        ((b"F17;", b"F17;"), {"read-label": "sick"}, "--label must be a column of the file"),
+        ((b"F17;", b"F17;"), {"read-label": ""}, "Column of classes must be given"),
+        (
+            (b"F17;", b"F17;"),
+            {"read-label": "sick"},
+            "Column of classes must be a column of the file",
+        ),
         ((b"F17;", b"F17;"), {"read-id": ""}, "column 'Fälle', which looks like ids"),
         ((b"F17;yes", b"F17;u7654"), {}, "row 18, column 'ill' must be one of the classes no,yes"),
         ((b"F17;yes;", b"F17;yes;x7654"), {}, "row 18, column @3 must be a number, got a word"),
