@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
 
 ArrayLike = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
@@ -193,3 +193,15 @@ def unquoted(name: str) -> Iterator[None]:
         sentences = [rule for part, rule in _QUOTING.items() if part in str(error)]
         sentences += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
         raise InvalidData(name, sentences[0]) from None
+
+
+@contextmanager
+def unquoted_engine(given: object, *, name: str = "X") -> Iterator[None]:
+    """Replace errors of an engine, which may quote a cell, by messages that do not show it."""
+    try:
+        yield
+    except DpfdaError:
+        raise
+    except Exception as error:
+        rule = f"a table that {type(given).__name__} can read to its end ({type(error).__name__})"
+        raise InvalidData(name, rule) from None

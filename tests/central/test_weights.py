@@ -11,6 +11,7 @@ from dpfda.central.mean import MeanRelease
 from dpfda.central.weighted_mean import OF_CURVES, MeanWeight, WeightedMean
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.cost import Cost
+from dpfda.privacy.guarantee import WEIGHTS_ARE_INDIVIDUAL
 from dpfda.privacy.ledger import Ledger
 
 T = np.linspace(0, 1, 20)
@@ -65,6 +66,7 @@ def test_weights_have_a_share_of_the_same_budget() -> None:
     assert fit.guarantee_.epsilon == 1.0
     assert 0.99 < ledger.spent.epsilon <= 1.0
     assert "mean_weight" in ledger.entries[0].label
+    assert WEIGHTS_ARE_INDIVIDUAL in fit.guarantee_.assumptions
 
 
 def test_several_curves_of_a_person_are_averaged_with_their_weights() -> None:

@@ -140,6 +140,7 @@ def test_strangers_use_their_seconds_up() -> None:
         if scope["path"] == "/known":
             note_known(scope)
         status = 403 if scope["path"].endswith("/task") else 200
+        status = 303 if scope["path"].startswith("/study/") else status
         await send({"type": "http.response.start", "status": status, "headers": []})
 
     limit = RateLimit(rate=0.1, burst=0.1, clock=lambda: clock[0])
@@ -168,6 +169,8 @@ def test_strangers_use_their_seconds_up() -> None:
     assert [ask("/"), ask("/")] == [200, 429]
     refused = [ask("/api/studies/a/task", "192.0.2.3") for _ in range(400)]
     assert refused.count(403) == pytest.approx(0.1 / _REFUSAL, abs=2), "a fixed amount each"
+    elsewhere = [ask("/study/a/export/task", "192.0.2.4") for _ in range(400)]
+    assert elsewhere.count(303) == pytest.approx(0.1 / _REFUSAL, abs=2), "no participant's path"
 
 
 ATTACKS = {

@@ -21,7 +21,7 @@ from dpfda.cli._group import dpfda
 from dpfda.client.http import Connection
 from dpfda.collector import organizers
 from dpfda.collector.collector_process import CollectorProcess
-from dpfda.collector.limits import WRONG_KEYS, AdminAuth
+from dpfda.collector.limits import WRONG_KEYS, AdminAuth, RateLimit
 from dpfda.collector.organizers import FIRST, Account, account_of, check_name, key_hash, new_key
 from dpfda.collector.pages.form import PRESETS
 from dpfda.collector.pages.session import new_session
@@ -195,6 +195,38 @@ def test_wrong_keys_count_and_the_administrator_needs_no_storage() -> None:
         assert len(asked) == 3 * WRONG_KEYS, "nothing is read for somebody who guesses"
 
     asyncio.run(course())
+
+
+def test_keys_that_are_guessed_together_are_counted_one_by_one() -> None:
+    """All of them were compared before the first was counted."""
+    asked: list[None] = []
+
+    async def stored() -> list[Organizer]:
+        asked.append(None)
+        await asyncio.sleep(0)
+        return []
+
+    now = [0.0]
+    limit = RateLimit(rate=20.0, burst=WRONG_KEYS, clock=lambda: now[0])
+
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    settings = Settings(database="memory:", admin_key="k" * 32)
+    auth = AdminAuth(settings, limit, at_once, organizers=stored)
+
+    async def wave() -> None:
+        guesses = [auth.account("wrong", "192.0.2.1") for _ in range(100)]
+        await asyncio.gather(*guesses, return_exceptions=True)
+
+    asyncio.run(wave())
+    first = len(asked)
+    for _ in range(40):  # two seconds: 40 guesses at 20 a second
+        now[0] += 0.05
+        asyncio.run(wave())
+    assert len(asked) == first, "what the first wave took is paid before another is compared"
+    now[0] += 100 / 20
+    assert asyncio.run(auth.account("wrong", "192.0.2.1")) is None
 
 
 # -- a real collector --------------------------------------------------------------------------

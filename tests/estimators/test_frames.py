@@ -93,3 +93,21 @@ def test_an_exhausted_budget_says_what_is_left_to_do() -> None:
     with pytest.raises(BudgetExceeded, match=r"ε = 0\.5 is left\. Choose a smaller ε"):
         mean.fit(curves)
     mean.set_params(epsilon=0.5).fit(curves)
+
+
+@pytest.mark.parametrize("kind", ["lazy", "relation", "dask"])
+def test_no_cell_is_in_an_error_of_an_engine(kind: str) -> None:
+    """An engine that computes when it is read quotes the cell that it cannot convert."""
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    dask = pytest.importorskip("dask.dataframe")
+    cells = pd.DataFrame({"age": ["41", "SECRETX"] * 30})
+    given = {
+        "lazy": lambda: polars.from_pandas(cells).lazy().cast({"age": polars.Float64}),
+        "relation": lambda: duckdb.connect().from_df(cells).project("age::DOUBLE AS age"),
+        "dask": lambda: dask.from_pandas(cells, npartitions=2),
+    }[kind]()
+    private = model({"age": (20, 80)}) if kind != "dask" else PrivateMean(1.0, value_range=(0, 99))
+    with pytest.raises(InvalidData) as refused:
+        private.fit(given, None if kind == "dask" else Y)
+    assert "SECRETX" not in str(refused.value)
+    assert refused.value.__suppress_context__

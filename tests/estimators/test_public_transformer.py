@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,24 @@ def test_no_private_value_is_in_an_error() -> None:
     with pytest.raises(InvalidData) as refused:
         step.transform([["SECRET"]])
     assert "SECRET" not in str(refused.value)
+
+
+def test_threads_leave_warnings_as_they_were() -> None:
+    """Each thread restored what it had found, which was another one's rule to be silent."""
+    told: list[str] = []
+    step = PublicTransformer(
+        OneHotEncoder(handle_unknown="ignore", drop="first"), {"sex": ("f", "m")}
+    )
+    rows = pd.DataFrame({"sex": ["f", "m"] * 50 + ["unlisted"]})
+    step.fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *rest, **more: told.append(str(message))
+        before = list(warnings.filters)
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda _: step.transform(rows), range(200)))
+        assert warnings.filters == before
+    assert told == []
 
 
 @pytest.mark.parametrize("cell", [None, np.nan, 3.5, "SECRET", [1]])

@@ -7,9 +7,9 @@ Privacy:
     A curve x in the public ball, ‖x‖ ≤ R, gives ‖u‖ ≤ R, because v ≤ 1. A weighted curve is thus
     one of the curves that `MeanRelease` is calibrated for, and its questions about u have the
     sensitivity that they have without weights: the mean of u moves by 2R/n at most when all of a
-    record, its weight included, is replaced. Queries clip u to the ball once more, so this does not
-    rest on how u was made. The mean of v moves by 1/n (`MeanWeight`). Both spend shares of one
-    budget; their quotient is post-processing.
+    record, its weight included, is replaced, and no other weight changes. Queries clip u to the
+    ball once more, so this does not rest on how u was made. The mean of v moves by 1/n
+    (`MeanWeight`). Both spend shares of one budget; their quotient is post-processing.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.ellipsoid_laplace import l2_noise
 from dpfda.privacy.cost import Cost
+from dpfda.privacy.guarantee import WEIGHTS_ARE_INDIVIDUAL
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import part, whole
 from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
@@ -143,8 +144,8 @@ class WeightedMean(CentralConversation[Release], name="weighted_mean"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Those of the mean."""
-        return self.mean.assumptions
+        """Those of the mean; weights that are normalized would change with other records."""
+        return (*self.mean.assumptions, WEIGHTS_ARE_INDIVIDUAL)
 
     def questions(self) -> Questions[Release]:
         """The mean weight, and all questions about the mean of weighted curves."""

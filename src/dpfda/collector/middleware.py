@@ -253,7 +253,7 @@ class ProcessorTime:
         self, scope: Scope, receive: Receive, send: Send, place: str
     ) -> None:
         async def noted_send(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start" and 400 <= message["status"] < 500:
+            if message["type"] == "http.response.start" and 300 <= message["status"] < 500:
                 self._limit.charge(place, _REFUSAL)
             await send(message)
 

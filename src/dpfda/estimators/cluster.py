@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfda._validate import unquoted_engine
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, MissingExtra, ProtocolError
 from dpfda.estimators.blocks import Block, Sums, blank, is_dask, pairs
 from dpfda.estimators.file_block import FileBlock, FrameBlock
@@ -87,7 +88,8 @@ class OfDask:
         """The results of all blocks."""
         shared = dask.delayed(work, pure=False, traverse=False)
         add_up = dask.delayed(_add_up, pure=False)
-        found = dask.compute(*(add_up(shared, pair) for pair in self._pairs()))
+        with unquoted_engine(self.X):
+            found = dask.compute(*(add_up(shared, pair) for pair in self._pairs()))
         return map(_opened, found)
 
     def _pairs(self) -> list[Any]:

@@ -100,7 +100,8 @@ class PrivateLinearRegression(PrivateRegression):
         Args:
             X: private rows (n, D) or a DataFrame.
             y: private targets.
-            sample_weight: private weights, such as survey weights, in [0, `weight_bound`].
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. None may
+                depend on other people's records, as normalized weights do.
             grid_points: left out: rows are no curves.
             groups: the person behind each row, where people have several.
         """

@@ -141,7 +141,8 @@ assuming the number of records is public
         Args:
             X: curves, in any form that this estimator reads.
             y: ignored.
-            sample_weight: private weights, such as survey weights, in [0, `weight_bound`].
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. None may
+                depend on other people's records, as normalized weights do.
             grid_points: the points of curves given as an array; equidistant by default.
             groups: the person behind each curve, where people have several.
         """

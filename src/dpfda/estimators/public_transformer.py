@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _GAPS: tuple[Callable[[Any, int], Any], ...] = (
 )
 """Cells that are missing in tests of rows: in every column some, and whole rows."""
 
+_ONE_AT_A_TIME = threading.Lock()
 _UNLISTED = " or another"  # behind all categories together: equal to none of them
 
 _ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
@@ -359,7 +361,8 @@ def _public(cell: Any, categories: tuple[Any, ...]) -> Any:
 def _dense(fitted: Any, rows: Any) -> AnyArray:
     """What comes out as an array; what goes wrong is told without a value."""
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        # Filters of warnings belong to the process: without the lock, threads leave them changed.
+        with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one would say that somebody has such a value
             made = fitted.transform(rows)
     except Exception as error:

@@ -16,7 +16,7 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
-from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
+from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted, unquoted_engine
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import depth, own_grids
 from dpfda.curves.ranges import NO_GAPS, FeatureRanges, PublicColumns
@@ -69,7 +69,8 @@ def in_memory(X: Any) -> Any:
     """
     library = type(X).__module__.partition(".")[0]
     if library == "polars" and hasattr(X, "collect"):
-        return X.collect()
+        with unquoted_engine(X):
+            return X.collect()
     of_arrow = hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__")
     if library not in {"pyarrow", "duckdb", "_duckdb"} or not of_arrow:
         return X
@@ -78,7 +79,8 @@ def in_memory(X: Any) -> Any:
         import pyarrow
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "files") from None
-    return pyarrow.table(X).to_pandas()
+    with unquoted_engine(X):
+        return pyarrow.table(X).to_pandas()
 
 
 def count_rows(X: Any) -> int:

@@ -19,6 +19,7 @@ Model = Literal["local", "central", "decentralized"]
 NUMBER_IS_PUBLIC = "the number of records is public"
 EMPTY_RECORDS_ARE_PUBLIC = "which records have no data is public"
 CLASSES_ARE_PUBLIC = "the set of labels is public"
+WEIGHTS_ARE_INDIVIDUAL = "no weight depends on other people's records"
 LABELS_ARE_PUBLIC = "labels are public"
 CURVES_ARE_PUBLIC = "curves are public"
 SITE_SIZES_ARE_PUBLIC = "each site's number of records is public"

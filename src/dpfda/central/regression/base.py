@@ -28,7 +28,7 @@ from dpfda.central.regression.released import Released
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import ApproximateEvent, Event
-from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, WEIGHTS_ARE_INDIVIDUAL
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.fields import check_fields
@@ -212,7 +212,8 @@ class Regression(Conversation[Fitted], name="regression"):
     def assumptions(self) -> tuple[str, ...]:
         """The number of rows is public, and so are labels that are read off the data."""
         found = (CLASSES_ARE_PUBLIC,) if self.found_classes else ()
-        return (*super().assumptions, *found)
+        weights = (WEIGHTS_ARE_INDIVIDUAL,) if self.weight_bound is not None else ()
+        return (*super().assumptions, *found, *weights)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:

@@ -14,11 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from dpfda._validate import unquoted_engine
 from dpfda.curves.files.arrow import parquet_form, tables
 from dpfda.curves.files.cells import Table
 from dpfda.curves.files.file import File, Place, store_of, without_secrets
 from dpfda.curves.files.opening import FORMATS, Opened
-from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -75,14 +76,8 @@ def frame(given: Any) -> Opened:
 def _unquoted(
     reads: Callable[..., Iterator[Table]], given: object, *rest: object
 ) -> Iterator[Table]:
-    """A pass over it; errors of an engine may quote a cell, and are told without it."""
-    try:
+    with unquoted_engine(given, name="chunks"):
         yield from reads(given, *rest)
-    except DpfdaError:
-        raise
-    except Exception as error:
-        rule = f"a table that {type(given).__name__} can read to its end ({type(error).__name__})"
-        raise InvalidData("chunks", rule) from None
 
 
 def _of_frame(
