@@ -190,7 +190,7 @@ def test_a_study_is_edited_in_its_place(collector: CollectorProcess, organizer: 
     status, page = shown(organizer, f"/study/{study}/edit")
     assert status == 200
     assert "the 2 links that you made stop working" in page
-    assert "<button>Save the changes</button>" in page
+    assert '<button form="study-form">Save the changes</button>' in page
     found = fields(page)
     assert (found["title-0"], found["classes-0"]) == ("Sleep", "ill, well")
     form = PRESETS | found | {"csrf": organizer.csrf, "title-0": "Sleep well", "anyway": "yes"}

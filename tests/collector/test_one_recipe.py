@@ -145,7 +145,7 @@ def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path:
     plan = StudyPlan.from_dict(json.loads(path.read_text()))
     assert plan.hash == estimator.plan_.hash
     assert plan.hash in told.stdout
-    for words in ("answers", "evaluation", "ε = 2, local", "e^ε = 7.39"):
+    for words in ("answers", "evaluation", "protected with ε = 2", "e^ε = 7.39"):
         assert words in told.stdout
 
 

@@ -471,7 +471,7 @@ def test_a_row_is_typed(browser: Any, collector: CollectorProcess) -> None:
     choose(page, "", label=None)
     page.wait_for_selector("#problem:not(:empty)")
     page.set_input_files("#file", [])
-    page.wait_for_selector("#cells li:has-text('age: 40.5')")
+    page.wait_for_selector("#cells li:has-text('age: 40,5')")
     say_yes(page)
     assert person.problems == []
     person.context.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,17 @@ def seen(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, patience: float =
 
 def test_fits_and_forecasts_show_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     text = seen(monkeypatch, Terminal())
-    assert "100 %" in text
-    assert "forecast" in text
+    assert "LocalCurveClassifier   0 % |" in text
+    assert "forecast   0 % |" in text
+
+
+def test_a_bar_shows_the_share_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(module, "_PATIENCE", 0.0)
+    with progress("work") as tell:
+        time.sleep(0.15)  # a bar is drawn every tenth of a second at most
+        tell(0.5)
+    assert "work  50 % |" in sys.stderr.getvalue()
 
 
 def test_nothing_is_shown_soon_or_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
