@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,11 @@ def test_the_log_does_not_tell_when_a_ticket_was_taken(
     plan = make_plan(3, seed=904)
     collector.create(plan, open=True)
     assert collector.log is not None
-    before = collector.log.read_text().splitlines()
+    last = '"route": "/api/studies", "status": 201'  # written after the answer was sent
+    deadline = time.monotonic() + 20
+    while last not in (before := collector.log.read_text().splitlines())[-1]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     for k in range(2):
         device = RemoteClient(tmp_path / str(k), limit_epsilon=9.0)
         device.join(collector.url, plan.hash, most_epsilon=9.0)

@@ -76,6 +76,8 @@ def lake(table: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_memory(lake: Path) -> str:
     """An object store with the files, at its address."""
     store = fsspec.filesystem("memory")
+    if store.exists("/lake"):  # of an earlier folder in this process: pandas draws names of files
+        store.rm("/lake", recursive=True)
     for path in lake.rglob("*"):
         if path.is_file():
             store.pipe_file(f"/lake/{path.relative_to(lake).as_posix()}", path.read_bytes())
