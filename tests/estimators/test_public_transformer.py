@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
@@ -163,6 +164,18 @@ def test_threads_leave_warnings_as_they_were() -> None:
             list(threads.map(lambda _: step.transform(rows), range(200)))
         assert warnings.filters == before
     assert told == []
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_step_may_contain_such_steps(jobs: int) -> None:
+    """The outer one held a lock that the inner one waited for."""
+    inner = PublicTransformer(FunctionTransformer(np.log1p), [(0, 5)])
+    union = FeatureUnion([("one", inner), ("other", clone(inner))], n_jobs=jobs)
+    with parallel_config(backend="threading"):
+        outer = PublicTransformer(union, [(0, 5)]).fit(np.ones((4, 1)))
+        made = outer.transform([[1.0], [2.0]])
+    np.testing.assert_allclose(made, np.log1p([[1, 1], [2, 2]]))
 
 
 @pytest.mark.parametrize("cell", [None, np.nan, 3.5, "SECRET", [1]])

@@ -31,7 +31,6 @@ _GAPS: tuple[Callable[[Any, int], Any], ...] = (
 )
 """Cells that are missing in tests of rows: in every column some, and whole rows."""
 
-_ONE_AT_A_TIME = threading.Lock()
 _UNLISTED = " or another"  # behind all categories together: equal to none of them
 
 _ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
@@ -358,12 +357,40 @@ def _public(cell: Any, categories: tuple[Any, ...]) -> Any:
         return "".join(categories) + _UNLISTED if words else None
 
 
+class _WithoutWarnings:
+    """Ignores warnings as long as any thread is inside.
+
+    Filters of warnings belong to the process: threads that save and restore them one by one leave
+    them changed. No lock is held while a step works, so steps may contain such steps.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._saved = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._saved = warnings.catch_warnings()
+                self._saved.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._saved.__exit__(None, None, None)
+
+
+_WITHOUT_WARNINGS = _WithoutWarnings()
+
+
 def _dense(fitted: Any, rows: Any) -> AnyArray:
     """What comes out as an array; what goes wrong is told without a value."""
     try:
-        # Filters of warnings belong to the process: without the lock, threads leave them changed.
-        with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one would say that somebody has such a value
+        with np.errstate(all="ignore"), _WITHOUT_WARNINGS:  # one could tell that a value occurs
             made = fitted.transform(rows)
     except Exception as error:
         rule = f"what {type(fitted).__name__} can transform ({type(error).__name__})"
