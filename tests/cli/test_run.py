@@ -130,7 +130,7 @@ def test_two_runs_at_once_spend_once(folder: Path) -> None:
 
     def alone(_: int) -> int:
         with run._alone(plan):
-            return len(run._run(plan))
+            return len(run._run(plan)[0])
 
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(alone, range(2))) == [0, 2]  # the second one finds two results
@@ -167,22 +167,77 @@ def test_a_changed_plan_or_file_is_refused(folder: Path) -> None:
 
 def test_a_fingerprint_of_the_data_stays_beside_the_ledger(folder: Path) -> None:
     assert call(folder, "--confirm", code(folder)).exit_code == 0
-    place = folder / "budget.jsonl.data"
+    place = folder / f"budget.jsonl.{code_of(folder)}.data"
     assert place.stat().st_mode & 0o077 == 0
-    (kept,) = json.loads(place.read_text()).values()
+    kept = json.loads(place.read_text())
     published = [path.read_text() for path in (folder / "plan-results").iterdir()]
     assert all(kept["digest"] not in text for text in published)
 
 
-def test_what_was_spent_without_a_result_is_not_run_again(folder: Path) -> None:
-    known = code(folder)
-    assert call(folder, "--confirm", known).exit_code == 0
+def test_a_killed_analysis_stays_charged_and_does_not_stop_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, original = code(folder), run._call
+
+    def killed(plan: Any, one: Any, files: Any, ledger: Path, **more: Any) -> None:
+        if one.name == "mean activity" and ledger == plan.ledger:
+            more["out"] = folder / "lost.json"
+            original(plan, one, files, ledger, **more)
+            raise KeyboardInterrupt
+        original(plan, one, files, ledger, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "_call", killed)
+        assert call(folder, "--confirm", known).exit_code == 1
     once = spent(folder)
-    (folder / "plan-results" / "mean-activity.json").unlink()
-    refused = call(folder, "--confirm", known)
-    assert refused.exit_code == 2
-    assert "so it is not run again" in refused.stderr
-    assert spent(folder) == once
+    assert once
+    seen = call(folder)  # it reads, and runs nothing
+    assert "not run yet: score by age" in seen.stderr
+    assert seen.stderr.endswith(f"(0 of 2 analyses have results in {folder / 'plan-results'})\n")
+    told = call(folder, "--confirm", known)
+    assert told.exit_code == 2
+    assert "Error: mean activity was charged on " in told.stderr
+    assert "so it is not run again: if a message named another file" in told.stderr
+    assert "write a new plan for it, with `results` of its own" in told.stderr
+    results = folder / "plan-results"
+    assert load(results / "score-by-age.json").guarantee.epsilon <= 1
+    assert "no result, charged" in (results / "index.html").read_text()
+    after = spent(folder)
+    assert after[: len(once)] == once
+    assert all("score by age" in label for label in after[len(once) :])
+    assert call(folder, "--confirm", known).exit_code == 2  # for good, and nothing is spent
+    assert spent(folder) == after
+    (folder / "lost.json").rename(results / "mean-activity.json")
+    assert call(folder).exit_code == 0
+
+
+def test_a_refused_analysis_does_not_stop_the_later_ones(folder: Path) -> None:
+    path = folder / "activity.csv"
+    lines = path.read_text().splitlines()
+    lines[4] = ",".join([*lines[4].split(",")[:4], *[""] * len(T)])  # a curve without a value
+    path.write_text("\n".join(lines) + "\n")
+    told = call(folder, "--confirm", code(folder))
+    assert told.exit_code == 2
+    assert "Error: mean activity: " in told.stderr
+    assert "(it spent nothing) (1 of 2 analyses have results in " in told.stderr
+    assert (folder / "plan-results" / "score-by-age.json").exists()
+    assert all("score by age" in label for label in spent(folder))
+
+
+def test_plans_that_share_a_ledger_keep_their_own_fingerprints(folder: Path) -> None:
+    other = folder / "other.toml"
+    other.write_text(PLAN.replace("Activity: a study", "Another one").replace("0.5\n", "0.4\n"))
+    plans = [AnalysisPlan.read(path) for path in (folder / "plan.toml", other)]
+
+    def often(plan: AnalysisPlan) -> None:
+        for _ in range(40):
+            run._keep_fingerprint(plan)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(often, plans))
+    for plan in plans:
+        kept = json.loads(run._fingerprint_file(plan).read_text())
+        assert kept["digest"] == run._fingerprint(plan, bytes.fromhex(kept["salt"]))
 
 
 def test_a_run_that_was_stopped_goes_on_with_what_is_missing(
@@ -200,7 +255,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(
         patch.setattr(run, "_call", stop)
         stopped = call(folder, "--confirm", known)
     assert stopped.exit_code == 2
-    assert "score by age: stopped (it spent nothing; 1 of 2 analyses" in stopped.stderr
+    assert "score by age: stopped (it spent nothing) (1 of 2 analyses" in stopped.stderr
     assert "not run yet: score by age" in call(folder).stderr
     once = spent(folder)
     assert call(folder, "--confirm", known).exit_code == 0

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor, VotingRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -197,6 +198,53 @@ def test_an_estimator_that_fits_ours_and_learns_more_is_named() -> None:
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", category=dpfda.errors.DoubtfulResult)
         model.fit(X[["age"]], X["sex"])
+
+
+WEIGHTED: dict[str, Any] = {"mechanism": "gaussian_fm", "weight_bound": 9.0}
+
+
+def rows_and_targets() -> tuple[Any, Any]:
+    X = np.random.default_rng(0).uniform(size=(3000, 2))
+    return X, X.mean(axis=1)
+
+
+def linear(**more: Any) -> PrivateLinearRegression:
+    return PrivateLinearRegression(2.0, feature_ranges=(0, 1), target_range=(0, 1), **more)
+
+
+def warnings_of(model: Any, X: Any, y: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_ensemble_that_repeats_or_weighs_rows_is_refused(jobs: int) -> None:
+    X, y = rows_and_targets()
+    bagging = BaggingRegressor(linear(**WEIGHTED), n_estimators=2, n_jobs=jobs)
+    boosting = AdaBoostRegressor(linear(), n_estimators=2)
+    for model, reason in (
+        (bagging, "BaggingRegressor draws rows several times and seeds the noise"),
+        (boosting, "AdaBoostRegressor computes weights of rows from errors on all rows and"),
+    ):
+        with dpfda.budget(9.0, 1e-4) as ledger, pytest.raises(InvalidParameter, match=reason):
+            model.fit(X, y)
+        assert not ledger.entries  # refused before it spends
+        if jobs == 1:  # warnings of other processes do not come back
+            model.set_params(estimator__random_state=0)  # a simulation protects nobody
+            assert any(reason in text for text in warnings_of(model, X, y))
+
+
+def test_copies_that_an_ensemble_fits_are_separate_releases() -> None:
+    X, y = rows_and_targets()
+    model = linear(**WEIGHTED, random_state=0)
+    said = "fits several copies. Each fit of PrivateLinearRegression is a separate release"
+    for around in (
+        BaggingRegressor(model, n_estimators=2, bootstrap=False, max_samples=0.5),
+        VotingRegressor([("a", linear(random_state=0)), ("b", linear(random_state=0))]),
+    ):
+        assert any(said in text for text in warnings_of(around, X, y))
 
 
 def test_more_than_two_classes_are_one_release() -> None:

@@ -74,21 +74,24 @@ def command(path: Path, confirm: str | None) -> None:
     if confirm not in (None, plan.code):
         rule = f"the code of this plan, which its rehearsal prints (dpfda run {path})"
         raise InvalidParameter("--confirm", rule, confirm)
+    refusals: dict[str, str] = {}
     if confirm is not None:
         with _alone(plan):
-            stored = _run(plan)
+            stored, refusals = _run(plan)
     else:
         _check_unchanged(plan)
-        stored = plan.analyses
-    pending = _pending(plan)
+        stored = _with_result(plan)
     for one in stored:
-        if one not in pending:
-            click.echo(f"\n{one.name} (stored; nothing was spent now)")
-            print_document(documents.load(_result(plan, one)))
-    if pending:
+        click.echo(f"\n{one.name} (stored; nothing was spent now)")
+        print_document(documents.load(_result(plan, one)))
+    pending = _pending(plan)
+    if pending and confirm is None:
         names = ", ".join(one.name for one in pending)
         click.echo(f"not run yet: {names} (dpfda run {path} --confirm {plan.code})", err=True)
     click.echo(f"results are in {plan.results}", err=True)
+    if lacking := [*refusals.values(), *_interrupted(plan)]:
+        done = f"{len(_with_result(plan))} of {len(plan.analyses)} analyses have results"
+        raise Complaint(f"{'; '.join(lacking)} ({done} in {plan.results})")
 
 
 def _rehearse(plan: AnalysisPlan) -> None:
@@ -144,12 +147,16 @@ def _rehearsed(
     return found, left
 
 
-def _run(plan: AnalysisPlan) -> Sequence[Analysis]:
-    """Run for real what was not run before; what was run before is returned."""
+def _run(plan: AnalysisPlan) -> tuple[list[Analysis], dict[str, str]]:
+    """Run for real what was not run before; a refusal of one analysis does not stop the others.
+
+    Returns:
+        What has a result of an earlier run, and refusals by the name of their analysis.
+    """
     _check_unchanged(plan)
-    pending = _pending(plan)
+    stored, pending, refusals = _with_result(plan), _pending(plan), dict[str, str]()
     if not pending:
-        return plan.analyses
+        return stored, refusals
     check_writable("results", plan.results / "index.html")
     check_writable("ledger", plan.ledger)
     _rehearsed(plan, pending)  # what the plan or the budget does not allow is refused here
@@ -166,9 +173,9 @@ def _run(plan: AnalysisPlan) -> Sequence[Analysis]:
                 _call(plan, one, [one.file], plan.ledger, out=_result(plan, one), **words)
         except Complaint as error:
             state = "its budget is spent" if _entries_of(plan, one) else "it spent nothing"
-            raise Complaint(f"{error.message} ({state}; {_done(plan)})") from None
+            refusals[one.name] = f"{error.message} ({state})"
     _write_index(plan)
-    return [one for one in plan.analyses if one not in pending]
+    return stored, refusals
 
 
 def _call(
@@ -242,21 +249,30 @@ def _entries_of(plan: AnalysisPlan, one: Analysis | None = None) -> list[Entry]:
     return _entries(FileLedger(plan.ledger), plan, one) if plan.ledger.exists() else []
 
 
+def _with_result(plan: AnalysisPlan) -> list[Analysis]:
+    return [one for one in plan.analyses if _result(plan, one).exists()]
+
+
 def _pending(plan: AnalysisPlan) -> list[Analysis]:
-    """The analyses that were not run; one that has spent and left no result is refused."""
-    found = []
-    for one in plan.analyses:
-        if _result(plan, one).exists():
-            continue
-        if entries := _entries_of(plan, one):
-            raise Complaint(
-                f"{one.name} has spent its budget on {entries[0].when} and has no result in "
-                f"{plan.results}, so it is not run again: if a message named another file for it, "
-                f"move that to {_result(plan, one)}; otherwise write a new plan for it, with "
-                "results of its own"
-            )
-        found.append(one)
-    return found
+    """The analyses that have neither a result nor a charge."""
+    stored = _with_result(plan)
+    return [one for one in plan.analyses if one not in stored and not _entries_of(plan, one)]
+
+
+def _interrupted(plan: AnalysisPlan) -> list[str]:
+    """What to do about each analysis that was charged and has no result; it is not run again."""
+    if len(_pending(plan)) + len(_with_result(plan)) == len(plan.analyses):
+        return []
+    with _alone(plan):  # it may be running now, in another process
+        stored = _with_result(plan)
+        lacking = [(one, _entries_of(plan, one)) for one in plan.analyses if one not in stored]
+    return [
+        f"{one.name} was charged on {entries[0].when} and stored no result. The charge stands, so "
+        f"it is not run again: if a message named another file for it, move that to "
+        f"{_result(plan, one)}; otherwise write a new plan for it, with `results` of its own"
+        for one, entries in lacking
+        if entries
+    ]
 
 
 def _earlier(plan: AnalysisPlan) -> AnalysisPlan | None:
@@ -279,9 +295,10 @@ def _check_unchanged(plan: AnalysisPlan) -> None:
             f"in {plan.results}. Put it back to read them, or write a plan for further analyses, "
             "with `results` of its own; the same ledger pays for both"
         )
-    stored = _fingerprints(plan).get(plan.code)
-    if stored is None or not _entries_of(plan):
+    place = _fingerprint_file(plan)
+    if not place.exists() or not _entries_of(plan):
         return
+    stored = json.loads(place.read_bytes())
     try:
         found = _fingerprint(plan, bytes.fromhex(stored["salt"]))
     except OSError:  # data may be removed after the analyses: reading results needs none
@@ -293,21 +310,18 @@ def _check_unchanged(plan: AnalysisPlan) -> None:
         )
 
 
-def _fingerprints(plan: AnalysisPlan) -> dict[str, dict[str, str]]:
-    place = _fingerprint_file(plan)
-    return dict(json.loads(place.read_bytes())) if place.exists() else {}
-
-
 def _fingerprint_file(plan: AnalysisPlan) -> Path:
-    """A hash of private data is private: it stays beside the ledger, readable by its owner."""
-    return plan.ledger.with_name(f"{plan.ledger.name}.data")
+    """A hash of private data is private: it stays beside the ledger, readable by its owner.
+
+    Each plan has a file of its own, because several may run at once on one ledger.
+    """
+    return plan.ledger.with_name(f"{plan.ledger.name}.{plan.code}.data")
 
 
 def _keep_fingerprint(plan: AnalysisPlan) -> None:
     salt = secrets.token_bytes(16)
     known = {"salt": salt.hex(), "digest": _fingerprint(plan, salt)}
-    content = json.dumps(_fingerprints(plan) | {plan.code: known}, indent=1)
-    keep(_fingerprint_file(plan), content.encode())
+    keep(_fingerprint_file(plan), json.dumps(known).encode())
 
 
 def _fingerprint(plan: AnalysisPlan, salt: bytes) -> str:
@@ -336,15 +350,14 @@ def _alone(plan: AnalysisPlan) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _done(plan: AnalysisPlan) -> str:
-    count = sum(_result(plan, one).exists() for one in plan.analyses)
-    return f"{count} of {len(plan.analyses)} analyses have results in {plan.results}"
-
-
 def _write_index(plan: AnalysisPlan) -> None:
     """A page of all analyses: guarantee, verdict and file of each, and the budget."""
     rows = []
     for one in plan.analyses:
+        if not _result(plan, one).exists():
+            spent = "charged" if _entries_of(plan, one) else "not charged"
+            rows.append((one.name, " ".join(one.words), "", f"no result, {spent}", ""))
+            continue
         loaded = documents.load(_result(plan, one))
         said = " ".join(loaded.verdict.sentences[:1])
         rows.append(

@@ -22,8 +22,12 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
     StackingClassifier,
     StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.model_selection import TunedThresholdClassifierCV
@@ -46,6 +50,15 @@ _LEARNERS: dict[type, str] = {
     SequentialFeatureSelector: "which features it keeps",
 }
 """Estimators of scikit-learn that fit others several times, and what they learn of their own."""
+_UNSOUND: dict[type, str] = {
+    AdaBoostClassifier: "computes weights of rows from errors on all rows",
+    AdaBoostRegressor: "computes weights of rows from errors on all rows",
+    BaggingClassifier: "draws rows several times",
+    BaggingRegressor: "draws rows several times",
+}
+"""Ensembles of scikit-learn that change what a row counts for, and set seeds."""
+_ENSEMBLES = BaggingClassifier, BaggingRegressor, VotingClassifier, VotingRegressor
+"""Ensembles of scikit-learn that fit others several times and learn nothing else."""
 
 _running: ContextVar[tuple[Any, ...]] = ContextVar("fits that are running", default=())
 _everywhere: dict[object, Any] = {}  # the fits that are running in any thread
@@ -124,7 +137,7 @@ def _replace(kind: type, name: str) -> None:
 
 
 note_fits(Pipeline, "fit", "fit_transform", "fit_predict")
-for _kind in (*_LEARNERS, TransformedTargetRegressor):
+for _kind in (*_LEARNERS, *_ENSEMBLES, TransformedTargetRegressor):
     note_fits(_kind, "fit")
 note_fits(SelectFromModel, "partial_fit")
 
@@ -142,10 +155,12 @@ class Surroundings(NamedTuple):
 
     Attributes:
         unprotected: names of steps that learn from the private rows first, each with a sentence.
+        unsound: names of ensembles that void the guarantee, each with a sentence.
         warnings: about what learns something else that no guarantee covers.
     """
 
     unprotected: tuple[tuple[str, str], ...] = ()
+    unsound: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -179,6 +194,10 @@ def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
         if not simulated:
             raise InvalidParameter("pipeline", f"without unprotected steps. {told}", name)
         warn(told)
+    for name, told in found.unsound:
+        raise InvalidParameter(
+            "ensemble", f"one that leaves rows and noise as they are. {told}", name
+        )
     for told in found.warnings:
         warn(told)
 
@@ -187,7 +206,7 @@ def _surroundings(estimator: Any, running: Sequence[Any], private: type) -> Surr
     """Those of this process, and those that the estimator took along into it."""
     name = type(estimator).__name__
     before, behind = _steps_around(estimator, running)
-    unprotected, warnings = vars(estimator).get(_TAKEN_ALONG, Surroundings())
+    unprotected, unsound, warnings = vars(estimator).get(_TAKEN_ALONG, Surroundings())
     for step in (*before, *_transformers_of_targets(running)):
         if get_tags(step).requires_fit and not isinstance(step, private):
             kind = type(step).__name__
@@ -205,10 +224,33 @@ def _surroundings(estimator: Any, running: Sequence[Any], private: type) -> Surr
     for kind, what in _learners(running).items():
         warnings += (
             f"{kind} learns {what} from the private rows, and no guarantee covers it: do not "
-            f"publish it. Each fit of {name} is a separate release with its own guarantee "
-            "(dpfda.spent() adds them up)",
+            f"publish it. {_separate(name)}",
         )
-    return Surroundings(unprotected, warnings)
+    ensembles = {type(one).__name__: one for one in running if isinstance(one, _ENSEMBLES)}
+    warnings += tuple(f"{kind} fits several copies. {_separate(name)}" for kind in ensembles)
+    for kind, told, seeded in _inside_ensembles(estimator, running):
+        if seeded:
+            warnings += (told,)
+        else:
+            unsound += ((kind, told),)
+    return Surroundings(unprotected, unsound, warnings)
+
+
+def _separate(name: str) -> str:
+    adds = "(dpfda.spent() adds them up)"
+    return f"Each fit of {name} is a separate release with its own guarantee {adds}"
+
+
+def _inside_ensembles(estimator: Any, running: Sequence[Any]) -> Iterator[tuple[str, str, bool]]:
+    """Ensembles under which the guarantee does not hold, why, and whether it is a simulation."""
+    for one in running:
+        reasons = [_UNSOUND[kind] for kind in type(one).__mro__ if kind in _UNSOUND]
+        if reasons:
+            kind, name = type(one).__name__, type(estimator).__name__
+            told = f"{kind} {reasons[0]} and seeds the noise of its members, so the guarantee of "
+            told += f"{name} does not hold there: fit each member by itself"
+            given = [part for part in _parts(one) if type(part) is type(estimator)]
+            yield kind, told, all(part.random_state is not None for part in given)
 
 
 def _learners(running: Sequence[Any]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,22 @@ def test_columns_are_named_as_what_they_look_like(tmp_path: Path, text: str, mes
         read(tmp_path, text)
     assert f"not hold numbers: {message}. Leave" in str(refusal.value)
     assert "7654" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("how", [{}, {"drop": "@1"}, {"label": "alise"}])
+def test_a_first_row_of_words_above_words_is_not_quoted(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    text = "alice,female,red\nbob,male,blue\ncarol,female,red\n"
+    with pytest.raises((InvalidData, InvalidParameter)) as refusal:
+        read(tmp_path, text, **how)
+    assert not {"alice", "female", "red"} & set(re.findall(r"\w+", str(refusal.value)))
+    if "label" not in how:
+        assert "column @2, which looks like" in str(refusal.value)
+        assert "pass --no-header if it holds data" in str(refusal.value)
+    with pytest.raises(InvalidData, match="column 'who', which looks like ids") as refusal:
+        read(tmp_path, "who,sex\np1,f\np2,m\n", label="sex")  # one of its names is known
+    assert "no-header" not in str(refusal.value)
 
 
 CELLS = {

@@ -231,8 +231,9 @@ def _workbook(path: File, *, decimal: str, header: bool | None, asked: Collectio
         raise InvalidData(path.name, "a table with at least two rows", "an empty sheet")
     titles = text.titles(rows)
     rows = rows[titles:]
-    named = text.has_header(rows[: text.SAMPLE], decimal, asked) if header is None else header
-    names = [name.strip() or f"{NUMBER}{place}" for place, name in enumerate(rows[0], start=1)]
+    certain = text.has_header(rows[: text.SAMPLE], decimal, asked) if header is None else header
+    named = certain is not False
+    names = [name.strip() * bool(certain) or f"{NUMBER}{k}" for k, name in enumerate(rows[0], 1)]
     names = names if named else [str(place + 1) for place in range(len(names))]
     table = Table(tuple(names), tuple(zip(*rows[named:], strict=True)), decimal)
     first = f"first row is {'a header' if named else 'data'}"

@@ -17,6 +17,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 
 _LONG = 3  # columns of a long table: id, t, x
 _NEAR = 0.01  # of the domain: a point this far outside is a visit a little early or late
+_UNNAMED = ". Its first row was taken as a header: pass --no-header if it holds data"
 
 #: The options that say how to read a file, for everybody who lets them be given.
 OPTIONS = {
@@ -282,7 +283,9 @@ class Reading:
             raise InvalidData.saying(
                 "FILE",
                 f"has {column} not hold numbers: {text}. {_leave_out(list(odd), names)}, choose "
-                f"columns with --columns, or state {role} role with --id, --label or --groups",
+                f"columns with --columns, or state {role} role with --id, --label or --groups"
+                + _UNNAMED
+                * all(name == f"{NUMBER}{k}" for k, name in enumerate(names, start=1)),
             )
 
     def _refuse_strays(self, opened: Opened, names: Sequence[str]) -> None:

@@ -262,10 +262,10 @@ def sniff(
     if len(rows[0]) < width - 1:
         found = f"{len(rows[0])} in its first row, {width} in the next (a title above?)"
         raise InvalidData(path.name, "a table with equally many cells in every row", found)
-    if header is None:
-        header = has_header(rows, decimal, asked)
-    names = [name.strip() for name in rows[0][:width]] if header else []
-    names = [""] * (width - len(names)) * bool(header) + names  # row names have none
+    certain = has_header(rows, decimal, asked) if header is None else header
+    header = certain is not False
+    names = [name.strip() for name in rows[0][:width]] if certain else []
+    names = [""] * (width - len(names)) * header + names  # row names have none
     shown = tuple(name or f"{NUMBER}{place}" for place, name in enumerate(names, start=1))
     named = shown if header else tuple(str(place + 1) for place in range(width))
     return Dialect(
@@ -415,8 +415,12 @@ def _width(sample: list[str], sep: str) -> int:
     return widths[-1] if len(body) == 1 and widths[0] in (widths[-1], widths[-1] - 1) else 0
 
 
-def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ()) -> bool:
-    """Whether the first row holds names; refused where it may as well be data."""
+def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ()) -> bool | None:
+    """Whether the first row holds names; refused where it may as well be data.
+
+    None for words above words: a header as a rule, but perhaps somebody's data. Its words are not
+    used as names then, and no message quotes them.
+    """
     first, body = rows[0], rows[1:]
     if any(cell.strip() in asked and cells.number(cell, decimal) is None for cell in first):
         return True  # somebody knows a word in it as the name of a column
@@ -431,7 +435,7 @@ def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ())
     rising = len(others) > _UNSUSPICIOUS and cells.grid_in(others, decimal) is not None
     if words and not rising:
         # Words above words: names, unless numbers stand beside them in the first row already.
-        return not others
+        return False if others else None
     if words:
         named = all(
             re.fullmatch(r"[^\W\d]+", first[place].strip()) and first[place] not in columns[place]
