@@ -19,7 +19,7 @@ from summed_cases import CURVES, PRICE, TABLE, TARGET, WORDS, T, cases
 
 import dpfda
 from dpfda.cli._group import dpfda as main
-from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
+from dpfda.errors import BudgetExceeded, DpfdaError, InvalidData, InvalidParameter, ProtocolError
 from dpfda.planning.sweep import ALONE, Sweep
 from dpfda.privacy.ledger import Ledger
 
@@ -230,6 +230,30 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch)
     for address in ("tcp://127.0.0.1:1", "nowhere", 3.5):
         with pytest.raises(InvalidParameter, match="scheduler must be the address of a dask"):
             line().fit_stream([lambda: [(TABLE, TARGET)]], scheduler=address)
+
+
+@pytest.mark.parametrize("way", ["array", "blocks"])
+def test_a_worker_that_dies_is_named(way: str) -> None:
+    def die(*_: Any) -> Any:
+        os._exit(1)
+
+    ledger = Ledger(1.0, limit_delta=1e-5)
+    X = array.from_array(TABLE[:FEW], chunks=(90, -1))
+    dies = X.map_blocks(die, dtype=float, meta=TABLE[:0])
+    fits: dict[str, Any] = {
+        "array": lambda _: line(ledger=ledger).fit(dies, X[:, 0]),
+        "blocks": lambda client: line(ledger=ledger).fit_stream([die], scheduler=client),
+    }
+    once = {"distributed.scheduler.allowed-failures": 0}
+    options: Any = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.logging.distributed": "critical", **once}),
+        distributed.LocalCluster(processes=True, silence_logs=50, **options) as small,
+        distributed.Client(small, set_as_default=way == "array") as connected,
+        pytest.raises(DpfdaError, match=r"a worker of the cluster died .* \(attempts: 1\)"),
+    ):
+        fits[way](connected)
+    assert ledger.entries == ()
 
 
 def test_a_worker_that_fails_quotes_nobody(client: Any) -> None:

@@ -7,7 +7,7 @@ which block, in what order, or twice because one died, changes no bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from dpfda.estimators.file_block import FileBlock, FrameBlock
 try:
     import dask
     from distributed import Client, as_completed
+    from distributed.scheduler import KilledWorker
 except ModuleNotFoundError as error:
     raise MissingExtra.of(error) or error from None
 
@@ -47,11 +48,13 @@ class OnWorkers:
         with self._client() as client:
             futures = client.map(partial(_kept_in, work), self.blocks, pure=False)
             for future in as_completed(futures, loop=client.loop):
-                yield _opened(future.result())
+                with _living_workers():
+                    found = future.result()
+                yield _opened(found)
 
     def first(self) -> tuple[Any, Any]:
         """Two blank rows like those of the first block; its rows stay with the worker."""
-        with self._client() as client:
+        with self._client() as client, _living_workers():
             form = partial(_kept_in, _first)
             found: tuple[Any, Any] = _opened(client.submit(form, self.blocks, pure=False).result())
             return found
@@ -88,7 +91,7 @@ class OfDask:
         """The results of all blocks."""
         shared = dask.delayed(work, pure=False, traverse=False)
         add_up = dask.delayed(_add_up, pure=False)
-        with unquoted_engine(self.X):
+        with unquoted_engine(self.X), _living_workers():
             found = dask.compute(*(add_up(shared, pair) for pair in self._pairs()))
         return map(_opened, found)
 
@@ -135,13 +138,16 @@ class OfFrames:
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
         """What each partition gives."""
-        found = dask.compute(*self._tasks(work))
+        with _living_workers():
+            found = dask.compute(*self._tasks(work))
         return map(_opened, found)
 
     def first(self) -> tuple[Any, Any]:
         """Two blank rows like those of the first partition that has any."""
         for task in self._tasks(_form):
-            X, y = _opened(task.compute())
+            with _living_workers():
+                computed = task.compute()
+            X, y = _opened(computed)
             if X is not None:
                 return X, y
         return None, None
@@ -172,6 +178,19 @@ def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
     except Exception as error:
         kind = type(error).__name__
         return ProtocolError(f"a worker raised {kind} in a block; fit without scheduler to see it")
+
+
+@contextmanager
+def _living_workers() -> Iterator[None]:
+    """Say that a worker died: dask names the task, which is of no use to somebody with a table."""
+    try:
+        yield
+    except KilledWorker as error:
+        tries = error.allowed_failures + 1
+        raise DpfdaError(
+            f"a worker of the cluster died in a block of rows (attempts: {tries}). Its log states "
+            "why, often too little memory: pass smaller blocks or start workers with more memory"
+        ) from None
 
 
 def _opened(found: Any) -> Any:
