@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -172,9 +173,13 @@ class Release(Documented):
             ends = self.solved.interval(level, functions, simultaneous=simultaneous, size=size)
             low, high = (end + center for end in ends)
         else:
-            spread = _half_width(
-                laws, functions, level, unseen=self.unseen, simultaneous=simultaneous, size=size
-            )
+            if grid_points is None:
+                unseen = tuple(np.ravel(self.unseen).tolist())
+                spread = _own_half_width(laws, self.basis, level, unseen, simultaneous, size)
+            else:
+                spread = _half_width(
+                    laws, functions, level, unseen=self.unseen, simultaneous=simultaneous, size=size
+                )
             middle = self._curve(self.noisy, grid_points)
             low = self._shaped(middle - spread, grid_points)
             high = self._shaped(middle + spread, grid_points)
@@ -411,6 +416,21 @@ class Release(Documented):
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
 
 
+@lru_cache(maxsize=8)
+def _own_half_width(
+    laws: tuple[NoiseLaw, ...],
+    basis: FunctionBasis,
+    level: float,
+    unseen: tuple[float, ...],
+    simultaneous: bool,
+    size: int,
+) -> FloatArray:
+    """Of a band on the release's own grid, for which verdict, report and plot ask in turn."""
+    known = unseen[0] if len(unseen) == 1 else np.array(unseen)
+    given = {"unseen": known, "simultaneous": simultaneous, "size": size}
+    return _half_width(laws, basis.functions, level, **given)
+
+
 def _half_width(
     laws: tuple[NoiseLaw, ...],
     functions: FloatArray,
@@ -425,9 +445,10 @@ def _half_width(
     paths = np.asarray(sum(law.draw(size, generator) for law in laws) @ functions)
     beside = np.asarray(unseen)[..., None]  # one for all points, or one a channel
     if np.any(beside):
-        paths = paths + beside * generator.standard_normal(paths.shape)
+        paths += beside * generator.standard_normal(paths.shape)
     spread = np.sqrt(_variance(laws, functions) + beside**2)
-    ratio = np.abs(paths) / np.maximum(spread, 1e-300)
+    ratio = np.abs(paths, out=paths)
+    ratio /= np.maximum(spread, 1e-300)
     if simultaneous:
         axes = tuple(range(1, ratio.ndim))
         return np.asarray(np.quantile(ratio.max(axis=axes), level) * spread)
