@@ -40,6 +40,8 @@ GOALS: dict[str, Goal] = {
     "coverage_real": at_least(0.92),
     "crashes": at_most(0),
 }
+RESUMES = True
+"""An interrupted run, which may take hours, continues where it was."""
 Seeds = Literal["choose", "confirm"]
 _FIRST_SEED: dict[Seeds, int] = {"choose": 0, "confirm": 1000}
 
@@ -132,7 +134,7 @@ def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int = 0)
         for start in range(first, first + total, _BLOCK)
     ]
     parts = sweep.run(partial(_block, bool(wrong)), blocks)
-    return [one for part in parts for one in part]
+    return [Trial(*one) for part in parts for one in part]  # from a store they come as tuples
 
 
 def _block(

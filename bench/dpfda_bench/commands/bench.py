@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ _OWN = {
 @click.option("--write-reference", "write_reference_to", metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what later versions are compared with here (honesty).")  # fmt: skip
-@sweep_options(kept=False)
+@sweep_options(kept=True)
 def command(
     names: tuple[str, ...],
     listing: bool,
@@ -87,7 +88,8 @@ def _run(
             raise InvalidParameter(_OWN[key], f"left out for {name}", str(value))
     with sweeping(f"bench {name}", options) as sweep:
         # What measures time has no grid, and runs undisturbed.
-        grid = {"sweep": sweep} if "sweep" in known else {}
+        kept = sweep if getattr(module, "RESUMES", False) else replace(sweep, store=None)
+        grid = {"sweep": kept} if "sweep" in known else {}
         outcome = module.run(quick=quick, **grid, **own)
     goals = goals_table(outcome, module.GOALS, title=f"bench {name}")
     failed = missed(outcome, module.GOALS)

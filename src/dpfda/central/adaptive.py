@@ -362,7 +362,7 @@ def concluded(
         noisy[:size],
         *(law.first(size) for law in laws),
         shrunk=believed.mean,
-        unseen=math.hypot(finer.most, clipped) / unit,
+        unseen=np.hypot(finer.peaks, clipped) / unit,
         sensitivity=2 * radius / mean.n,
         warnings=(*warnings, *((FINER,) * fine)),
         doubt=doubt,

@@ -18,7 +18,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import Box
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.queries import MOST_RECORDS, BallMean, Place
-from dpfda.central.release import Release
+from dpfda.central.release import NOTHING, Release
 from dpfda.curate import curate
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive import Additive
@@ -118,7 +118,7 @@ class CentralConversation(Conversation[Result]):
         sensitivity: float,
         shrunk: FloatArray | None = None,
         sampling: tuple[NoiseLaw, ...] = (),
-        unseen: float = 0.0,
+        unseen: FloatArray = NOTHING,
         warnings: tuple[str, ...] = (),
         **parameters: Any,
     ) -> Release:

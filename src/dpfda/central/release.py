@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from skfda import FDataGrid
 
+NOTHING = np.zeros(1)
+"""What is unseen where nothing was left out."""
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
 
@@ -49,7 +51,7 @@ class ReleaseBody(Body):
     noisy: Numbers
     noise: list[NoiseBody]
     sampling: list[NoiseBody]
-    unseen: float | list[float]
+    unseen: Numbers
     functions: list[list[float]]
     center: Numbers
     density: bool
@@ -72,8 +74,8 @@ class Release(Documented):
             (p, J) for p functions.
         noisy: the same before shrinkage: the noise around it is known exactly.
         noise: independent noise laws whose sum was added to `noisy`.
-        unseen: at a point, standard deviation of what clipping and left-out coefficients may have
-            taken off; one a channel.
+        unseen: standard deviations, at a point, of what clipping and left-out coefficients may have
+            taken off: values that are equally likely, (K,); (C, K) for C channels.
         sampling: laws of the error that is there because others might have been asked, where the
             release knows them.
         basis: the functions they belong to.
@@ -115,7 +117,7 @@ class Release(Documented):
     density: bool = False
     channels: int = 1
     sampling: tuple[NoiseLaw, ...] = ()
-    unseen: float | FloatArray = 0.0
+    unseen: FloatArray = field(default_factory=lambda: NOTHING)
     names: tuple[str, ...] = ()
     solved: Solved | None = None
 
@@ -174,7 +176,7 @@ class Release(Documented):
             low, high = (end + center for end in ends)
         else:
             if grid_points is None:
-                unseen = tuple(np.ravel(self.unseen).tolist())
+                unseen = tuple(map(tuple, np.atleast_2d(self.unseen).tolist()))
                 spread = _own_half_width(laws, self.basis, level, unseen, simultaneous, size)
             else:
                 spread = _half_width(
@@ -233,7 +235,7 @@ class Release(Documented):
         beside = center if self.center.ndim > 1 else center[0]
         size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
         spread = _half_width(
-            self.noise, functions, level, unseen=0.0, simultaneous=simultaneous, size=size
+            self.noise, functions, level, unseen=NOTHING, simultaneous=simultaneous, size=size
         )
         own, middle = (np.asarray(c @ functions + beside) for c in (self.coefficients, self.noisy))
         return own, np.minimum(middle - spread, own), np.maximum(middle + spread, own)
@@ -309,6 +311,10 @@ class Release(Documented):
         channels = () if body["channels"] == 1 else (body["channels"],)
         several = channels or ((len(body["names"]),) if body["names"] else ())
         noisy = _array(body, "noisy", (*several, len(functions)))
+        unseen = _array(body, "unseen", (*channels, None))
+        if unseen.ndim != len(channels) + 1 or not unseen.size or not np.all(unseen >= 0):
+            rule = f"numbers of shape {(*channels, None)}, 0 at least"
+            raise InvalidData("unseen", rule, f"shape {unseen.shape}")
         own = {
             "basis": FunctionBasis(grid, functions, np.ones(len(functions))),
             "noisy": noisy,
@@ -316,7 +322,7 @@ class Release(Documented):
             "center": _array(body, "center", (*several, points)),
             "noise": tuple(law.read() for law in body["noise"]),
             "sampling": tuple(law.read() for law in body["sampling"]),
-            "unseen": _unseen(body["unseen"], channels),
+            "unseen": unseen,
             "solved": None if body["solved"] is None else Solved.read(body["solved"]),
         }
         del body["functions"]
@@ -421,14 +427,15 @@ def _own_half_width(
     laws: tuple[NoiseLaw, ...],
     basis: FunctionBasis,
     level: float,
-    unseen: tuple[float, ...],
+    unseen: tuple[tuple[float, ...], ...],
     simultaneous: bool,
     size: int,
 ) -> FloatArray:
-    """Of a band on the release's own grid, for which verdict, report and plot ask in turn."""
-    known = unseen[0] if len(unseen) == 1 else np.array(unseen)
-    given = {"unseen": known, "simultaneous": simultaneous, "size": size}
-    return _half_width(laws, basis.functions, level, **given)
+    """Of a band on the release's own grid: its verdict, report and plot all ask for it."""
+    known = np.array(unseen[0] if len(unseen) == 1 else unseen)
+    return _half_width(
+        laws, basis.functions, level, unseen=known, simultaneous=simultaneous, size=size
+    )
 
 
 def _half_width(
@@ -436,30 +443,25 @@ def _half_width(
     functions: FloatArray,
     level: float,
     *,
-    unseen: float | FloatArray,
+    unseen: FloatArray,
     simultaneous: bool,
     size: int,
 ) -> FloatArray:
     """Half-width of a band about functions (J, points), from simulated noise and omitted parts."""
     generator = np.random.default_rng(0)
     paths = np.asarray(sum(law.draw(size, generator) for law in laws) @ functions)
-    beside = np.asarray(unseen)[..., None]  # one for all points, or one a channel
-    if np.any(beside):
+    variance = _variance(laws, functions)
+    if np.any(unseen):  # each value as often as the others; one for all points
+        beside = np.resize(np.moveaxis(unseen, -1, 0), (size, *unseen.shape[:-1]))[..., None]
         paths += beside * generator.standard_normal(paths.shape)
-    spread = np.sqrt(_variance(laws, functions) + beside**2)
+        variance = variance + (unseen**2).mean(axis=-1, keepdims=True)
+    spread = np.sqrt(variance)
     ratio = np.abs(paths, out=paths)
     ratio /= np.maximum(spread, 1e-300)
     if simultaneous:
         axes = tuple(range(1, ratio.ndim))
         return np.asarray(np.quantile(ratio.max(axis=axes), level) * spread)
     return np.asarray(np.quantile(ratio, level, axis=0) * spread)
-
-
-def _unseen(value: float | list[float], several: tuple[int, ...]) -> float | FloatArray:
-    """The stored value: one number, or one for each of several functions."""
-    if np.shape(value) not in ((), several) or not np.all(np.asarray(value) >= 0):
-        raise InvalidData("unseen", f"numbers of shape {several}, 0 at least", f"{value}")
-    return np.array(value) if np.ndim(value) else float(np.asarray(value))
 
 
 def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:

@@ -167,18 +167,36 @@ def stands_out(noisy: FloatArray, variance: FloatArray) -> bool:
 
 
 _NORMS = 2.0 ** (-np.arange(31) / 2)  # of a bound: norms that are thought of, all alike
-_SURE = 0.95  # of the probability: what a band allows for
+_QUANTILES = (np.arange(20) + 0.5) / 20  # of what is left out, for bands
 _EXCESS = 0.35  # of a radius: how far a clipped curve is beyond it
 _ASKEW = 0.5  # of what is clipped: in one direction
-_PEAKED = 1.25  # what is left out may be spikes, which are higher than their root mean square
+_PEAKED = 1.6  # what is left out may be spikes, which are higher than their root mean square
 
 
 class LeftOut(NamedTuple):
-    """Norm of what is left out of a mean: at least, as likely above as below, at most."""
+    """Norm of what is left out of a mean: equally likely values, increasing."""
 
-    least: float
-    likely: float
-    most: float
+    values: FloatArray
+
+    @property
+    def least(self) -> float:
+        """It is probably larger."""
+        return float(self.values[0])
+
+    @property
+    def likely(self) -> float:
+        """As likely too large as too small."""
+        return float(np.median(self.values))
+
+    @property
+    def most(self) -> float:
+        """It is probably smaller, even if what is left out is spikes."""
+        return float(self.peaks[-2])
+
+    @property
+    def peaks(self) -> FloatArray:
+        """The same if what is left out is spikes."""
+        return _PEAKED * self.values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -271,7 +289,7 @@ class FurtherCoefficients(NamedTuple):
     def left_out(self, reach: float) -> LeftOut:
         """The part of the mean beyond the queried coefficients, within a public bound."""
         if not self.beyond:
-            return LeftOut(0.0, 0.0, 0.0)
+            return LeftOut(np.zeros(1))
         scales = reach * _NORMS[:, None]
         logs = np.zeros(len(_NORMS))
         sums, variance = self.noisy[: self.folds], self.variance[: self.folds]
@@ -285,9 +303,8 @@ class FurtherCoefficients(NamedTuple):
             logs -= 0.5 * above**2 / self.variance[-1]
         weights = np.exp(logs - logs.max())
         total = np.cumsum((weights / weights.sum())[::-1])  # from the smallest
-        places = np.searchsorted(total, [1 - _SURE, 0.5, _SURE])
-        least, likely, most = scales[::-1, 0][np.minimum(places, len(total) - 1)].tolist()
-        return LeftOut(least, likely, _PEAKED * most)
+        places = np.searchsorted(total, _QUANTILES)
+        return LeftOut(scales[::-1, 0][np.minimum(places, len(total) - 1)])
 
 
 def clipped_away(radius: float, outside: float, n: int) -> float:
