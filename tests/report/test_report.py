@@ -35,13 +35,13 @@ TARGET = {"target_range": (-3, 3)}
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_report_says_what_the_band_of_a_mean_counts(delta: float) -> None:
     mean = dpfda.PrivateMean(1.5, delta=delta, **KNOWN).fit(CURVES).release_
-    assert mean.unseen  # what clipping and left-out coefficients may take off is in the band
+    assert mean.unseen.any()  # what clipping and left-out coefficients may take off is in the band
     (note,) = mean._contents().notes
     assert "privacy noise and of what coefficients that were left out" in note
     assert "alone" not in note
     assert "not of who else might have been asked, nor of values outside the public range" in note
     assert "may miss a part" in note
-    (bare,) = replace(mean, unseen=0.0)._contents().notes
+    (bare,) = replace(mean, unseen=np.zeros(1))._contents().notes
     assert "of the privacy noise alone" in bare
 
 

@@ -18,9 +18,7 @@ from dpfda.protocol.fields import array, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 Box = tuple[tuple[float, float], ...]
-_MOST_WORK = (
-    1 << 17
-)  # numbers held at once, so that they stay in the processor's cache, while pairs of cells are compared
+_MOST_WORK = 1 << 17  # numbers held at once while cells are compared: they fit into a cache
 _LEAST_FEATURE = 1e-200  # smaller ones are rounded to 0
 _LEAST_SIDE = 1e-50  # of a box: functions on it and their squares are normal floats
 _LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step is a normal float

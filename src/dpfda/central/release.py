@@ -177,7 +177,9 @@ class Release(Documented):
         else:
             if grid_points is None:
                 unseen = tuple(map(tuple, np.atleast_2d(self.unseen).tolist()))
-                spread = _own_half_width(laws, self.basis, level, unseen, simultaneous, size)
+                spread = _own_half_width(
+                    laws, self.basis, unseen, level=level, simultaneous=simultaneous, size=size
+                )
             else:
                 spread = _half_width(
                     laws, functions, level, unseen=self.unseen, simultaneous=simultaneous, size=size
@@ -426,8 +428,9 @@ class Release(Documented):
 def _own_half_width(
     laws: tuple[NoiseLaw, ...],
     basis: FunctionBasis,
-    level: float,
     unseen: tuple[tuple[float, ...], ...],
+    *,
+    level: float,
     simultaneous: bool,
     size: int,
 ) -> FloatArray:
