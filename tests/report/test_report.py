@@ -216,7 +216,7 @@ def test_what_means_nothing_is_called_so() -> None:
     assert "as wide as the public range of values, so this release says nothing" in doubts(few)
     ten = 2.2 + np.random.default_rng(0).normal(0, 0.4, (10, 12))  # far from the center
     for model, why in (
-        (dpfda.PrivateMean(10.0, inference=True, **KNOWN), "too few people were asked"),
+        (dpfda.PrivateMean(5.0, inference=True, **KNOWN), "too few people were asked"),
         (dpfda.PrivateMean(3.0, inference=True, **KNOWN), "noise hides the shape of the curve"),
     ):
         told = doubts(model.fit(ten))
