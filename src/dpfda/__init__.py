@@ -1,4 +1,4 @@
-"""Learning from curves that nobody may see: differential privacy for functional data.
+"""Differential privacy for functional data: learn from curves that stay private.
 
 The names below are loaded when they are first used, so that ``import dpfda`` stays light: it needs
 numpy, scipy, msgspec and cryptography only.

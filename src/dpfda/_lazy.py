@@ -17,7 +17,7 @@ def lazily(
 
     Args:
         package: its name.
-        homes: modules, and the names that come from each, separated by spaces.
+        homes: module names, each with the names that it defines, separated by spaces.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 
@@ -30,7 +30,7 @@ def lazily(
             value = getattr(import_module(home_of[name]), name)
         except ModuleNotFoundError as error:
             raise MissingExtra.of(error) or error from None
-        vars(import_module(package))[name] = value  # the next look-up does not come here
+        vars(import_module(package))[name] = value  # the next access needs no `__getattr__`
         return value
 
     def listed() -> list[str]:

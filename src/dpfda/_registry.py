@@ -58,9 +58,9 @@ _WORDS: dict[Any, str] = {
 
 
 def require_types(kind: type[Any], given: Mapping[str, Any]) -> None:
-    """Refuse values of another type than their field is declared with.
+    """Refuse values whose type differs from the declared type of their field.
 
-    Fields of other than plain types, such as arrays and objects, check themselves.
+    Only fields of plain types are checked; arrays and objects validate themselves.
 
     Examples:
         >>> from dataclasses import dataclass
@@ -84,7 +84,7 @@ def require_types(kind: type[Any], given: Mapping[str, Any]) -> None:
 
 @cache
 def _plain(kind: type[Any]) -> dict[str, Any]:
-    """Annotations of fields that hold plain values."""
+    """Return the annotations of the fields that hold plain values."""
     hints = get_type_hints(kind)
     return {one.name: hints[one.name] for one in fields(kind) if _is_plain(hints[one.name])}
 
@@ -125,7 +125,7 @@ def _in_words(hint: object) -> str:
 
 
 class Portable:
-    """Base of dataclasses that travel: their public fields as plain values for JSON, and back."""
+    """Base of dataclasses that convert their public fields to plain JSON values and back."""
 
     def to_dict(self) -> dict[str, Any]:
         """Public fields, ready for JSON."""
@@ -133,19 +133,19 @@ class Portable:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`: known fields only, and all that have no default."""
+        """Rebuild from `to_dict`; refuse unknown fields and missing fields without a default."""
         return built(cls, data, cls.__name__)
 
 
 def public_fields(subject: Any) -> dict[str, Any]:
-    """The fields that a dataclass is made from, ready for JSON."""
+    """The `__init__` fields of a dataclass as plain values for JSON."""
     return {
         field.name: plain(getattr(subject, field.name)) for field in fields(subject) if field.init
     }
 
 
 def built(kind: type[Found], data: Mapping[str, Any], whole: str) -> Found:
-    """An object of a dataclass from its `public_fields`; `whole` is its name in errors."""
+    """Build a dataclass object from its `public_fields`; error messages call it `whole`."""
     if not isinstance(data, Mapping):
         raise InvalidParameter(whole, "made of named parts", type(data).__name__)
     known = {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]
@@ -158,10 +158,10 @@ def built(kind: type[Found], data: Mapping[str, Any], whole: str) -> Found:
     try:
         made = kind(**data)
     except (TypeError, ValueError, AttributeError) as error:
-        if not isinstance(error, DpfdaError):  # a class's own words are better than these
+        if not isinstance(error, DpfdaError):  # the error of the class itself is more specific
             require_types(kind, data)
         raise
-    require_types(kind, data)  # what the class did not look at is not stored either
+    require_types(kind, data)  # also checks fields that the class itself does not validate
     return made
 
 
@@ -173,7 +173,7 @@ def revive(subject: object, name: str, read: Callable[[Mapping[str, Any]], objec
 
 
 class Registered:
-    """Base of every family of named, interchangeable classes, which travel as plain values."""
+    """Base of every family of named, interchangeable classes, which are stored as plain values."""
 
     name: ClassVar[str] = ""
     family: ClassVar[str] = ""
@@ -204,7 +204,7 @@ class Registered:
     @classmethod
     def named(cls, name: str) -> type[Self]:
         """The class registered under `name`."""
-        # One after the other: the last may be slow to load.
+        # Stop at the first match: plugins, the last ones, may be slow to load.
         for load in (None, *cls._homes, load_plugins):
             if callable(load):
                 load()
@@ -241,7 +241,7 @@ class Registered:
 
 
 def plain(value: object) -> Any:
-    """A public value as JSON has it."""
+    """A public value as plain JSON types."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if hasattr(value, "to_dict"):
@@ -256,7 +256,7 @@ def plain(value: object) -> Any:
 
 
 def import_if_possible(name: str) -> ModuleType | None:
-    """A module of this package; None where an optional dependency of it is not installed."""
+    """Import a module of this package; None if it needs an optional dependency that is missing."""
     try:
         return importlib.import_module(name)
     except MissingExtra:
@@ -269,7 +269,7 @@ def import_if_possible(name: str) -> ModuleType | None:
 
 @cache
 def load_plugins() -> None:
-    """Import what installed packages name as entry points `dpfda.plugins`, once a process.
+    """Import the modules listed as entry points `dpfda.plugins`, once per process.
 
     Importing such a module registers its classes, so that estimators, audits, benchmarks and the
     command line find them by name.
@@ -279,7 +279,7 @@ def load_plugins() -> None:
 
 
 def discover(package: str, path: list[str]) -> None:
-    """Import every module of `package`, which makes its classes register; not its packages."""
+    """Import every module of `package`, so that its classes register; subpackages are left out."""
     for module in pkgutil.iter_modules(path):
         if not module.ispkg:
             importlib.import_module(f"{package}.{module.name}")

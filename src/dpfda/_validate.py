@@ -20,7 +20,7 @@ from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
 ArrayLike = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-AnyArray = npt.NDArray[Any]  # of labels, whatever they are
+AnyArray = npt.NDArray[Any]  # labels of any type
 
 
 def finite(name: str, value: object) -> float:
@@ -104,7 +104,7 @@ def batch(
         values: the private values.
         columns: required second dimension; None accepts any.
         bound: every entry must lie in [-bound, bound].
-        clip: the caller asked for out-of-bounds entries to be clipped instead of refused.
+        clip: clip entries outside the bounds instead of refusing them.
     """
     array = _numeric(name, values, dimensions=2)
     if columns is not None and array.shape[1] != columns:
@@ -126,7 +126,7 @@ def signs(name: str, values: ArrayLike) -> FloatArray:
 
 
 def _numeric(name: str, values: ArrayLike, *, dimensions: int | None = None) -> FloatArray:
-    """Finite numbers, at least one row of them."""
+    """At least one row of finite numbers."""
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
@@ -174,11 +174,11 @@ _QUOTING = {
     "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
     "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
 }
-"""Messages of numpy and scikit-learn that quote private values, and what is said instead."""
+"""Messages of numpy and scikit-learn that quote private values, and their replacements."""
 _SHAPES = re.compile(
     r"Found array|Input [Xy] contains|X has \d|y should be|Expected|[Ss]parse|The feature"
 )
-"""Messages that speak of shapes and kinds alone; whatever else is said may hold a value."""
+"""Messages that mention only shapes and types; every other message may quote a value."""
 
 
 @contextmanager
@@ -186,10 +186,10 @@ def unquoted(name: str) -> Iterator[None]:
     """Replace errors about private values by messages that do not show them."""
     try:
         yield
-    except OverflowError:  # an integer of Python that no float holds
+    except OverflowError:  # a Python integer that is too large for a float
         raise InvalidData(name, "finite: a number in it is too large") from None
     except ValueError as error:
-        first = str(error).partition("\n")[0]  # then: advice that is not private
+        first = str(error).partition("\n")[0]  # without the advice in further lines
         sentences = [rule for part, rule in _QUOTING.items() if part in str(error)]
         sentences += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
         raise InvalidData(name, sentences[0]) from None
@@ -197,7 +197,7 @@ def unquoted(name: str) -> Iterator[None]:
 
 @contextmanager
 def unquoted_engine(given: object, *, name: str = "X") -> Iterator[None]:
-    """Replace errors of an engine, which may quote a cell, by messages that do not show it."""
+    """Replace errors of a data frame engine, which may quote a cell, by messages without values."""
     try:
         yield
     except DpfdaError:

@@ -1,6 +1,6 @@
-"""One conversation with one curator in one process: read this first, every line opens one file.
+"""Run one conversation with one curator in one process; each line leads to one file.
 
-`simulate` is its twin for crowds of people, each asked once.
+`simulate` does the same for many people who each answer one query.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ def curate(
     """Ask a curator all questions of a conversation.
 
     Args:
-        conversation: public; what it may cost is announced in it.
-        records: everybody's, held by the curator and by nobody else.
+        conversation: the public queries, with their announced cost.
+        records: the records of all people; only the curator holds them.
         source: where noise comes from.
-        ledger: the data set's budget over all conversations; by default that of a `dpfda.budget`
-            around it, if any. What real noise was drawn for is in `dpfda.spent()` either way.
+        ledger: the budget of the data set over all conversations; by default the budget of an
+            enclosing `dpfda.budget`, if any. `dpfda.spent()` lists releases with real noise in any
+            case.
 
     Returns:
         The public result, and the curator with its transcript.
@@ -52,16 +53,16 @@ def gather(
     first: Callable[[], int] | None = None,
     ledger: BaseLedger | None = None,
 ) -> tuple[Result, Gatherer]:
-    """The same of records that are read elsewhere: what comes from there is sums.
+    """Ask all questions of a conversation about records of which only sums arrive here.
 
     Args:
-        conversation: public; its looks are additive.
-        sums: how many records there are and what they add up to; asked once for each question, when
-            that has been paid for.
-        n: how many records there are (public).
+        conversation: as in `curate`; all its queries are additive.
+        sums: returns the number of records and their sums; called once for each question, after the
+            ledger has paid for it.
+        n: the public number of records.
         source: where noise comes from.
-        first: reads and counts all records, where nobody has yet: done when the ledger can pay for
-            everything, and before it pays for anything.
+        first: reads and counts all records, if they are not counted yet; called after the check
+            that the ledger can pay for everything, and before it pays for anything.
         ledger: as in `curate`.
     """
     return _ask(conversation, partial(Gatherer, sums, n=n, first=first), source, ledger)
@@ -73,7 +74,7 @@ def _ask(
     source: Source,
     ledger: BaseLedger | None,
 ) -> tuple[Result, Held]:
-    """All questions to one holder, who pays for them."""
+    """Ask one data holder all questions; its ledger pays for them."""
     paying = tally.payer(ledger, source)
     with nullcontext() if paying is None else paying.turn:
         holder = hold(**conversation.agreed(source, paying))
@@ -83,10 +84,10 @@ def _ask(
 
 
 class Passes(Generic[Result]):
-    """The same questions about records that pass by in chunks: a pass over all of them for each.
+    """A conversation about records that arrive in chunks, with one pass for each question.
 
-    Holds sums of private rows between `add` and `release`, so it can be neither printed nor pickled
-    in a useful way: a half-finished one never leaves the process.
+    Between `add` and `release` the object holds sums of private rows. Its repr does not show them,
+    and it cannot be pickled.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Passes(Generic[Result]):
         self.stream.add(records)
 
     def release(self) -> None:
-        """Answer the open question with noise and go on to the next."""
+        """Answer the open question with noise and open the next one."""
         answer = self.stream.answer(self._query, number=len(self.stream.transcript))
         try:
             self._open(self._questions.send(answer))

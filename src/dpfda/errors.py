@@ -6,12 +6,12 @@ DpfdaError
 ├── UnknownName (LookupError)       no class is registered under this name
 ├── MissingExtra (ImportError)      an optional dependency is not installed
 ├── BudgetExceeded                  a ledger refused to spend; nothing was spent
-│   └── AlreadySpent                the ledger has seen this key: one question, one answer
+│   └── AlreadySpent                the ledger has an entry under this key: one question, one answer
 ├── LedgerDamaged                   a stored ledger was altered or cut; nothing is spent from it
-├── UnknownEvent                    a release of which no price is known
+├── UnknownEvent                    the privacy cost of a release is unknown
 └── ProtocolError                   a message arrived that the protocol does not allow here
 
-PrivacyWarning (UserWarning)        what was done is allowed and costs more than it seems
+PrivacyWarning (UserWarning)        the total privacy cost of several releases is easily overlooked
 DoubtfulResult (UserWarning)        a result that is mostly noise, or no better than guessing
 """
 
@@ -83,7 +83,7 @@ class InvalidParameter(DpfdaError, ValueError):
     """A public argument breaks a rule. The message names parameter, rule and value."""
 
     def __init__(self, name: str, rule: str, value: object) -> None:
-        # Of what was left out there is nothing to show.
+        # A missing value has nothing to show.
         missing = value is None and rule.startswith("given")
         super().__init__(f"{name} must be {rule}" + ("" if missing else f", got {_shown(value)}"))
         self.name = name
@@ -94,7 +94,7 @@ def _shown(value: object) -> str:
     """The repr of a value, shortened."""
     try:
         written = repr(value)
-    except ValueError:  # an integer of more digits than Python likes to write
+    except ValueError:  # an integer with more digits than Python converts to text
         return "a very large number"
     return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}…"
 
@@ -110,7 +110,7 @@ class InvalidData(DpfdaError, ValueError):
 
     @classmethod
     def saying(cls, name: str, text: str) -> InvalidData:
-        """The same in sentences of its own: what is wrong, and what to do next."""
+        """An error with a text of its own: what is wrong, and what to do next."""
         error = cls(name, "")
         error.args = (f"{name} {text}",)
         return error
@@ -121,14 +121,14 @@ class UnknownName(DpfdaError, LookupError):
 
     def __init__(self, family: str, name: object, known: Iterable[str]) -> None:
         names = sorted(set(known))
-        written = _shown(name)  # cut: it may come from anybody, and comparing takes time
+        written = _shown(name)  # shortened: strangers may send long names
         near = get_close_matches(written.strip("'"), names)
         text = f"did you mean {' or '.join(map(repr, near))}?" if near else _listed(names)
         super().__init__(f"unknown {family} {written}; {text}")
 
 
 def _listed(names: list[str]) -> str:
-    """Names that there are, cut where they go on and on."""
+    """The known names as text; a long list is shortened."""
     more = "" if len(names) <= _MOST else f", ... ({len(names)} in all)"
     return f"known: {', '.join(names[:_MOST])}{more}"
 
@@ -148,7 +148,7 @@ class MissingExtra(DpfdaError, ImportError):
 
 
 class BudgetExceeded(DpfdaError):
-    """The ledger refused: the spend would go over the limit. Nothing was spent."""
+    """The ledger refused a release that would exceed the limit. Nothing was spent."""
 
 
 class AlreadySpent(BudgetExceeded):
@@ -183,7 +183,7 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn about the line, outside of this package, that called it."""
+    """Warn, and attribute the warning to the caller's line outside this package."""
     files = [call.filename for call in reversed(extract_stack())]
     level = next((k for k, file in enumerate(files) if not file.startswith(_PACKAGE)), 0)
     warnings.warn(text, category, stacklevel=level + 1)

@@ -1,7 +1,7 @@
-"""A whole study in one process: read this first, every line opens one file.
+"""Run a whole study in one process; each line leads to one file.
 
-The same `Server`, the same tasks and the same mechanisms run behind the collector's HTTP; here the
-people are simulated, thousands at a time.
+The collector uses the same `Server`, tasks and mechanisms over HTTP. Here the people are simulated
+in batches of thousands.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def simulate(
     Args:
         plan: the public contract.
         people: the simulated people, in the order in which they take part.
-        source: where their randomness comes from.
-        ledger: the people's budget over all studies; by default that of a `dpfda.budget` around
-            it, if any. What real noise was drawn for is in `dpfda.spent()` either way.
-        label: public words for the ledger.
+        source: the source of their randomness.
+        ledger: the budget of the people over all studies; by default the budget of an enclosing
+            `dpfda.budget`, if any. `dpfda.spent()` lists releases with real noise in any case.
+        label: public description for the ledger.
         at_once: as in `ask_everybody`.
         answers: as in `ask_everybody`.
         tell: called with the share of people done; by default a progress bar shows it.
@@ -70,9 +70,10 @@ def ask_everybody(
     Args:
         plan: the public contract.
         people: as in `simulate`.
-        source: where their randomness comes from.
-        at_once: people asked at once; part of what a seed stands for.
-        answers: for people numbers, which of them answer at all; everybody by default.
+        source: the source of their randomness.
+        at_once: number of people in one batch. Another number gives other results for the same
+            seed.
+        answers: maps positions of people to whether each of them answers; by default all do.
         tell: called with the share of people done.
     """
     crowd = people if isinstance(people, Crowd) else Crowd(plan, people, source=source)
@@ -86,7 +87,7 @@ def ask_everybody(
         phase = server.phase
         server.receive(reply.values, start=start, missing=missing)
         if missing is not None and server.phase == phase and server.wanted == 0:
-            server.close_phase()  # the deadline: who has not answered by now never will
+            server.close_phase()  # the deadline: replies after it are not accepted
         if tell is not None:
             tell(crowd.asked / plan.n_people)
     return server

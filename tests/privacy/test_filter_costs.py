@@ -242,11 +242,11 @@ def test_a_refusal_says_what_does_not_fit_and_what_would():
     )
     assert ledger.refusal(both) == (
         "ε = 0.5, δ = 1e-06 does not fit into ε = 1, δ = 1e-05: ε = 0.4, δ = 6.25e-07 is left for"
-        " releases of which only ε and δ are known"
+        " releases for which only ε and δ are known"
     )
     sums = Ledger(1.0, limit_delta=1e-5)
     sums.spend(ApproximateEvent(epsilon=0.5, delta=1e-5), label="x")
-    assert "the ledger began with a release of which only" in sums.refusal(noise)
+    assert "the ledger began with a release for which only" in sums.refusal(noise)
 
 
 def test_limits_are_checked():

@@ -1,6 +1,6 @@
-"""A person's side of a study over HTTP: standard library and the core package only.
+"""A person's side of a study over HTTP; needs only the standard library and the core package.
 
-`RemoteClient` takes part; `protocol.wire` says what travels.
+`RemoteClient` takes part in studies; `protocol.wire` defines the messages.
 """
 
 from dpfda.client.remote import RemoteClient

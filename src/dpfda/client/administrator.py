@@ -29,9 +29,9 @@ class Administrator:
 
     Args:
         url: where the collector is.
-        key: of the organizer; what it may do, the collector decides.
+        key: secret key of the organizer; the collector decides what it permits.
         certificates: file of certificates to trust instead of the system's.
-        insecure: allow ``http://`` to other machines: the key travels in clear.
+        insecure: allow ``http://`` to other machines, which sends the key unencrypted.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Administrator:
             after = f"&after={quote(following, safe='')}"
 
     def study(self, study: str) -> dict[str, Any]:
-        """One study, by its id or its plan's hash: plan, phase, how many have answered."""
+        """One study, by its id or plan hash: the plan, the phase and the number of replies."""
         return self._document("GET", _path(study))
 
     def verdict(self, study: str) -> dict[str, Any]:
-        """Whether its model is any good: ``kind``, and ``sentences`` for people."""
+        """The evaluation of the model: ``kind`` for programs, ``sentences`` for people."""
         found = self._document("GET", f"{_path(study)}/verdict")
         sentences = found.get("sentences")
         if not isinstance(sentences, list) or not all(isinstance(one, str) for one in sentences):
@@ -71,33 +71,33 @@ class Administrator:
         return found
 
     def create(self, plan: dict[str, Any], **settings: object) -> dict[str, Any]:
-        """Begin a study with a plan; the answer may hold warnings about its settings."""
+        """Create a study from a plan; the answer may contain warnings about its settings."""
         return self._document("POST", "/api/studies", {"plan": plan, "settings": settings})
 
     def invite(self, study: str, people: int) -> list[str]:
-        """Invitations: tokens, each for one person and one reply."""
+        """Create invitations: tokens, each for one person and one reply."""
         found = self._document("POST", f"{_path(study)}/tokens", {"count": people}).get("tokens")
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
             raise _not_understood()
         return found
 
     def close(self, study: str) -> dict[str, Any]:
-        """End the present phase with the replies it has."""
+        """End the current phase with the replies that have arrived."""
         phase = self.study(study).get("phase")
         if not isinstance(phase, int):
             raise _not_understood()
         return self._document("POST", f"{_path(study)}/phases/{phase}/close")
 
     def purge(self, study: str) -> bool:
-        """Delete the replies of finished phases; return whether the deletion is complete."""
+        """Delete the replies of finished phases; True if the deletion is complete."""
         return self._document("DELETE", f"{_path(study)}/replies").get("done") is True
 
     def delete(self, study: str) -> bool:
-        """End a study and forget all of it; whether that is done already."""
+        """Delete a study with all its data; True if the deletion is complete."""
         return self._document("DELETE", _path(study)).get("done") is True
 
     def give(self, study: str, owner: str) -> None:
-        """Let a study belong to another owner, or to ``administrator``."""
+        """Transfer a study to another owner, or to ``administrator``."""
         self._document("POST", f"{_path(study)}/owner", {"name": owner})
 
     def organizers(self) -> list[dict[str, Any]]:
@@ -105,19 +105,19 @@ class Administrator:
         return self._entries("/api/organizers")
 
     def add_organizer(self, name: str, role: str) -> str:
-        """The key of a new organizer, whose role is ``owner`` or ``viewer``."""
+        """Add an organizer with the role ``owner`` or ``viewer``; return the new key."""
         return self._key("/api/organizers", {"name": name, "role": role})
 
     def rotate_key(self, name: str) -> str:
-        """A new key of an organizer; the old one ends at once."""
+        """Replace the key of an organizer; the old key stops working at once."""
         return self._key(f"/api/organizers/{quote(name, safe='')}/key")
 
     def remove_organizer(self, name: str) -> None:
-        """An organizer's key ends at once."""
+        """Remove an organizer, whose key stops working at once."""
         self._granted("DELETE", f"/api/organizers/{quote(name, safe='')}")
 
     def activity(self, most: int = 50) -> list[dict[str, Any]]:
-        """Who did what, the latest first."""
+        """The log of organizers' actions, newest first."""
         return self._entries(f"/api/activity?most={most}")
 
     def _key(self, path: str, sent: object = None) -> str:
@@ -133,7 +133,7 @@ class Administrator:
         return found
 
     def confirm_clock(self) -> float:
-        """Confirm the collector's system clock; returns by how many seconds it had jumped."""
+        """Confirm the collector's system clock; return by how many seconds it had jumped."""
         found = self._document("POST", "/api/clock").get("jump_seconds")
         if not isinstance(found, (int, float)):
             raise _not_understood()
@@ -176,7 +176,7 @@ class Administrator:
         def request() -> Answer:
             return self._connection.ask(method, path, body=body, headers=self._headers)
 
-        # What changes something is done once: a second time there may be nothing to change.
+        # Only GET is repeated: a repeated change could fail because the first attempt succeeded.
         answer = persistently(request, once=method != "GET")
         if answer.status not in (200, 201, 202, 204):
             raise NotGranted(answer.status, answer.reason)
@@ -221,12 +221,12 @@ def replayed(plan: StudyPlan, folder: Path) -> Server:
 
 
 def _absorb(server: Server, folder: Path) -> None:
-    """One phase, whose tickets without a reply lapse."""
+    """Replay one phase; tickets without a reply are missing."""
     phase, people = server.phase, server.wanted
     rows = np.zeros((people, server.issue(people).width))
     missing = np.ones(people, dtype=bool)
     path = folder / f"replies-{phase}.ndjson"
-    if not path.exists():  # not yet, perhaps: an export is written file by file
+    if not path.exists():  # an unfinished export: its files are written one by one
         raise ProtocolError(f"{folder.name} holds no {path.name}")
     for line in path.read_bytes().splitlines():
         try:
@@ -237,7 +237,7 @@ def _absorb(server: Server, folder: Path) -> None:
         if not (known and 0 <= reply.ticket < people and missing[reply.ticket]):
             raise ProtocolError(f"{path.name} holds replies to another study, or two to one ticket")
         if len(reply.values) != rows.shape[1]:
-            raise ProtocolError(f"{path.name} holds a reply of another length than was asked for")
+            raise ProtocolError(f"{path.name} holds a reply whose length does not fit the task")
         rows[reply.ticket], missing[reply.ticket] = reply.values, False
     if missing.all():
         raise ProtocolError(f"{path.name} holds no replies: the collector may have deleted them")

@@ -1,4 +1,4 @@
-"""Many simulated people on a few connections: real HTTP, one process."""
+"""Many simulated people who share a few HTTP connections in one process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
-_PAUSE = 0.1  # seconds until somebody who was not wanted asks again
+_PAUSE = 0.1  # seconds until a person without a task asks again
 
 
 class Wire:
-    """One HTTP/1.1 connection, without the comforts: a load generator must be cheap."""
+    """A minimal HTTP/1.1 connection that uses little processor time, for load tests."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -31,7 +31,7 @@ class Wire:
         self._writer: asyncio.StreamWriter | None = None
 
     async def send(self, request: bytes) -> tuple[int, bytes]:
-        """A request as bytes; status and body of the answer.
+        """Send a request as bytes; return status and body of the answer.
 
         Raises:
             OSError: the connection was lost; the next call opens a new one.
@@ -43,7 +43,7 @@ class Wire:
             head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
             body = await self._reader.readexactly(length)
-            if b"\r\nconnection: close\r\n" in head:  # a process that ends
+            if b"\r\nconnection: close\r\n" in head:  # the server process is about to end
                 self.close()
             return int(head[9:12]), body
         except (asyncio.IncompleteReadError, ValueError) as error:
@@ -56,11 +56,11 @@ class Wire:
     async def ask(
         self, method: str, path: str, body: bytes | None = None, *, token: str | None = None
     ) -> tuple[int, bytes]:
-        """One request."""
+        """Send one request."""
         return await self.send(request_bytes(method, path, body, token=token))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = None
@@ -101,13 +101,13 @@ class RemoteCrowd:
 
     Attributes:
         url: the collector.
-        plan: what they agreed to.
+        plan: the plan of the study.
         features: encoded curves, one row a person.
         labels: label numbers.
         tokens: their invitations.
-        source: where their randomness comes from.
+        source: the source of their randomness.
         tell: called after every person.
-        bytes_sent: how long all their replies were.
+        bytes_sent: total length of their replies.
     """
 
     url: str
@@ -148,7 +148,7 @@ class RemoteCrowd:
 async def _granted(
     wire: Wire, method: str, path: str, body: bytes | None = None, *, token: str
 ) -> bytes:
-    """Ask, with the same bytes, until it is granted: 202 and 429 mean later."""
+    """Repeat a request until it is granted; statuses 202 and 429 mean that it may be later."""
     while True:
         status, answer = await wire.ask(method, path, body, token=token)
         if status == 200:

@@ -1,4 +1,4 @@
-"""HTTP with the standard library: one connection, bounded answers, retries of the same bytes."""
+"""An HTTP client on the standard library: one connection, limited answers, identical retries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from urllib.parse import SplitResult, urlsplit
 from dpfda.errors import DpfdaError, InvalidParameter, printable
 
 _MOST_BYTES = 8 << 20
-_ALTOGETHER = 4  # times the timeout: who sends a little now and then is waited for no longer
+_ALTOGETHER = 4  # multiple of the timeout: limit for a server that sends its answer slowly
 _ATTEMPTS, _PAUSE = 8, 0.2  # seconds, doubled every time
-_UNSENDABLE = re.compile(rb"[\x00-\x20\x7f]")  # what would end a line, or a word, of a request
+# characters that would end a line or a word of a request
+_UNSENDABLE = re.compile(rb"[\x00-\x20\x7f]")
 
 
 class Unreachable(DpfdaError):
@@ -48,7 +49,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The same in one word that programs know."""
+        """The error code, one word for programs."""
         return str(self._error("code"))[:40]
 
     def _error(self, part: str) -> object:
@@ -58,15 +59,15 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A connection to one collector that is opened again when it was lost.
+    """A connection to one collector; a lost connection is opened again.
 
     Args:
         url: where the collector is: ``https://host``, or ``http://`` on this machine.
         timeout: seconds to wait for an answer.
         certificates: file of certificates to trust instead of the system's.
-        insecure: allow ``http://`` to other machines: tokens and replies travel in clear, and
-            whoever is in between can take part in their stead.
-        most: bytes that an answer may have.
+        insecure: allow ``http://`` to other machines. Tokens and replies are then not encrypted,
+            and anybody on the network path can read them and answer in the person's place.
+        most: limit on the bytes of an answer.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Connection:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """One request, once."""
+        """Send one request, without retries."""
         given = dict(headers or {})
         if body is not None:
             given["Content-Type"] = "application/json"
@@ -123,7 +124,7 @@ class Connection:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """Limit the total time of an answer: the timeout is for each piece of it."""
+        """Limit the total time of an answer; `timeout` limits only each part of it."""
         timer = threading.Timer(self._altogether, self._hang_up)
         timer.daemon = True
         timer.start()
@@ -139,7 +140,7 @@ class Connection:
                 open_socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -155,7 +156,7 @@ def _address(url: str) -> tuple[SplitResult, int | None]:
         port = parts.port
         host = (parts.hostname or "").encode("idna")
         sendable = not _UNSENDABLE.search(host + parts.path.encode("ascii"))
-    except ValueError:  # no port, no address between brackets, no name of a machine
+    except ValueError:  # invalid port, invalid address in brackets, or invalid host name
         parts, port, sendable = SplitResult("", "", "", "", ""), None, False
     if not sendable or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidParameter("url", "an http:// or https:// address", url)
@@ -171,7 +172,7 @@ def _trusting(certificates: str | None) -> ssl.SSLContext:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name can only mean this machine.
+    """Whether a host name always refers to this machine.
 
     Examples:
         >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("127.0.0.1.example.org")
@@ -190,13 +191,13 @@ def persistently(
     sleep: Callable[[float], None] = time.sleep,
     notify: Callable[[str], object] = lambda words: None,
 ) -> Answer:
-    """Repeat a request until it is granted or refused: lost connections, 5xx and 429 are neither.
+    """Repeat a request after lost connections and after statuses 5xx and 429.
 
     Args:
         request: what to do.
         once: repeat it after 429 alone, which says that nothing was done.
         sleep: how to wait.
-        notify: gets a line of text when the first attempt fails and others follow.
+        notify: called with a line of text before the first repetition.
 
     Examples:
         >>> answers = iter([Answer(503, b""), Answer(200, b"{}")])

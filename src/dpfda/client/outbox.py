@@ -1,4 +1,4 @@
-"""The state of a study on a person's device: the token, and the exact bytes of the reply."""
+"""The stored state of a study on a person's device, with the token and the bytes of the reply."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
         plan: the plan that was agreed to.
         token: this person's, secret.
         accepts: assumptions that the person agreed to.
-        insecure: the person agreed to send without encryption.
-        invited: the token is an invitation, which may be used on another device, too.
-        task: what was asked, once it was asked.
-        body: the reply's exact bytes, once they exist. They are never drawn again.
-        secret: withdraws the reply; it stays here until then.
-        tried: the bytes may have left this device.
-        receipt: what the collector answered.
-        withdrawn: the collector has removed the reply, or never gets it.
+        insecure: whether the person agreed to send without encryption.
+        invited: whether the token is an invitation, which can also be used on another device.
+        task: the task; None until it was received.
+        body: the exact bytes of the reply; None until it was drawn. It is drawn only once.
+        secret: authorizes the withdrawal of the reply; only this device knows it until then.
+        tried: whether the bytes may have left this device.
+        receipt: the receipt from the collector.
+        withdrawn: whether the reply was removed at the collector, or will never be sent.
     """
 
     url: str
@@ -47,14 +47,14 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outbox:
-    """Letters by plan hash, one file each, readable by their owner only."""
+    """Stores one pending reply per plan hash, in files that only their owner can read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def find(self, plan_hash: str) -> PendingReply | None:
-        """The letter of a study, if this device takes part in it."""
+        """The pending reply of a study, if this device takes part in it."""
         try:
             content = self._path(plan_hash).read_bytes()
         except FileNotFoundError:
@@ -65,8 +65,8 @@ class Outbox:
             raise LedgerDamaged("the stored reply of this study is damaged") from None
 
     @contextmanager
-    def alone(self, plan_hash: str) -> Iterator[None]:
-        """No other thread or process of this device works on the study meanwhile."""
+    def exclusive(self, plan_hash: str) -> Iterator[None]:
+        """Lock a study for this thread; other threads and processes of this device wait."""
         path = self._path(plan_hash).with_suffix(".lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -76,12 +76,12 @@ class Outbox:
             os.close(descriptor)
 
     def hashes(self) -> list[str]:
-        """The studies that this device takes part in."""
+        """The plan hashes of the studies that this device takes part in."""
         return sorted(path.stem for path in self._folder.glob("*.json"))
 
-    def keep(self, plan_hash: str, letter: PendingReply) -> None:
-        """Store a letter for good: complete or not at all, also if the power fails."""
-        keep(self._path(plan_hash), msgspec.json.encode(letter))
+    def keep(self, plan_hash: str, pending: PendingReply) -> None:
+        """Store a pending reply durably and atomically, even if the power fails."""
+        keep(self._path(plan_hash), msgspec.json.encode(pending))
 
     def _path(self, plan_hash: str) -> Path:
         assert plan_hash.isalnum()

@@ -1,6 +1,6 @@
-"""A preview of a person's own data before they answer, for that person only.
+"""Check a person's own data before they answer, and preview the reply.
 
-It compares what would be sent with the data that it hides.
+The preview is shown only to this person. It compares the reply with the data that it hides.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import ReplyMessage
 
 _ANYWHERE = (-1e300, 1e300)
-_ROUNDING = 1 + 1e-9  # of least squares: a curve along the edge lies inside
+_ROUNDING = 1 + 1e-9  # tolerance of least squares: a curve along the bound lies inside
 
 
 class OwnData(TypedDict):
-    """What a person answers from."""
+    """The data from which a person answers."""
 
     curve: Curves
     label: object
@@ -38,17 +38,18 @@ def look_over(
 ) -> list[str]:
     """List what a plan omits or changes in the data; refuse data without any value.
 
-    A `Person` answers with whatever there is, as a missing answer would itself reveal something.
-    But who sits before their device with a wrong file would lose ε for nothing: they are told
-    before anybody is asked for anything. A number outside the study's range is no mistake of
-    theirs, as the organizer chose the range: it is moved to its edge, as by a `Person`.
+    A `Person` answers with any data, because a missing answer would itself reveal something. But a
+    person who chose a wrong file would spend ε in vain. This check warns them before any query. A
+    number outside the study's range is not refused, because the organizer chose the range. It is
+    moved to the nearest bound, as by a `Person`.
 
     Raises:
-        InvalidData: the label is none of the study's, the target no number, or of the curve
-            nothing is left. Whoever joined and then does not answer is seen to be silent.
+        InvalidData: the study does not have this label, the target is not a number, or no point of
+            the curve is usable. A person who has joined and does not answer is visible to the
+            collector as silent.
     """
     if isinstance(plan.encoder, RowEncoder):
-        return []  # an owner's rows: each of them may be anything
+        return []  # the rows of an owner, which may have any values
     notes = _label(plan, label)
     batch = one_curve(curve, channels=plan.encoder.channels)
     if plan.encoder.table is not None:
@@ -81,7 +82,7 @@ def _points(encoder: CurveEncoder, batch: object, grid_points: GridPoints) -> li
     channels = read_channels(batch, grid_points, count=encoder.channels, strict=False)
     for part, one in zip(encoder.basis.parts, channels, strict=True):
         low, high = part.domain_range
-        # Twice: what has a value anywhere, and what of it the study sees.
+        # Read twice: all points, and those inside the domain of the study.
         _, anywhere = read_curves(*one, domain_range=_ANYWHERE, strict=False)
         _, inside = read_curves(*one, domain_range=(low, high), strict=False)
         total, valued, seen = (
@@ -120,7 +121,7 @@ def _cells(encoder: CurveEncoder, batch: object) -> list[str]:
 
 
 def _far_away(encoder: CurveEncoder, batch: object, grid_points: GridPoints) -> list[str]:
-    """Only `clip` has edges; other rescalers bend what is large, as everybody's."""
+    """Note features outside the bounds of `clip`; other rescalers have no bounds."""
     scales = encoder.rescaler.scales(encoder.n_features)
     if encoder.rescaler.name != "clip" or scales is None:
         return []
@@ -139,15 +140,15 @@ _POINTS = 41
 
 @dataclass(frozen=True, repr=False)
 class Preview:
-    """A reply before it is sent. It holds private data: show it to the person, do not store it.
+    """A reply before it is sent. It holds private data: show it only to the person; never store it.
 
     Attributes:
-        kind: what was asked.
-        body: the exact bytes.
-        points: where curves are drawn; empty for plain vectors.
-        original: the person's curve as the encoder sees it; an owner's rows. None where the reply
-            was drawn before: what it was drawn from is not kept.
-        perturbed: the curve that the reply shows, if the reply is a noisy curve; else None.
+        kind: name of the task.
+        body: the exact bytes of the reply.
+        points: the points at which curves are drawn; empty for plain vectors.
+        original: the person's curve after encoding, or an owner's rows. None if the reply was drawn
+            before, because its data are not stored.
+        perturbed: the curve of the reply, if the reply is a noisy curve; otherwise None.
         hides: one sentence on what a reader of the reply can conclude.
     """
 
@@ -167,7 +168,7 @@ def describe(
     curve: object,
     grid_points: GridPoints = None,
 ) -> Preview:
-    """The preview of a stored reply; `curve` is None if the reply is of other data."""
+    """The preview of a stored reply; `curve` is None if the reply may belong to other data."""
     kind = str(task.get("name", ""))
     values = np.array(msgspec.json.decode(body, type=ReplyMessage).values)
     functional = plan.encoder.basis.functional
@@ -190,16 +191,16 @@ def describe(
 def _own(plan: StudyPlan, curve: object, grid_points: GridPoints, points: FloatArray) -> FloatArray:
     batch = one_curve(curve, channels=plan.encoder.channels)
     features = plan.encoder.encode(batch, grid_points, strict=False)
-    if isinstance(plan.encoder, RowEncoder):  # an owner's, as many as there are
+    if isinstance(plan.encoder, RowEncoder):  # all rows of an owner
         return features
     return _drawn(plan, features[0], points)
 
 
 def _drawn(plan: StudyPlan, z_star: FloatArray, points: FloatArray) -> FloatArray:
-    """A vector as a curve; noise beyond the range of `decode` is clipped."""
+    """A vector as a curve; values outside the range of `decode` are clipped."""
     inside = np.clip(z_star, -1 + 1e-9, 1 - 1e-9)[None, :]
     try:
         coefficients = plan.encoder.decode(inside)
-    except InvalidParameter:  # this encoder forgets sizes: its shape is all there is to show
+    except InvalidParameter:  # this encoder does not preserve sizes: show the shape only
         coefficients = inside
     return np.asarray(plan.encoder.evaluate(coefficients, points if len(points) else None)[0])

@@ -35,22 +35,23 @@ from dpfda.protocol.wire import ReplyMessage, TaskMessage, Withdrawal, new_secre
 
 
 class RemoteClient:
-    """One person's device: joins studies, answers one task of each, and never twice.
+    """One person's device: joins studies and answers one task of each, only once.
 
-    The order is what protects: the plan is checked against the hash the person was given, ε is
-    spent in a ledger on disk, the reply is drawn and its exact bytes are stored, and only then is
-    anything sent. A retry sends those bytes again. If the device stops between spending and
-    storing, the budget is spent and nothing was sent: the study is lost, privacy is not.
+    The order of the steps protects the person. The client checks the plan against the hash that the
+    person was given, spends ε in a ledger on disk, draws the reply and stores its exact bytes. Only
+    then does it send anything. A retry sends the same bytes. If the device stops between spending
+    and storing, ε is spent and nothing was sent: the person cannot answer this study any more, and
+    no data were revealed.
 
     Args:
         folder: where ledger and replies are kept; readable by the person only.
-        limit_epsilon: what all studies together may cost; must be given the first time. It is
-            kept for good once a study is joined that fits into it.
-        source: where randomness comes from; the operating system by default.
+        limit_epsilon: limit on the total ε of all studies; required the first time. It becomes
+            permanent when the first study that fits into it is joined.
+        source: source of randomness; by default the operating system.
         certificates: file of certificates to trust instead of the system's.
-        patience: seconds to wait for a free place.
-        holder: what answers: a person with a curve, or another kind of `Person`.
-        notify: gets lines of text, for example when a request is repeated.
+        patience: seconds to wait for a free place in the study.
+        holder: class of the data holder that answers: `Person` or a subclass.
+        notify: called with lines of text, for example before a request is repeated.
 
     Examples:
         >>> import tempfile
@@ -76,9 +77,9 @@ class RemoteClient:
         self._path = place / "ledger"
         self._limit = limit_epsilon
         self._notify = notify
-        self._unkept: BaseLedger | None = None  # a limit that may still be another one
+        self._unkept: BaseLedger | None = None  # a limit that is not permanent yet
         if limit_epsilon is None or self._path.exists():
-            _ = self.ledger  # refused now, if it is none or has another limit
+            _ = self.ledger  # raises an error now if it is not a ledger or has another limit
         else:
             self._unkept = Ledger(limit_epsilon)
         self.source: Source = SecureSource() if source is None else source
@@ -98,16 +99,16 @@ class RemoteClient:
         return self._outbox.hashes()
 
     def fetch_plan(self, url: str, plan_hash: str, *, insecure: bool = False) -> StudyPlan:
-        """The plan behind a hash, from a collector that need not be trusted."""
+        """The plan with this hash, from a collector that need not be trusted."""
         known = self._outbox.find(_checked(plan_hash))
         if known is not None:
             return _agreed(known, plan_hash)
         found = self._ask(url, insecure, "GET", f"/api/studies/{plan_hash[:16]}").json()
         try:
             plan = StudyPlan.from_dict(found["plan"])
-            _ = plan.asks  # what cannot be asked is refused, under python -O too
+            _ = plan.asks  # raises an error for impossible tasks, also under python -O
             found_hash = plan.hash
-        except Exception:  # whatever a hostile collector sent
+        except Exception:  # a hostile collector may send anything
             raise ProtocolError("the collector's plan cannot be understood") from None
         if found_hash != plan_hash:
             raise ProtocolError("the collector's plan is not the one with this hash")
@@ -125,15 +126,15 @@ class RemoteClient:
     ) -> StudyPlan:
         """Agree to a plan and get a token for it; joining again changes nothing.
 
-        Only an invitation can be exchanged for another one, as long as no reply was drawn.
-        A study that does not fit into what is left of the limit is refused, and nothing is stored.
+        The only exception: an invitation can be replaced by another one until the reply is drawn. A
+        study that does not fit into the remaining budget is refused, and nothing is stored.
 
         Args:
             url: the collector.
-            plan_hash: the hash the person was given, from somewhere they trust.
-            most_epsilon: the person's ceiling for this study.
-            accepts: what the person agrees to take for granted, such as "labels are public"; a
-                plan that assumes more is refused.
+            plan_hash: the hash of the plan, from a source that the person trusts.
+            most_epsilon: the largest ε that the person accepts for this study.
+            accepts: the assumptions that the person accepts, such as "labels are public"; a plan
+                with further assumptions is refused.
             invitation: the token that the organizer gave this person; without it, a study must be
                 open to anybody.
             insecure: allow a collector on another machine without encryption.
@@ -145,7 +146,7 @@ class RemoteClient:
                 f"{most_epsilon:g}"
             )
         agreed = tuple(accepts)
-        with self._outbox.alone(plan_hash):
+        with self._outbox.exclusive(plan_hash):
             known = self._outbox.find(plan_hash)
             if known is not None and (
                 known.body is not None or invitation is None or invitation == known.token
@@ -156,19 +157,19 @@ class RemoteClient:
                 raise InvalidParameter("invitation", "one word", "something else")
             self._afford(plan)
             token = invitation or self._enrolled(url, insecure, plan_hash)
-            letter = PendingReply(
+            pending = PendingReply(
                 url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure,
                 invited=invitation is not None,
             )  # fmt: skip
-            self._outbox.keep(plan_hash, letter)
+            self._outbox.keep(plan_hash, pending)
         return plan
 
     def stage(self, plan_hash: str) -> Literal["joined", "drawn", "sent", "withdrawn"]:
         """The state of a study on this device: joined, replied, acknowledged, or withdrawn."""
-        letter = self._letter(plan_hash)
-        if letter.withdrawn:
+        pending = self._pending(plan_hash)
+        if pending.withdrawn:
             return "withdrawn"
-        return "joined" if letter.body is None else "drawn" if letter.receipt is None else "sent"
+        return "joined" if pending.body is None else "drawn" if pending.receipt is None else "sent"
 
     def look_over(
         self, plan_hash: str, *, curve: object, label: object, grid_points: GridPoints = None
@@ -176,143 +177,142 @@ class RemoteClient:
         """List what the study would omit or change in these data; nothing is spent or sent.
 
         Raises:
-            InvalidData: they would be no answer; `prepare` refuses them too.
+            InvalidData: the data are not usable; `prepare` refuses them, too.
         """
-        plan = _agreed(self._letter(plan_hash), plan_hash)
+        plan = _agreed(self._pending(plan_hash), plan_hash)
         return look_over(plan, curve=curve, label=label, grid_points=grid_points)
 
     def prepare(
         self, plan_hash: str, *, curve: object, label: object, grid_points: GridPoints = None
     ) -> Preview:
-        """Get the task, spend, draw the reply and store it, without sending it.
+        """Get the task, spend ε, draw the reply and store it, without sending it.
 
-        What would be no answer (`look_over`) or cannot be paid is refused before that. A reply
-        that exists already stays as it is, whatever the data are now.
+        Unusable data (`look_over`) and a study that exceeds the budget are refused before that. A
+        reply that exists already is not changed, even if the data are different now.
 
         Raises:
-            InvitationUsed: somebody has answered with this invitation; nothing is drawn or spent.
+            InvitationUsed: this invitation was already used for a reply; nothing is drawn or spent.
 
         Returns:
-            What would be sent and what it hides. Whether it is then sent or not, ε is spent: the
-            reply exists.
+            The reply and the data that it hides. ε is spent even if the reply is never sent.
         """
-        with self._outbox.alone(_checked(plan_hash)):
-            letter = self._letter(plan_hash)
-            plan = _agreed(letter, plan_hash)
-            if letter.body is not None:
-                curve = None  # the reply may come from another one
+        with self._outbox.exclusive(_checked(plan_hash)):
+            pending = self._pending(plan_hash)
+            plan = _agreed(pending, plan_hash)
+            if pending.body is not None:
+                curve = None  # the stored reply may belong to another curve
             else:
                 given: OwnData = {"curve": curve, "label": label, "grid_points": grid_points}
                 look_over(plan, **given)
                 self._afford(plan)
-                letter = self._answered(letter, plan, plan_hash, given)
-                self._outbox.keep(plan_hash, letter)
-        assert letter.body is not None
+                pending = self._answered(pending, plan, plan_hash, given)
+                self._outbox.keep(plan_hash, pending)
+        assert pending.body is not None
         return describe(
-            plan, letter.task or {}, letter.body.encode(), curve=curve, grid_points=grid_points
+            plan, pending.task or {}, pending.body.encode(), curve=curve, grid_points=grid_points
         )
 
     def _afford(self, plan: StudyPlan) -> None:
-        """Refuse what cannot be paid before the collector gives one of its places away."""
+        """Refuse a study that exceeds the budget before the collector assigns a place in it."""
         ledger = self.ledger if self._unkept is None else self._unkept
         if any(entry.key == plan.hash for entry in ledger.entries):
             raise AlreadySpent("this study was paid for before, and no reply to it is stored")
-        # Who has a budget of their own may answer for less than the plan's ε.
+        # With individual budgets, a person may answer with less than the plan's ε.
         reason = ledger.refusal(limit(epsilon=plan.epsilon, delta=0.0))
         if reason and not plan.design.get("own_budgets"):
             raise BudgetExceeded(reason)
-        _ = self.ledger  # from here on the limit is kept
+        _ = self.ledger  # stores the limit permanently
 
     def _answered(
-        self, letter: PendingReply, plan: StudyPlan, plan_hash: str, given: OwnData
+        self, pending: PendingReply, plan: StudyPlan, plan_hash: str, given: OwnData
     ) -> PendingReply:
-        """The letter with the reply to the collector's task in it."""
+        """The pending reply after its task was received and answered."""
         try:
-            message = self._task(letter, plan_hash)
+            message = self._task(pending, plan_hash)
         except NotGranted as refusal:
             if refusal.code == "answered":
                 raise InvitationUsed("nothing was drawn, spent or sent here") from None
             if refusal.code != "lapsed":
                 raise
-            # Joined too long ago, and nothing was drawn or spent since: as somebody new.
-            token = self._enrolled(letter.url, letter.insecure, plan_hash)
-            letter = msgspec.structs.replace(letter, token=token)
-            self._outbox.keep(plan_hash, letter)
-            message = self._task(letter, plan_hash)
+            # The place has expired, and nothing was drawn or spent: enrol again.
+            token = self._enrolled(pending.url, pending.insecure, plan_hash)
+            pending = msgspec.structs.replace(pending, token=token)
+            self._outbox.keep(plan_hash, pending)
+            message = self._task(pending, plan_hash)
         task = plan.read_task(message.task)
         person = self._holder(
-            plan, **given, ledger=self.ledger, accepts=letter.accepts, source=self.source
+            plan, **given, ledger=self.ledger, accepts=pending.accepts, source=self.source
         )
         values = person.answer(task).values
         secret, place = new_secret(), (message.phase, message.ticket)
         reply = ReplyMessage.saying(plan_hash, *place, values[0].tolist(), secret=secret)
         body = msgspec.json.encode(reply).decode()
-        return msgspec.structs.replace(letter, task=message.task, body=body, secret=secret)
+        return msgspec.structs.replace(pending, task=message.task, body=body, secret=secret)
 
     def send(self, plan_hash: str) -> str:
         """Send the stored bytes until they are acknowledged; returns the receipt.
 
         Raises:
-            InvitationUsed: somebody has answered with this invitation since this reply was drawn.
+            InvitationUsed: this invitation was used for another reply since this one was drawn.
         """
-        with self._outbox.alone(_checked(plan_hash)):
-            letter = self._letter(plan_hash)
-            if letter.withdrawn:
+        with self._outbox.exclusive(_checked(plan_hash)):
+            pending = self._pending(plan_hash)
+            if pending.withdrawn:
                 raise ProtocolError("the reply to this study was withdrawn: it is never sent again")
-            if letter.receipt is not None:
-                return letter.receipt
-            body = letter.body
+            if pending.receipt is not None:
+                return pending.receipt
+            body = pending.body
             if body is None:
                 raise ProtocolError("nothing was prepared for this study")
-            if not letter.tried:
-                if letter.invited and self._is_used(letter, plan_hash):
+            if not pending.tried:
+                if pending.invited and self._is_used(pending, plan_hash):
                     raise InvitationUsed("the reply that was drawn here is not sent")
-                letter = msgspec.structs.replace(letter, tried=True)
-                self._outbox.keep(plan_hash, letter)
+                pending = msgspec.structs.replace(pending, tried=True)
+                self._outbox.keep(plan_hash, pending)
             path, sent = f"/api/studies/{plan_hash[:16]}/reply", body.encode()
-            where = (letter.url, letter.insecure, "POST", path)
+            where = (pending.url, pending.insecure, "POST", path)
             try:
-                answer = self._ask(*where, body=sent, headers=_bearer(letter))
+                answer = self._ask(*where, body=sent, headers=_bearer(pending))
             except NotGranted as refusal:
                 if refusal.code != "answered":
                     raise
                 raise InvitationUsed("the reply that was drawn here is not counted") from None
             receipt = _word(answer, "receipt")
-            self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
+            self._outbox.keep(plan_hash, msgspec.structs.replace(pending, receipt=receipt))
             return receipt
 
     def withdraw(self, plan_hash: str) -> None:
-        """Take the reply out of the study, as long as its phase takes replies.
+        """Withdraw the reply from the study, while its phase accepts replies.
 
-        The collector removes it before anything is computed from it. ε stays spent, since the
-        collector has seen the reply, and this device does not answer the study again. A reply that
-        was never sent is not sent from now on.
+        The collector removes the reply before it computes anything from it. ε stays spent, because
+        the collector has seen the reply, and this device does not answer the study again. A reply
+        that was not sent yet will never be sent.
 
         Raises:
-            NotGranted: the phase is over (`code` is ``late``), or the reply is not there.
+            NotGranted: the phase is over (`code` is ``late``), or the collector has no such reply.
         """
-        with self._outbox.alone(_checked(plan_hash)):
-            letter = self._letter(plan_hash)
-            if letter.withdrawn:
+        with self._outbox.exclusive(_checked(plan_hash)):
+            pending = self._pending(plan_hash)
+            if pending.withdrawn:
                 return
-            if letter.body is None:
+            if pending.body is None:
                 raise ProtocolError("nothing was prepared for this study")
-            if letter.tried:
-                if letter.secret is None:
+            if pending.tried:
+                if pending.secret is None:
                     raise ProtocolError("this reply was drawn by a release that withdraws none")
-                wish = msgspec.json.encode(Withdrawal(letter.body, letter.secret))
+                wish = msgspec.json.encode(Withdrawal(pending.body, pending.secret))
                 path = f"/api/studies/{plan_hash[:16]}/withdraw"
-                where = (letter.url, letter.insecure, "POST", path)
-                answer = self._ask(*where, body=wish, headers=_bearer(letter))
+                where = (pending.url, pending.insecure, "POST", path)
+                answer = self._ask(*where, body=wish, headers=_bearer(pending))
                 if answer.json() != {"withdrawn": True}:
                     raise ProtocolError("the collector does not say that the reply was removed")
-            self._outbox.keep(plan_hash, msgspec.structs.replace(letter, withdrawn=True))
+            self._outbox.keep(plan_hash, msgspec.structs.replace(pending, withdrawn=True))
 
-    def _is_used(self, letter: PendingReply, plan_hash: str) -> bool:
-        """Whether this invitation was used already; checked before the first bytes are sent."""
+    def _is_used(self, pending: PendingReply, plan_hash: str) -> bool:
+        """Whether this invitation was used before; checked before anything is sent."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         try:
-            self._ask(letter.url, letter.insecure, "GET", path, headers=_bearer(letter))
+            self._ask(pending.url, pending.insecure, "GET", path, headers=_bearer(pending))
         except NotGranted as refusal:
             return refusal.code == "answered"
         return False
@@ -320,15 +320,15 @@ class RemoteClient:
     def counted(self, plan_hash: str) -> bool:
         """Whether the study has counted this device's reply; only the receipt is sent.
 
-        False means: received, and its phase goes on.
+        False means that the reply was received and its phase is not finished.
         """
-        letter = self._letter(plan_hash)
-        if letter.withdrawn:
+        pending = self._pending(plan_hash)
+        if pending.withdrawn:
             raise ProtocolError("the reply to this study was withdrawn: it does not count")
-        if letter.receipt is None:
+        if pending.receipt is None:
             raise ProtocolError("there is no receipt of this study")
-        path = f"/api/studies/{plan_hash[:16]}/receipts/{quote(letter.receipt, safe='')}"
-        found = self._ask(letter.url, letter.insecure, "GET", path).json()
+        path = f"/api/studies/{plan_hash[:16]}/receipts/{quote(pending.receipt, safe='')}"
+        found = self._ask(pending.url, pending.insecure, "GET", path).json()
         counted = found.get("counted") if isinstance(found, dict) else None
         if not isinstance(counted, bool):
             raise ProtocolError("the collector does not say whether the reply was counted")
@@ -346,13 +346,15 @@ class RemoteClient:
         path = f"/api/studies/{plan_hash[:16]}/enrol"
         return _word(self._ask(url, insecure, "POST", path), "token")
 
-    def _task(self, letter: PendingReply, plan_hash: str) -> TaskMessage:
-        """The message with the task, once there is one."""
+    def _task(self, pending: PendingReply, plan_hash: str) -> TaskMessage:
+        """Wait for the message with the task."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         deadline = time.monotonic() + self._patience
-        with self._connect(letter.url, letter.insecure) as connection:
+        with self._connect(pending.url, pending.insecure) as connection:
             while True:
-                answer = self._granted(lambda: connection.ask("GET", path, headers=_bearer(letter)))
+                answer = self._granted(
+                    lambda: connection.ask("GET", path, headers=_bearer(pending))
+                )
                 if answer.status == 200:
                     break
                 if time.monotonic() > deadline:
@@ -360,17 +362,18 @@ class RemoteClient:
                 self._sleep(0.5)
         try:
             message = msgspec.json.decode(answer.body, type=TaskMessage)
-        except (msgspec.MsgspecError, ValueError, RecursionError):  # no JSON, no text, no end
+        # invalid JSON, invalid text, or nested too deeply
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             raise ProtocolError("the collector's message cannot be understood") from None
         if message.plan != plan_hash:
             raise ProtocolError("the task belongs to another study")
         return message
 
-    def _letter(self, plan_hash: str) -> PendingReply:
-        letter = self._outbox.find(_checked(plan_hash))
-        if letter is None:
+    def _pending(self, plan_hash: str) -> PendingReply:
+        pending = self._outbox.find(_checked(plan_hash))
+        if pending is None:
             raise ProtocolError("this device has not joined the study: join it first")
-        return letter
+        return pending
 
     def _connect(self, url: str, insecure: bool) -> Connection:
         return Connection(url, certificates=self._certificates, insecure=insecure)
@@ -413,11 +416,11 @@ class InvitationUsed(NotGranted):
         super().__init__(409, text + here, "answered")
 
 
-_WORD = re.compile("[!-~]{1,200}")  # what can be sent in a header, and shown
+_WORD = re.compile("[!-~]{1,200}")  # characters that can be sent in a header and printed
 
 
 def _word(answer: Answer, name: str) -> str:
-    """One word of the collector's answer."""
+    """One field of the collector's answer, which must be a single word."""
     found = answer.json()
     word = found.get(name) if isinstance(found, dict) else None
     if not isinstance(word, str) or not _WORD.fullmatch(word):
@@ -425,16 +428,16 @@ def _word(answer: Answer, name: str) -> str:
     return word
 
 
-def _agreed(letter: PendingReply, plan_hash: str) -> StudyPlan:
-    """The plan as it was agreed to: another one on the disk would be another price and key."""
-    plan = StudyPlan.from_dict(letter.plan)
+def _agreed(pending: PendingReply, plan_hash: str) -> StudyPlan:
+    """The stored plan; refused if it is not the one that the person agreed to."""
+    plan = StudyPlan.from_dict(pending.plan)
     if plan.hash != plan_hash:
         raise LedgerDamaged("the stored plan of this study was changed")
     return plan
 
 
-def _bearer(letter: PendingReply) -> dict[str, str]:
-    return {"Authorization": f"Bearer {letter.token}"}
+def _bearer(pending: PendingReply) -> dict[str, str]:
+    return {"Authorization": f"Bearer {pending.token}"}
 
 
 def _checked(plan_hash: str) -> str:

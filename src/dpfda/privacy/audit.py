@@ -1,22 +1,25 @@
-"""Attack a mechanism and report how much privacy it can have at most.
+"""Attack a mechanism and compute a lower bound on its ε.
 
-An audit plays the adversary. It draws reports from two neighboring inputs, looks for an event
-that tells them apart, and turns the two frequencies of that event, counted on *fresh* draws, into a
-lower bound on ε that holds with 99.9 % confidence. A bound above the claimed ε disproves the claim.
-Events are looked for in
+An audit takes the role of the adversary. It draws reports from two neighboring inputs and searches
+for an event that distinguishes them. The frequencies of this event in *fresh* draws give a lower
+bound on ε with 99.9 % confidence. A bound above the claimed ε disproves the claim.
+
+The search covers
 
 * the likelihood ratio that the mechanism itself states;
 * each reported number, the difference of two, the whole pattern, and the direction in which the
   two inputs differ;
 * the low-order bits of each number, through which floating-point noise leaks (Mironov 2012).
 
-A few draws find the event; then as many are counted as it takes to see a violation of the wanted
-size. What size an audit would have seen with its draws, it says: `AuditResult.detects`.
+A few pilot draws select the event. The audit then counts as many draws as it needs to show a
+violation of the required size. `AuditResult.detects` states the smallest violation that its draws
+would have shown.
 
-Where a likelihood is stated, it is searched for a ratio above e^ε. Where it is that of added noise,
-all coordinates of all reports together say whether noise of that size was drawn (`Fit`), which
-shows noise that is a little smaller than stated long before an event does. Reports of one input
-are independent: noise that people share is seen in their correlation (`Dependence`).
+If the mechanism states a likelihood, the audit searches it for a ratio above e^ε. If that is the
+likelihood of added noise, all coordinates of all reports together test whether the noise has the
+stated size (`Fit`). This test needs far fewer draws than an event to show noise that is slightly
+too small. Reports of one input must be independent; shared noise appears as correlation
+(`Dependence`).
 """
 
 from __future__ import annotations
@@ -46,23 +49,23 @@ from dpfda.privacy.audit_evidence import (
 from dpfda.privacy.guarantee import Guarantee
 
 Depths = Callable[[FloatArray, FloatArray], FloatArray]
-"""Of reports about one input: how far below its largest value the stated log-likelihood of each
-lies, and the shape of the Gamma law that this has; two columns."""
+"""Two columns for the reports of one input: the distance of the stated log-likelihood from its
+maximum, and the shape of the Gamma distribution that this distance follows."""
 GOAL = 0.05
-"""The relative violation that an audit tries to see, if its draws allow."""
+"""The relative violation that an audit tries to detect, if its draws suffice."""
 PILOT = 20_000
-"""Draws that find the event."""
+"""Pilot draws, which select the event."""
 _FAR = 8
 _RARE = 0.02
 _CHUNK = 1 << 18
-_FIT = 4.42  # standard errors: exceeded by chance once in 10^5 audits
-_SEEN = 1.645  # more, to be seen with 95 % probability
+_FIT = 4.42  # standard errors; a valid mechanism exceeds them in one of 10^5 audits
+_SEEN = 1.645  # standard errors added for a detection probability of 95 %
 
 
 class Auditable(Protocol):
     """The interface of a mechanism that an audit uses.
 
-    `log_likelihood` may be None: then only the reports are looked at.
+    If `log_likelihood` is None, the audit uses the reports only.
     """
 
     @property
@@ -85,16 +88,16 @@ class AuditResult:
         claimed_epsilon: ε as claimed.
         claimed_delta: δ as claimed.
         lower_bound: the true ε is above this with 99.9 % confidence.
-        density_excess: largest log-likelihood ratio seen, less the claimed ε (pure claims), or
-            the δ that the stated likelihood needs at the claimed ε, less the claimed δ. Positive
-            disproves the claim; None if the mechanism states no likelihood.
-        misfit: how many standard errors all noise together is larger than stated, smaller if below
-            0; None where it is not tested.
-        dependence: the largest correlation between reports of different people, or between
-            coordinates that noise was added to, in standard errors.
-        draws: reports counted from the likelier input.
+        density_excess: for pure claims, the largest observed log-likelihood ratio minus the claimed
+            ε; otherwise, the δ that the stated likelihood needs at the claimed ε, minus the claimed
+            δ. A positive value disproves the claim. None if the mechanism states no likelihood.
+        misfit: deviation of the total noise from its stated size, in standard errors; negative if
+            the noise is too small, None if it is not tested.
+        dependence: the largest correlation, in standard errors, between reports of different people
+            or between noisy coordinates of one report.
+        draws: number of reports counted from each input.
         detects: the smallest relative violation of the claim (in ε; in μ for Gaussian claims) that
-            these draws would have shown with 95 % probability; None if none would.
+            these draws would have shown with 95 % probability; None if they would have shown none.
     """
 
     name: str
@@ -134,14 +137,15 @@ def audit(
     """Attack the worst cases of `mechanism`.
 
     Args:
-        mechanism: what is attacked.
-        name: for the result.
-        draws: the most reports that are counted from each input.
-        source: where they come from.
-        mu: the claim, where it is one of Gaussian DP; `mechanism.guarantee` says it in (ε, δ).
-        depths: of reports, where noise is added; see `Fit`.
-        goal: stop where a relative violation of this size would have been seen.
-        pilot: reports from each input that find the event; at most a quarter of `draws`.
+        mechanism: the mechanism to attack.
+        name: name of the result.
+        draws: upper limit on the number of reports counted from each input.
+        source: source of randomness of the reports.
+        mu: the claimed μ of Gaussian DP, if any; `mechanism.guarantee` states the claim as (ε, δ).
+        depths: see `Fit`; only for mechanisms that add noise.
+        goal: stop as soon as a relative violation of this size would have been detected.
+        pilot: number of reports from each input for selecting the event; at most a quarter of
+            `draws`.
 
     Examples:
         >>> from dpfda.mechanisms import Mechanism
@@ -158,20 +162,20 @@ def audit(
     size = int(np.size(mechanism.worst_cases()[0][0]))
     dependence = Dependence(added=0 if depths is None else size)
     attempt = Attempt(mechanism, claim, min(pilot, draws // 4), draws)
-    sight, excess = attempt.best(source, fit)
-    total = _enough(claim, sight, fit, most=draws, least=min(pilot, draws), goal=goal)
+    event, excess = attempt.best(source, fit)
+    total = _enough(claim, event, fit, most=draws, least=min(pilot, draws), goal=goal)
     counted = []
-    for value in sight.inputs:
+    for value in event.inputs:
         seen = 0.0
         for start in range(0, total, _CHUNK):
             reports = _draw(mechanism, value, min(_CHUNK, total - start), source)
-            seen += sight.count(reports)
+            seen += event.count(reports)
             dependence.add(reports)
             if fit is not None:
                 fit.add(reports, value)
         counted.append(seen)
     often = counted[0] / total, max(counted[1], 0.5) / total
-    shown = [claim.detects(*(sight.frequencies if sight.stated else often), total)]
+    shown = [claim.detects(*(event.frequencies if event.stated else often), total)]
     shown += [] if fit is None else [fit.detects]
     known = [violation for violation in shown if violation is not None]
     return AuditResult(
@@ -188,17 +192,18 @@ def audit(
 
 
 class Fit:
-    """Whether all noise that was added, in every coordinate of every report, has its stated size.
+    """Test whether the added noise, over all coordinates of all reports, has its stated size.
 
-    Noise with log-density -‖x‖ (Laplace, spherical Laplace) or -‖x‖²/2 (Gaussian) up to constants,
-    x in units of its scale, lies that far below the top of its density: a Gamma law of rate 1 and
-    shape J, or J/2. Sums of independent ones are Gamma too, so one number tells about all draws,
-    with the Wilson-Hilferty cube root of Gamma as a standard normal. Noise that is 1 + r times too
-    small divides the sum by (1 + r), or its square.
+    Let x be noise in J dimensions, in units of its scale, with log-density -‖x‖ (Laplace, spherical
+    Laplace) or -‖x‖²/2 (Gaussian) up to constants. The distance of the log-density from its maximum
+    then follows a Gamma distribution of rate 1 and shape J, or J/2. Sums of independent Gamma
+    variables are Gamma variables, so one sum tests all draws; its Wilson-Hilferty cube root is
+    compared with a normal distribution. Noise that is too small by a factor 1 + r divides the sum
+    by 1 + r, or by its square.
 
     Args:
-        depths: of reports.
-        degree: 1 where all depths are of Laplace noise or not known, 2 where all are of Gaussian.
+        depths: computes the distances and shapes of reports.
+        degree: 2 if all noise is Gaussian, otherwise 1.
 
     Examples:
         >>> noise = np.random.default_rng(0).laplace(size=(5000, 2)) / 1.1  # a tenth too small
@@ -217,7 +222,7 @@ class Fit:
         self.reports = 0
 
     def add(self, reports: FloatArray, value: FloatArray) -> None:
-        """Some draws."""
+        """Add some draws."""
         depth, shape = self._depths(reports, value).sum(axis=0)
         self._depth, self._shape = self._depth + float(depth), self._shape + float(shape)
         self.reports += len(reports)
@@ -241,7 +246,7 @@ class Fit:
         return float((high / low) ** (3 / self._degree) - 1) if low > 0 else None
 
     def missing(self, violation: float) -> float:
-        """Number of further reports needed to show noise that is smaller by this factor."""
+        """Number of further reports needed to show noise that is too small by 1 + `violation`."""
         if not self._shape:
             return math.inf
         ratio = (1 + violation) ** (self._degree / 3)
@@ -251,7 +256,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The search for an event, with few draws."""
+    """The search for an event with few draws."""
 
     mechanism: Auditable
     claim: Claim
@@ -259,7 +264,7 @@ class Attempt:
     draws: int
 
     def best(self, source: Source, fit: Fit | None) -> tuple[AuditEvent, float | None]:
-        """The event that best distinguishes the inputs, and the excess; `fit` sees all draws."""
+        """The event that best distinguishes the inputs, and the excess; adds all draws to `fit`."""
         mechanism, claim, found, excesses = self.mechanism, self.claim, [], []
         for pair in mechanism.worst_cases():
             reports = [_draw(mechanism, value, self.pilot, source) for value in pair]
@@ -268,22 +273,22 @@ class Attempt:
                 if fit is not None:
                     fit.add(likely, inputs[0])
                 excesses.append(_density_excess(mechanism, inputs, likely))
-                score, sight = _seen(mechanism, claim, inputs, likely, reports[other])
-                # Where nothing looks wrong, the stated likelihood knows the best event beforehand.
+                score, event = _seen(mechanism, claim, inputs, likely, reports[other])
+                # If no event disproves the claim, the stated likelihood gives the best event.
                 if score <= claim.size and mechanism.log_likelihood is not None:
                     stated = mechanism.log_likelihood
-                    score, sight = _stated(stated, claim, inputs, likely, self.draws)
+                    score, event = _stated(stated, claim, inputs, likely, self.draws)
                     score = min(score, claim.size)
-                found.append((score, sight))
-        _, sight = max(found, key=lambda entry: entry[0])
+                found.append((score, event))
+        _, event = max(found, key=lambda entry: entry[0])
         known = [excess for excess in excesses if excess is not None]
-        return sight, max(known) if known else None
+        return event, max(known) if known else None
 
 
 def _seen(
     mechanism: Auditable, claim: Claim, inputs: Inputs, likely: FloatArray, unlikely: FloatArray
 ) -> tuple[float, AuditEvent]:
-    """The event with the largest bound in these draws."""
+    """The event with the largest lower bound in these draws."""
     total, found = len(likely), []
     for statistic in statistics(mechanism.log_likelihood, inputs, likely.shape[1]):
         ordered = np.sort(statistic(likely)), np.sort(statistic(unlikely))
@@ -292,23 +297,24 @@ def _seen(
         bounds = claim.sure(hits, misses, total)
         place = np.unravel_index(np.argmax(bounds), bounds.shape)
         often = hits[place] / total, max(misses[place], 0.5) / total
-        sight = AuditEvent(inputs, statistic, int(place[0]), float(values[place[1]]), often)
-        found.append((float(bounds[place]), sight))
+        event = AuditEvent(inputs, statistic, int(place[0]), float(values[place[1]]), often)
+        found.append((float(bounds[place]), event))
     return max(found, key=lambda entry: entry[0])
 
 
 def _stated(
     likelihood: LogLikelihood, claim: Claim, inputs: Inputs, likely: FloatArray, draws: int
 ) -> tuple[float, AuditEvent]:
-    """The threshold of the likelihood ratio e^L that `draws` draws will show best.
+    """The threshold of the likelihood ratio e^L with the best expected bound after `draws` draws.
 
-    q{L ≥ t} is the mean of e^{-L} 1{L ≥ t} under the first input: known well from few draws.
+    Under the second input, q{L ≥ t} is the mean of e^{-L} 1{L ≥ t} under the first input. A few
+    draws estimate it well.
     """
     ratio = np.sort(log_ratio(likelihood, inputs, likely))[::-1]
     p = np.arange(1, len(ratio) + 1) / len(ratio)
     q = np.cumsum(np.exp(-ratio)) / len(ratio)
     last = np.append(ratio[:-1] > ratio[1:], True)  # ties belong together
-    if claim.mu is not None:  # the ends are not known from so few draws
+    if claim.mu is not None:  # few draws do not estimate rare events well
         last &= (p > _RARE) & (1 - q > _RARE)
     scores = np.where(last, claim.expected(p, np.minimum(q, 1.0), draws), -math.inf)
     best = int(np.argmax(scores))
@@ -320,17 +326,17 @@ def _stated(
 
 
 def _enough(
-    claim: Claim, sight: AuditEvent, fit: Fit | None, *, most: int, least: int, goal: float
+    claim: Claim, event: AuditEvent, fit: Fit | None, *, most: int, least: int, goal: float
 ) -> int:
-    """Number of draws of each input that show a violation of the required size, or all."""
-    wanted = 0.85 * goal  # frequencies are not known exactly
+    """Number of draws of each input that show a violation of the required size; at most `most`."""
+    wanted = 0.85 * goal  # a margin, because the frequencies are estimates
     missing = math.inf if fit is None else fit.missing(wanted) / 2
     enough, total = int(min(most, max(least, math.ceil(min(missing, most))))), least
-    hopeless = claim.detects(*sight.frequencies, enough)
-    if sight.stated and fit is None and (hopeless is None or hopeless > _FAR * goal):
-        return max(total, enough // 10)  # these inputs are no worst case: more draws show no more
+    hopeless = claim.detects(*event.frequencies, enough)
+    if event.stated and fit is None and (hopeless is None or hopeless > _FAR * goal):
+        return max(total, enough // 10)  # not a worst case: more draws would show little more
     while total < enough:
-        shown = claim.detects(*sight.frequencies, total)
+        shown = claim.detects(*event.frequencies, total)
         if shown is not None and shown <= wanted:
             return total
         total = min(enough, math.ceil(1.25 * total))

@@ -1,9 +1,9 @@
 """Evidence against a claim: events, bounds from their counts, and dependence of reports.
 
-An event distinguishes two inputs, and its counts bound the privacy loss from below. In addition,
-each report may have the correct law although the guarantee is void: two people with the same noise
-are distinguished by the difference of their reports, and so are two coordinates of one person. Over
-repeats of one input, independent reports have uncorrelated ranks.
+An event distinguishes two inputs, and its counts bound the privacy loss from below. A guarantee may
+be void although each report has the correct distribution: if two people, or two coordinates of one
+person, share their noise, the difference of the reports reveals the data. Such reports are detected
+by their ranks, which are uncorrelated if reports are independent.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Chance = FloatArray | float
 """A probability or a count, or an array of them."""
 CONFIDENCE = 0.999
 POWER = 0.95
-"""With which a violation of the size that `Claim.detects` says is seen."""
+"""The probability of detecting a violation of the size that `Claim.detects` states."""
 _ERROR = 1 - CONFIDENCE
 _Z, _SEEN = float(stats.norm.isf(_ERROR / 2)), float(stats.norm.ppf(POWER))
-_COMMON = 1000  # counts from which a normal law is trusted
+_COMMON = 1000  # counts from which the normal approximation is used
 _LARGEST_VIOLATION = 10.0
 
 
@@ -35,8 +35,8 @@ _LARGEST_VIOLATION = 10.0
 class Claim:
     """The claim to be disproved: ε (with δ), or μ for a Gaussian release.
 
-    A Gaussian claim is tested as one: Φ⁻¹(p) - Φ⁻¹(q) ≤ μ for the probabilities of every event
-    (Dong, Roth & Su 2022), which common events show as well as rare ones.
+    A Gaussian claim is tested by Φ⁻¹(p) - Φ⁻¹(q) ≤ μ for the probabilities of every event (Dong,
+    Roth & Su 2022). Common events can violate this as well as rare ones.
 
     Examples:
         >>> claim = Claim(1.0, 0.0)
@@ -50,11 +50,11 @@ class Claim:
 
     @property
     def size(self) -> float:
-        """The number that an event's bound is compared with."""
+        """The claimed ε or μ, with which the bound of an event is compared."""
         return self.epsilon if self.mu is None else self.mu
 
     def distance(self, likely: Chance, unlikely: Chance) -> FloatArray:
-        """Distance between the inputs that an event of these probabilities shows, in ε or μ."""
+        """Distance between the inputs, in ε or μ, implied by an event with these probabilities."""
         if self.mu is not None:
             return np.asarray(stats.norm.ppf(likely) - stats.norm.ppf(unlikely))
         usable = np.asarray(likely) > self.delta
@@ -62,25 +62,27 @@ class Claim:
         return np.where(usable, np.log(rest / unlikely), -math.inf)
 
     def bound(self, hits: Chance, misses: Chance, total: int) -> FloatArray:
-        """The least distance that these counts allow, with 99.9 % confidence.
+        """A lower bound on the distance from these counts, with 99.9 % confidence.
 
-        Clopper & Pearson 1934, each probability at half the error; where an event and its opposite
-        are common in both, also by the standard error of their distance, at half the error again
-        for what a normal law lacks there: chance seldom moves both the wrong way.
+        The first bound uses the intervals of Clopper & Pearson (1934), each with half of the error.
+        If the event and its complement are common under both inputs, a second bound uses the
+        standard error of the distance. It is often larger, because both frequencies rarely deviate
+        in the unfavorable direction at once. It uses half of the error as well, as an allowance for
+        the normal approximation.
         """
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
         common = self._joint(hits / total, misses / total, total, _Z)
         return np.maximum(self.sure(hits, misses, total), common)
 
     def sure(self, hits: Chance, misses: Chance, total: int) -> FloatArray:
-        """The first of the two bounds, which is exact, and does not prefer common events."""
+        """The first of the two bounds: exact, and valid for rare and common events alike."""
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
         low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
         high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
         return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
 
     def _joint(self, likely: Chance, unlikely: Chance, total: int, z: float) -> FloatArray:
-        """The distance less z of its standard errors, where these are known well."""
+        """The distance minus z standard errors, if the normal approximation is usable."""
         p, q = np.asarray(likely, dtype=np.float64), np.asarray(unlikely, dtype=np.float64)
         room = total * np.minimum(np.minimum(p - self.delta, 1 - p), np.minimum(q, 1 - q))
         common = (room >= _COMMON) & (p >= 2 * self.delta)
@@ -103,16 +105,16 @@ class Claim:
         return np.maximum(np.where(fits, apart, -math.inf), self._joint(p, q, total, _Z))
 
     def as_epsilon(self, bound: float) -> float:
-        """A bound on the distance as one on ε at the claimed δ."""
+        """Convert a bound on the distance to a bound on ε at the claimed δ."""
         if self.mu is None or not bound > 0:
             return max(0.0, bound)
         return gaussian_epsilon(delta=self.delta, multiplier=1 / bound)
 
     def detects(self, likely: float, unlikely: float, total: int) -> float | None:
-        """The smallest relative violation that `total` draws show with the wanted power.
+        """The smallest relative violation that `total` draws detect with probability `POWER`.
 
-        The event has these probabilities; a violation by r moves them until their distance is
-        1 + r times as large. Never more than the claim is credited to the event itself.
+        The event has the given probabilities. A violation by r changes them so that their distance
+        is multiplied by 1 + r. The initial distance is capped at the claim.
         """
         apart = min(float(self.distance(likely, unlikely)), self.size)
         if not apart > 0 or not 0 < likely < 1:
@@ -135,7 +137,7 @@ class Claim:
 
 
 def smallest(shown: Callable[[float], bool]) -> float | None:
-    """The smallest violation that is shown, to three digits; None where no sensible one is."""
+    """The smallest detected violation, to three digits; None above the largest one of interest."""
     low, high = 0.0, _LARGEST_VIOLATION
     if not shown(high):
         return None
@@ -150,7 +152,7 @@ Statistic = Callable[[FloatArray], FloatArray]
 Inputs = tuple[FloatArray, FloatArray]
 _CANDIDATES = 400  # thresholds tried for one statistic
 _MOST_COLUMNS = 8
-_MOST_PAIRED = 5  # columns of which all differences are looked at
+_MOST_PAIRED = 5  # columns whose pairwise differences are used
 _PRIMES = np.array([2.0, 3, 5, 7, 11, 13, 17, 19])
 
 
@@ -159,12 +161,12 @@ class AuditEvent:
     """An event in a report: a statistic above, below or at a value.
 
     Attributes:
-        inputs: the two inputs that it tells apart; it is likelier under the first.
-        statistic: of reports.
+        inputs: the two inputs that it distinguishes; it is more likely under the first.
+        statistic: maps reports to numbers.
         kind: 0 for above or at, 1 for below or at, 2 for at.
         value: the threshold.
-        frequencies: under the two inputs, as far as a few draws show.
-        stated: whether the stated likelihood gave the frequencies.
+        frequencies: of the event under the two inputs, estimated from a few draws.
+        stated: whether the frequencies were computed from the stated likelihood.
     """
 
     inputs: Inputs
@@ -190,11 +192,11 @@ def statistics(
     if difference is not None and difference.size == columns:
         yield lambda reports: reports @ difference
     if columns > 1:
-        # Square roots of primes are independent over the rationals: every pattern of discrete
-        # numbers gets a value of its own.
+        # Square roots of primes are linearly independent over the rationals, so different patterns
+        # of integers get different values.
         yield lambda reports: reports[:, :_MOST_COLUMNS] @ np.sqrt(_PRIMES[: min(columns, 8)])
     for one, other in combinations(range(min(columns, _MOST_PAIRED)), 2):
-        # Noise that two numbers share is gone from their difference.
+        # The difference of two numbers cancels the noise that they share.
         yield lambda reports, i=one, j=other: reports[:, i] - reports[:, j]  # type: ignore[misc]
     for column in range(min(columns, _MOST_COLUMNS)):
         yield lambda reports, column=column: reports[:, column]  # type: ignore[misc]
@@ -202,7 +204,7 @@ def statistics(
 
 
 def lowest_bit(numbers: FloatArray) -> FloatArray:
-    """Exponent of the lowest set bit of each float: how fine a grid it lies on."""
+    """Exponent of the lowest set bit of each float, which is the spacing of its grid."""
     mantissa, exponent = np.frexp(numbers)
     integer = np.abs(mantissa * 2.0**53).astype(np.int64)
     lowest = (integer & -integer).astype(np.float64)
@@ -227,26 +229,26 @@ def counts(ordered: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def log_ratio(likelihood: LogLikelihood, inputs: Inputs, reports: FloatArray) -> FloatArray:
-    """Log-likelihood of each report under the first input, less that under the second."""
+    """Log-likelihood of each report under the first input, minus that under the second."""
     shaped = reports if inputs[0].ndim > 1 else reports[:, 0]
     return likelihood(shaped, inputs[0]) - likelihood(shaped, inputs[1])
 
 
 DEPENDENT = 6.0
-"""Standard errors: exceeded by chance once in 10^7 audits of a few dozen correlations each."""
-_COLUMNS = 8  # of a report that are looked at
-_FEWEST = 100  # reports that ranks are compared of
+"""Standard errors; a valid mechanism exceeds them in one of 10^7 audits."""
+_COLUMNS = 8  # columns of a report that are tested
+_FEWEST = 100  # reports needed for a test of ranks
 
 
 class Dependence:
-    """Rank correlations over reports about one input at a time.
+    """Rank correlations between reports of one input at a time.
 
-    People are rows: each is compared with the next one, the one after that, and the one half a
-    batch later.
+    Each row is one person. It is compared with the next row, the second next row, and the row half
+    a batch later.
 
     Args:
-        added: how many coordinates noise was added to, which are then uncorrelated; reports of
-            another width are looked at row by row only.
+        added: number of coordinates with added noise, which must be uncorrelated. For reports of
+            another width only the rows are compared.
 
     Examples:
         >>> noise = np.random.default_rng(0).normal(size=(1000, 3))
@@ -263,7 +265,7 @@ class Dependence:
         self._pairs: dict[str, int] = {}
 
     def add(self, reports: FloatArray) -> None:
-        """Reports about one input, in the order in which they were drawn."""
+        """Add reports about one input, in the order in which they were drawn."""
         size = len(reports)
         if size < _FEWEST:
             return
@@ -281,13 +283,13 @@ class Dependence:
 
     @property
     def largest(self) -> float:
-        """The largest correlation, in standard errors; 0 where too little was drawn."""
+        """The largest correlation, in standard errors; 0 if too few reports were drawn."""
         found = (abs(total) / math.sqrt(self._pairs[what]) for what, total in self._sums.items())
         return max(found, default=0.0)
 
 
 def _ranks(column: FloatArray) -> FloatArray:
-    """Ranks of mean 0 and variance 1; 0 where all are alike."""
+    """Ranks scaled to mean 0 and variance 1; all 0 if the values are equal."""
     ranks = stats.rankdata(column)
     ranks -= ranks.mean()
     return np.asarray(ranks / max(float(ranks.std()), 1e-9))

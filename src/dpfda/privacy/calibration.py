@@ -1,32 +1,32 @@
-"""The Gaussian noise that a budget requires, exactly (Balle & Wang 2018).
+"""The exact Gaussian noise that a budget requires (Balle & Wang 2018).
 
-Everything is said in μ = sensitivity/σ, the number that composes: releases with μ_1, μ_2, ...
-together are one Gaussian release with μ² = Σ μ_i². The *multiplier* of an event is 1/μ.
+All formulas use μ = sensitivity/σ, which composes: releases with μ_1, μ_2, ... together are one
+Gaussian release with μ² = Σ μ_i². The *multiplier* of an event is 1/μ.
 
 With a = ε/μ - μ/2 and b = ε/μ + μ/2 the smallest δ is Φ(-a) - e^ε Φ(-b) (Theorem 8 there). Because
-e^ε φ(b) = φ(a), it equals φ(a) (m(a) - m(b)) with Mills' ratio m = Φ(-·)/φ, which neither overflows
-nor cancels: that is the form computed here.
+e^ε φ(b) = φ(a), it equals φ(a) (m(a) - m(b)) with Mills' ratio m = Φ(-·)/φ. This form neither
+overflows nor cancels, and is computed here.
 
-The noise that ships is the *discrete* Gaussian, with s = 2^24 lattice steps to a standard
-deviation; the noise of sites that share it adds up to it, to one part in e^(10^12) (Kairouz, Liu &
-Steinke 2021). Its concentrated-privacy parameter is that of the continuous one (Canonne, Kamath &
-Steinke 2020); its (ε, δ) curve may lie on either side of the continuous curve, off by order 1/s².
-Why the continuous curve is safe to use all the same:
+The library draws *discrete* Gaussian noise with s = 2^24 lattice steps per standard deviation. If
+sites share the noise, their parts add up to this distribution, up to one part in e^(10^12)
+(Kairouz, Liu & Steinke 2021). Its concentrated-privacy parameter is that of the continuous one
+(Canonne, Kamath & Steinke 2020); its (ε, δ) curve may lie on either side of the continuous curve,
+at a distance of order 1/s². The continuous curve can still be used safely:
 
     Let d(k) be the discrete and r(k) the rounded continuous probability of the integer k, p the
     continuous density, u uniform on (-½, ½). Then r(k) = p(k) E[e^{-u²/2s²} cosh(uk/s²)], hence
         d(k) ≤ p(k) ≤ e^{1/24s²} r(k)   (Poisson summation: d's normalizer is ≥ 1; Jensen)
         r(k) ≤ e^{k²/24s⁴} Z d(k)       (u is sub-Gaussian; Z ≤ 1 + 3e^{-2π²s²})
-    Rounded continuous noise is post-processing of continuous noise. Chaining the three: where J
+    Rounded continuous noise is post-processing of continuous noise. Combining the three: if J
     coordinates of continuous noise are (ε, δ)-DP, discrete ones are
     (ε + η, e^{J/24s²} (δ + e^ε τ))-DP with
         η = (J + R²)/(24s²) + J log Z,   τ = P(J standard normals leave the ball of radius R).
     For R² = 3J + 500, τ ≤ e^{-150} (Laurent & Massart 2000).
 
-J counts the coordinates of all releases together. All functions here keep back 1e-10 of ε and one
-part in 10^9 of δ, which covers the part 500/(24s²) of η, e^ε τ and rounding. What grows with J,
-every release takes off its own μ (`lattice_charge`), so that any number of coordinates is covered,
-with ε ≤ 60 and 1e-15 ≤ δ ≤ ½:
+J counts the coordinates of all releases together. All functions here reserve 1e-10 of ε and one
+part in 10^9 of δ, which covers the part 500/(24s²) of η, e^ε τ and rounding. The terms that grow
+with J are subtracted from the μ of each release (`lattice_charge`). This covers any number of
+coordinates, for ε ≤ 60 and 1e-15 ≤ δ ≤ ½:
 
     ∂δ/∂μ = φ(a), -∂δ/∂ε = φ(a) m(b) and δ ≤ φ(a) m(a); in that range a, b ≥ -1, so m < 3.5, and
     μ < 12. Raising μ by 3.5(η + J/24s²) ≤ 4.4η with η = J/6s² thus makes up for both. Release i,
@@ -47,10 +47,10 @@ from dpfda import _validate
 from dpfda.errors import InvalidParameter
 
 LATTICE_RESERVE = 1e-10
-"""The part of ε kept back for the lattice."""
+"""The part of ε that is reserved for the lattice."""
 
-_INFLATE = 1 + 1e-9  # of δ: the lattice, and rounding in this file
-_MARGIN = 1e-10  # of μ: so that a budget split and summed again still fits
+_INFLATE = 1 + 1e-9  # factor of δ for the lattice and for rounding in this file
+_MARGIN = 1e-10  # relative reduction of μ, so that the parts of a split budget still fit together
 _ROOT = math.sqrt(2 * math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -66,7 +66,7 @@ def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
     return _delta(epsilon, 1 / _validate.positive("multiplier", multiplier))
 
 
-@lru_cache(maxsize=4096, typed=True)  # True is no ε, though it equals 1
+@lru_cache(maxsize=4096, typed=True)  # typed, because True equals 1 and is not a valid argument
 def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     """The smallest ε for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
 
@@ -83,7 +83,7 @@ def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     return _bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
 
 
-@lru_cache(maxsize=4096, typed=True)  # True is no ε, though it equals 1
+@lru_cache(maxsize=4096, typed=True)  # typed, because True equals 1 and is not a valid argument
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """The largest μ = sensitivity/σ that an (ε, δ) budget allows.
 
@@ -107,8 +107,8 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
     """The smallest standard deviation that makes Gaussian noise (ε, δ)-DP, for any ε > 0.
 
     Privacy:
-        Exact (Balle & Wang 2018, Algorithm 1), rounded up by one part in 10^10; the classic
-        √(2 ln(1.25/δ))/ε is larger and holds for ε < 1 only (C7).
+        Exact (Balle & Wang 2018, Algorithm 1), rounded up by one part in 10^10. The classic σ = √(2
+        ln(1.25/δ))/ε is larger and valid for ε < 1 only.
 
     Examples:
         >>> round(gaussian_sigma(epsilon=1.0, delta=1e-5), 2)
@@ -119,7 +119,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
 
 
 def lattice_charge(*, coordinates: int, steps: int, mu: float) -> float:
-    """Reduction of μ that a release of this many coordinates pays for its discrete noise.
+    """Reduction of μ that covers the discrete noise of a release with this many coordinates.
 
     Examples:
         >>> lattice_charge(coordinates=1000, steps=2**24, mu=0.1) < 1e-9
@@ -129,9 +129,9 @@ def lattice_charge(*, coordinates: int, steps: int, mu: float) -> float:
 
 
 def _bisect(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
-    """The point nearest to `bad` at which `holds` was seen to be true, to 13 digits.
+    """The point nearest to `bad` at which `holds` is true, to 13 digits.
 
-    What is returned was tested, so a calibration never stands on an extrapolated root.
+    The returned point itself was tested, so a calibration never uses an extrapolated root.
     """
     while abs(bad - good) > 1e-13 * abs(good):
         middle = (good + bad) / 2
@@ -148,11 +148,11 @@ def _delta(epsilon: float, mu: float) -> float:
     density = math.exp(-low * low / 2) / _ROOT
     if low >= -5:
         value = density * _mills_drop(low, high)
-    elif high >= -5:  # m(a) would overflow, and δ is near 1: nothing cancels
+    elif high >= -5:  # m(a) would overflow; δ is near 1, so the difference does not cancel
         value = _upper_tail(low) - density * _mills(high)
-    else:  # hardly any loss, and ε within the reserve
+    else:  # hardly any loss; ε lies within the reserve
         value = _upper_tail(low) - math.exp(epsilon) * _upper_tail(high)
-    # Never 0: underflow must not read as pure differential privacy.
+    # Never 0: after underflow, δ = 0 would claim pure differential privacy.
     return min(1.0, max(value * _INFLATE, sys.float_info.min))
 
 
@@ -166,7 +166,7 @@ def _mills_drop(low: float, high: float) -> float:
     return float(_WEIGHTS @ slopes) * (high - low) / 2
 
 
-# Written out because scipy.special would take longer to import than all the rest.
+# Implemented here because importing scipy.special takes longer than importing all of dpfda.
 
 
 def _mills(x: float) -> float:

@@ -3,8 +3,8 @@
 *Exponential moments of the privacy loss* (Rényi differential privacy of one release).
 
 The privacy loss L of a release is log p/q of its answer at two neighbors. K(λ) = log E_p exp(λL) is
-λ times the Rényi divergence of order λ + 1 (Mironov 2017). It adds up over releases, also where
-each is chosen by earlier answers. Exactly, with q the smallest probability of an answer:
+λ times the Rényi divergence of order λ + 1 (Mironov 2017). K adds up over releases, even if each is
+chosen after earlier answers. The exact values, with q the smallest probability of an answer, are:
 
 * any ε-DP release: at most that of randomized response, log cosh((λ + ½)ε) - log cosh(ε/2), because
   every ε-DP release is post-processing of it (Kairouz, Oh & Viswanath 2015);
@@ -12,14 +12,14 @@ each is chosen by earlier answers. Exactly, with q the smallest probability of a
 * Laplace noise of ratio r: λr + log((λ + 1 + λe^{-(2λ+1)r})/(2λ + 1));
 * Gaussian noise: μ²λ(λ + 1)/2.
 
-None exceeds that of an ε-DP release, and that is at most ε²λ(λ + 1)/2.
+No value exceeds that of an ε-DP release, which is at most ε²λ(λ + 1)/2.
 
 *Two exponential moments at once limit releases of any size.*
 
 Let L be the privacy loss of everything released, and s_k the sum of K(λ_k) over releases
-(`moments`). Each exp(λ_k L - s_k) is a nonnegative supermartingale of mean at most 1, however
-releases are chosen, and so is their mean M(ℓ) = Σ_k w_k exp(λ_k ℓ - s_k), Σw_k = 1, if orders and
-weights were fixed before the first release. If
+(`moments`). Each exp(λ_k L - s_k) is a nonnegative supermartingale of mean at most 1, for any
+choice of releases. So is their weighted mean M(ℓ) = Σ_k w_k exp(λ_k ℓ - s_k), Σw_k = 1, if the
+orders and weights were fixed before the first release. If
 
     (1 - e^{ε-ℓ})_+ ≤ δ M(ℓ)   for all ℓ
 
@@ -28,25 +28,25 @@ at the sums of the last release, then E (1 - e^{ε-L})_+ ≤ δ E M ≤ δ: ever
 the mean over the orders is. In x = ℓ - ε the difference of the logarithms is concave, so its
 maximum is where 1/(e^x - 1) is the mean of the orders weighted by their terms of M.
 
-The orders follow from the limit: one near λ, the best for Gaussian noise that uses the limit up,
-and a larger one, which is better for few large releases.
+The orders follow from the limit. One is near the best λ for Gaussian noise that uses up the limit;
+the other is larger and better for a few large releases.
 
-*The μ of releases that are not Gaussian*, so that Σμ² covers all kinds.
+*The μ of releases that are not Gaussian*, which lets Σμ² cover all kinds of releases.
 
 A release is μ-GDP if its trade-off curve f (the smallest type II error at type I error α) lies
 nowhere below that of N(0, 1) against N(μ, 1), G(α) = Φ(Φ⁻¹(1 - α) - μ) (Dong, Roth & Su 2022).
-G is convex, so where f is linear between corners it lies above G as soon as its corners do, and a
-corner (α, β) does so for μ ≥ h(α) + h(β), with h = -Φ⁻¹. As log Φ is concave, h(e^u) is concave in
-u. Hence, exactly:
+G is convex, so a piecewise linear f lies above G if all its corners do. A corner (α, β) lies above
+G if μ ≥ h(α) + h(β), with h = -Φ⁻¹. As log Φ is concave, h(e^u) is concave in u. The exact values
+are:
 
 * Any ε-DP release: the corner is α = β = 1/(1 + e^ε), so μ = 2 h(α). This is at most √(π/2) ε,
   because the slope of ε over μ/2 is the sum of the normal hazards at ±μ/2, and the hazard is convex
   (Sampford 1953), so that its sum is smallest at 0.
 * Randomized response among K: the corners are (q, 1 - e^ε q) and its mirror image with
-  q = 1/(e^ε + K - 1), so μ = h(q) - h(e^ε q); by concavity smaller the larger K is.
-* Laplace noise of ratio r: αβ = e^{-r}/4 between two lines. By concavity h(α) + h(β) is largest at
-  α = β, so μ = 2 h(e^{-r/2}/2). On a lattice of s steps to a scale αβ is smaller by a factor of
-  1 - 1/4s²; for s ≥ 2^20 the 1e-9 of μ added here is more.
+  q = 1/(e^ε + K - 1), so μ = h(q) - h(e^ε q), which decreases in K by concavity.
+* Laplace noise of ratio r: between two linear pieces, αβ = e^{-r}/4. By concavity h(α) + h(β) is
+  largest at α = β, so μ = 2 h(e^{-r/2}/2). On a lattice of s steps to a scale αβ is smaller by a
+  factor of 1 - 1/4s²; for s ≥ 2^20 the 1e-9 of μ added here covers this.
 
 Examples:
     >>> round(pure_moment(1.0, 4.0), 3), round(laplace_moment(1.0, 4.0), 3)
@@ -69,13 +69,14 @@ from dpfda.privacy.calibration import LATTICE_RESERVE, gaussian_epsilon
 from dpfda.privacy.events import Event, LaplaceEvent, PureEvent, RandomizedResponseEvent
 from dpfda.privacy.price import Price, parts, rounded_up
 
-_SMALL = 1e-3  # below, a lattice may have a few steps only, and Laplace noise counts as any ε-DP
-_UP = 1 + 1e-9  # the lattice of Laplace noise, and rounding
-_ROUNDING = 1e-14  # of logarithms that nearly cancel
+# below, a lattice may have only a few steps, and Laplace noise is treated as any ε-DP release
+_SMALL = 1e-3
+_UP = 1 + 1e-9  # factor for the lattice of Laplace noise and for rounding
+_ROUNDING = 1e-14  # error of logarithms that nearly cancel
 
 
 def moment(event: Event, order: float) -> float:
-    """K(λ) of a release with an ε, rounded up; a δ that it brings is counted elsewhere."""
+    """K(λ) of a release with an ε, rounded up; its δ, if any, is counted elsewhere."""
     epsilon = float(parts(event)[0])
     match event:
         case LaplaceEvent():
@@ -92,7 +93,7 @@ def pure_moment(epsilon: float, order: float) -> float:
 
 
 def laplace_moment(ratio: float, order: float) -> float:
-    """The same for one number with Laplace noise of scale sensitivity/ratio."""
+    """K(λ) of one number with Laplace noise of scale sensitivity/ratio."""
     pure = pure_moment(ratio, order)
     if ratio < _SMALL:
         return pure
@@ -101,11 +102,11 @@ def laplace_moment(ratio: float, order: float) -> float:
 
 
 def response_moment(epsilon: float, categories: int, order: float) -> float:
-    """The same for randomized response among K categories."""
+    """K(λ) of randomized response among K categories."""
     pure = pure_moment(epsilon, order)
     if categories == 2:
         return pure
-    # e^ε taken out of both sums.
+    # e^ε is factored out of both sums.
     rest = categories - 2
     above = math.exp(-(2 * order + 1) * epsilon) + rest * math.exp(-(order + 1) * epsilon)
     exact = order * epsilon + math.log1p(above) - math.log1p((rest + 1) * math.exp(-epsilon))
@@ -118,10 +119,10 @@ def _softplus(x: float) -> float:
 
 
 _MULTIPLES, WEIGHTS = (0.8, 2.2), (0.85, 0.15)
-"""The orders in units of λ, and their weights: the best found on random sequences of releases."""
+"""The orders in units of λ, and their weights, chosen for random sequences of releases."""
 
-_MOST_EPSILON = 1e6  # above, exponents lose their digits, and nothing is protected
-_LOG_DELTA_ROUNDING = 1e-9  # of log δ: sums of floats, and the lattice of Gaussian noise
+_MOST_EPSILON = 1e6  # above, exponents lose their digits, and there is no protection
+_LOG_DELTA_ROUNDING = 1e-9  # error of log δ from sums of floats and the lattice of Gaussian noise
 
 
 def orders(*, epsilon: float, delta: float) -> tuple[float, ...]:
@@ -173,14 +174,12 @@ def log_delta(epsilon: float, orders: Sequence[float], sums: Sequence[float]) ->
     return value + max(rise, 0.0) * (high - low) + _LOG_DELTA_ROUNDING
 
 
-# rounding of Φ⁻¹, and the lattice of Laplace noise
-# below, differences of Φ⁻¹ lose digits, and √(π/2) ε is as good
 _LARGE = 700.0  # above, e^ε overflows
-_MOST_CATEGORIES = 10**15  # as many as floats tell apart; more are never dearer
+_MOST_CATEGORIES = 10**15  # as many as floats can distinguish; more categories never cost more
 
 
 def mu(event: Event) -> float:
-    """μ of a release with an ε, rounded up; a δ that it brings is counted elsewhere."""
+    """μ of a release with an ε, rounded up; its δ, if any, is counted elsewhere."""
     epsilon = float(parts(event)[0])
     match event:
         case LaplaceEvent():
@@ -206,7 +205,7 @@ def response_mu(epsilon: float, categories: int) -> float:
     others = min(categories, _MOST_CATEGORIES) - 1
     change = 1 / (math.exp(epsilon) + others)
     keep, lose = math.exp(epsilon) * change, others * change
-    # The smaller of the two has all its digits.
+    # The smaller of the two probabilities has full precision.
     return (_h(change) + (-_h(keep) if keep < lose else _h(lose))) * _UP
 
 
@@ -223,8 +222,7 @@ def _h(probability: float) -> float:
 
 _ORDERS = [0.01 * 1.2**step for step in range(110)]  # λ, up to 5·10^6
 _HUGE = 1e150  # beyond every limit, and its square a finite float
-# of ε: rounding, and the lattice of Gaussian noise
-_SIMPLER = 1.01  # of ε: so much more is said where no δ is needed then
+_SIMPLER = 1.01  # factor: ε may be this much larger if the total then needs no δ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,15 +242,15 @@ class Budget:
 
 
 def total(price: Price, *, delta: float) -> Budget:
-    """(ε, δ) of releases about the same unit, none of which depended on another's answer.
+    """(ε, δ) of releases about the same unit that did not depend on earlier answers.
 
-    Sums are always true; with a δ so are those of μ² (`gaussian_dp`) and of Rényi divergences of
-    every order (`moments`). The smallest ε is taken; or Σε, which needs no `delta`, if it is about
-    as small. The δ_i of releases of which only (ε_i, δ_i) is known come on top.
+    Σε is always valid. With a δ, the sums of μ² (`mu`) and of Rényi divergences of every order
+    (`moment`) are valid, too. The smallest ε is returned, or Σε, which needs no `delta`, if it is
+    about as small. For releases with only (ε_i, δ_i) known, Σδ_i is added.
 
     Args:
         price: the releases.
-        delta: for the part that needs one; above 0 where there is Gaussian noise.
+        delta: δ of the sums that need one; must be above 0 if there is Gaussian noise.
 
     Examples:
         >>> from dpfda.privacy.price import compose

@@ -1,4 +1,4 @@
-"""The share of a budget that one query may spend, in units that add up exactly."""
+"""The share of a budget that one query may spend, as an exact fraction."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SPEND_LESS = (
     "Choose a smaller ε; if nothing is left, these data cannot be used for further releases"
 )
 DELTA = 1e-6
-"""δ of every release that can use one, unless it is given. 0 is pure ε. A release whose noise is
-smaller with pure ε spends pure ε, so that a δ never makes it worse."""
+"""The default δ of every release that can use one; 0 means pure ε. A release whose noise is smaller
+with pure ε spends pure ε, so a δ never increases the noise."""
 
-# Half of what `gaussian_mu` keeps back of μ: rounded parts fit into the limit, and the limit into a
-# ledger of the same (ε, δ).
+# Half of the margin that `gaussian_mu` subtracts from μ: rounded parts fit into the limit, and the
+# limit fits into a ledger with the same (ε, δ).
 _ROOM = 1 + Fraction(1, 2 * 10**10)
 _FRACTION = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost(Portable):
-    """A share of an (ε, δ) budget: of ε itself, or of μ² where δ > 0.
+    """A share of an (ε, δ) budget: of ε if δ = 0, of μ² if δ > 0.
 
     Shares are fractions and prices are rounded down, so that parts of 1 never cost more than 1.
 
@@ -48,7 +48,7 @@ class Cost(Portable):
     def __post_init__(self) -> None:
         _validate.positive("epsilon", self.epsilon)
         _validate.delta("delta", self.delta)
-        if isinstance(self.share, str):  # as JSON has it, exactly
+        if isinstance(self.share, str):  # the exact form in JSON
             object.__setattr__(self, "share", _fraction(self.share))
         if not isinstance(self.share, Fraction) or not 0 < self.share <= 1:
             raise InvalidParameter("share", "above 0 and at most 1", self.share)
@@ -65,7 +65,7 @@ class Cost(Portable):
 
     @property
     def mu(self) -> float:
-        """√share · μ, where μ is exactly (ε, δ)."""
+        """√share · μ, where Gaussian noise with μ is exactly (ε, δ)-DP."""
         if self.pure:
             raise InvalidParameter("delta", "above 0 for Gaussian noise", self.delta)
         return gaussian_mu(epsilon=self.epsilon, delta=self.delta) * math.sqrt(self.share)
@@ -78,7 +78,7 @@ class Cost(Portable):
         return GaussianEvent(multiplier=1 / self.mu)
 
     def part(self, share: Fraction | float) -> Cost:
-        """A share of what this may spend."""
+        """The cost that is this share of the present one."""
         given = share if isinstance(share, Fraction) else exact(share)
         return replace(self, share=self.share * given)
 
@@ -88,18 +88,19 @@ class Cost(Portable):
 
 
 def _fraction(text: str) -> Fraction:
-    if not _FRACTION.fullmatch(text):  # nor a decimal, whose exponent may be long to write out
+    # decimals are refused: a large exponent would give a huge fraction
+    if not _FRACTION.fullmatch(text):
         raise InvalidParameter("share", "a fraction", text[:40])
     return Fraction(text)
 
 
 @lru_cache(maxsize=64)
 def limit(*, epsilon: float, delta: float) -> Price:
-    """The most that a conversation may spend, fixed before its first question.
+    """The limit on the cost of a conversation, fixed before its first question.
 
-    Pure ε, δ and μ² are added up separately, each against a limit of its own: sums against limits
-    that are fixed in advance bound what even adaptive questions cost (Rogers et al. 2016; Smith &
-    Thakurta 2022 for μ²). With δ > 0 a conversation is Gaussian: all of (ε, δ) is in μ².
+    Pure ε, δ and μ² are added up separately, each with its own limit. Sums with limits that are
+    fixed in advance bound the cost of adaptive questions, too (Rogers et al. 2016; Smith & Thakurta
+    2022 for μ²). A conversation with δ > 0 is Gaussian: its whole (ε, δ) is expressed as μ².
     """
     if not delta:
         return Price(epsilon=exact(epsilon))
@@ -107,7 +108,7 @@ def limit(*, epsilon: float, delta: float) -> Price:
 
 
 def within(price: Price, most: Price) -> bool:
-    """Whether each sum stays below its limit, exactly."""
+    """Whether no sum exceeds its limit, in exact arithmetic."""
     return (
         price.epsilon <= most.epsilon
         and price.delta <= most.delta

@@ -41,11 +41,11 @@ class Deployment:
 
     Attributes:
         product: what was released, in words: ``the mean of curves``.
-        mechanism: how the budget was spent, by its name.
+        mechanism: name of the method that spent the budget.
         guarantee: the promise.
-        records: how many records it is about, where that is public.
-        domain: what was public of the values: ranges and bounds, by name.
-        computed: what is read off the release at no further cost, in words.
+        records: number of records, if it is public.
+        domain: public ranges and bounds of the values, by name.
+        computed: sentences on what is computed from the release at no further cost.
     """
 
     product: str
@@ -117,15 +117,15 @@ class Deployment:
     ) -> dict[str, Any]:
         """An entry for a public registry of deployments, of plain values.
 
-        Its parts are those that registries ask for (registry.opendp.org, all three tiers).
+        It has the fields that registries require (registry.opendp.org, all three tiers).
 
         Args:
-            curator: who holds the data and answers for the release.
+            curator: who holds the data and is responsible for the release.
             data: whose data they are and what they contain.
             date: day of publication, as 2026-01-31.
             purpose: what the release is for.
-            contact: where readers may ask.
-            ledger: the budget of the data, to say what else was released of them.
+            contact: address for questions of readers.
+            ledger: ledger of the data set, which lists its other releases.
         """
         check_words(curator=curator, data=data, date=date)
         about = {
@@ -139,7 +139,7 @@ class Deployment:
         return self._entry(about, ledger)
 
     def draft(self, *, ledger: BaseLedger | None = None) -> dict[str, Any]:
-        """The same entry without what only the holder of the data knows."""
+        """The same entry without the facts that only the data holder knows."""
         return self._entry({"data_product": self.product}, ledger)
 
     def _entry(self, about: dict[str, Any], ledger: BaseLedger | None) -> dict[str, dict[str, Any]]:
@@ -193,7 +193,7 @@ def check_words(*, curator: object, data: object, date: object, mark: str = "") 
 
 
 def to_yaml(record: Mapping[str, Any]) -> str:
-    """A record as YAML: a line a fact.
+    """A record as YAML, one fact per line.
 
     Examples:
         >>> print(to_yaml({"privacy": {"epsilon": 0.5, "neighbors": "replace one"}}), end="")
@@ -221,11 +221,11 @@ def _flow(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
     text = _UNSEEN.sub(_escaped, json.dumps(value, ensure_ascii=False))
-    # Old readers of YAML take 1e-05 for a word, 1.0e-05 for a number.
+    # Old YAML parsers read 1e-05 as a string and 1.0e-05 as a number.
     return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
 
 
-# What readers of YAML refuse as it is, or take for the end of a line.
+# Characters that YAML parsers refuse or treat as the end of a line.
 _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 
@@ -238,7 +238,7 @@ def _words(name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Numbers as readers write them."""
+    """A value as text, with short numbers."""
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, tuple | list):

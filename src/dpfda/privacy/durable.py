@@ -1,4 +1,4 @@
-"""Small files that are written to disk as a whole and durably, and locks on files."""
+"""Durable, atomic writes of small files, and locks on files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if sys.platform == "win32":
     import msvcrt
     import time
 
-    _FAR = 1 << 40  # a byte that no ledger reaches: Windows hides locked bytes from readers
+    _FAR = 1 << 40  # beyond the end of every ledger: on Windows, others cannot read a locked byte
 
     def _lock(descriptor: int) -> None:
         while True:
@@ -31,17 +31,18 @@ else:
     import fcntl
 
     def _lock(descriptor: int) -> None:
-        # flock, not lockf: it belongs to the open file and so excludes threads as well.
+        # flock, not lockf: its locks belong to open files, so threads exclude each other as well.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
     def _unlock(descriptor: int) -> None:
-        # Not left to `close`: a child forked meanwhile shares the open file and would keep it.
+        # Explicit, because a child process forked meanwhile shares the open file and keeps its
+        # lock.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 @contextmanager
 def locked(descriptor: int) -> Iterator[None]:
-    """Wait for the lock and hold it. A process that dies lets go of it."""
+    """Wait for the lock and hold it. The system releases it if the process dies."""
     _lock(descriptor)
     try:
         yield
@@ -50,7 +51,7 @@ def locked(descriptor: int) -> Iterator[None]:
 
 
 def sync_directory(directory: os.PathLike[str]) -> None:
-    """Make a newly created name durable, where the system needs that."""
+    """Make a new file name durable on systems that need this step."""
     if sys.platform != "win32":
         descriptor = os.open(directory, os.O_RDONLY)
         try:
@@ -60,7 +61,7 @@ def sync_directory(directory: os.PathLike[str]) -> None:
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Store or replace a file: complete or not at all, also if the power fails; its owner's only.
+    """Write a file atomically, even if the power fails; only its owner may read it.
 
     Examples:
         >>> import tempfile
@@ -80,10 +81,10 @@ def keep(path: Path, content: bytes) -> None:
 
 
 def claim(path: Path, content: bytes) -> bool:
-    """Store a file unless it exists: whether this call, of all threads and processes, was first."""
+    """Create a file atomically; False if another thread or process has created it before."""
     draft = _drafted(path, content)
     try:
-        os.link(draft, path)  # unlike a rename, it fails where the name is taken
+        os.link(draft, path)  # unlike a rename, it fails if the name is taken
     except FileExistsError:
         return False
     finally:
@@ -93,13 +94,13 @@ def claim(path: Path, content: bytes) -> bool:
 
 
 def forget(path: Path) -> None:
-    """Remove a file for good."""
+    """Remove a file durably."""
     path.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
 def _drafted(path: Path, content: bytes) -> Path:
-    """The content beside the path, under a name that no other thread or process has."""
+    """Write the content to a new file beside `path`, under a unique name."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:

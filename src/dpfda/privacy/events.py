@@ -1,7 +1,7 @@
 """Immutable descriptions of releases, complete enough to price them.
 
-An event states everything the price depends on and nothing about the data. Ledgers store events
-and add them up; an event of an unknown kind is refused, never guessed.
+An event states everything that the price depends on and nothing about the data. Ledgers store
+events and add them up. They refuse events of an unknown kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpfda import _validate
 from dpfda._registry import Registered
 from dpfda.errors import InvalidParameter
 
-_DEEPEST = 16  # levels of composed releases in what arrives from elsewhere
+_DEEPEST = 16  # nesting levels of composed events in received data
 _MOST_TIMES = 2**53
 _MOST_CATEGORIES = 2**62
 
@@ -24,7 +24,7 @@ class Event(Registered, family="event"):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`, wherever it came from: every field is checked."""
+        """Rebuild from `to_dict`; every field is checked, so untrusted data are safe."""
         layer: list[Any] = [data]
         for _ in range(_DEEPEST):
             layer = [part for item in layer for part in _nested(item)]
@@ -128,7 +128,7 @@ class ComposedEvent(Event, name="composed"):
 
     Attributes:
         events: the releases.
-        repeated: how often the whole sequence happens.
+        repeated: number of times that the whole sequence is released.
 
     Examples:
         >>> thrice = ComposedEvent(events=(PureEvent(epsilon=1.0),), repeated=3)
@@ -153,7 +153,7 @@ def _nested(item: object) -> list[object]:
 
 
 def _as_event(value: object) -> Event:
-    """An event, or what its `to_dict` gave."""
+    """An event, given as such or as the result of its `to_dict`."""
     if isinstance(value, Event):
         return value
     if isinstance(value, Mapping):

@@ -1,34 +1,34 @@
 """Privacy filters: how a ledger adds up releases of all kinds.
 
-The size and the kind of the next release may depend on earlier answers. If an adaptive analyst uses
-the exact cost of releases with sizes fixed in advance, the true δ is nearly twice as large; the
-same holds for the better of two valid rules with all of δ each (`tests/privacy/test_filter.py`
-enumerates both). The following holds.
+The size and the kind of the next release may depend on earlier answers. Two simple rules are not
+valid for an adaptive analyst: the exact cost for sizes that are fixed in advance, and the better of
+two valid rules that each use all of δ. With either rule the true δ can be nearly twice as large
+(`tests/privacy/test_filter.py` enumerates both). The following rule is valid.
 
     Let L be the privacy loss log p/q of everything released when the analyst stops. All of it is
-    (ε, δ)-DP if E (1 - e^{ε-L})_+ ≤ δ. A *branch* is a condition on sums of what releases add; once
-    left, it is never entered again. If a branch is valid with δ_b for analysts who stay in it, then
-    E (1 - e^{ε-L})_+ 1{ends in it} ≤ δ_b for all analysts: stop theirs before the branch is left.
-    So releases that end in one of several branches are (ε, Σδ_b)-DP.
+    (ε, δ)-DP if E (1 - e^{ε-L})_+ ≤ δ. A *branch* is a condition on sums over releases that, once
+    false, stays false. Suppose that a branch is valid with δ_b for analysts who stay in it. Then E
+    (1 - e^{ε-L})_+ 1{ends in it} ≤ δ_b for all analysts, because every analyst can be stopped
+    before leaving the branch. So releases that end in one of several branches are (ε, Σδ_b)-DP.
 
-A ledger with δ > 0 takes releases while one of three branches holds:
+A ledger with δ > 0 accepts releases while one of three branches holds:
 
 | branch | condition | δ_b |
 |---|---|---|
-| pure | Σε ≤ ε, and no Gaussian noise: then L ≤ ε surely | 0 |
+| pure | Σε ≤ ε, and no Gaussian noise: then L ≤ ε with certainty | 0 |
 | Gaussian noise, small releases | Σμ² ≤ μ²(ε, δ/2), exact for Gaussian noise | 8/16 δ |
-| releases of any size (`mixture`) | two exponential moments of L | 7/16 δ |
+| releases of any size | two exponential moments of L (`composition`) | 7/16 δ |
 
-The last sixteenth of δ is for releases of which only (ε_i, δ_i) is known, Σδ_i: each of them is an
-ε_i-DP release that fails with probability δ_i (Kairouz, Oh & Viswanath 2015).
+The last sixteenth of δ bounds Σδ_i over releases for which only (ε_i, δ_i) is known: each of them
+is an ε_i-DP release that fails with probability δ_i (Kairouz, Oh & Viswanath 2015).
 
-Before the first release nothing is known that a choice could depend on. So the first announcement
-may choose another way to use δ, for good, if it does not fit otherwise: ``gaussian`` gives all of δ
-to Σμ² ≤ μ²(ε, δ), ``sums`` all of it to Σδ_i, next to Σε_i ≤ ε (Rogers et al. 2016). Therefore a
-budget of (ε, δ) pays for one release of exactly (ε, δ), of either kind.
+Before the first release there is no answer that a choice could depend on. So if the first
+announcement does not fit otherwise, it may permanently choose another use of δ: ``gaussian`` uses
+all of δ for Σμ² ≤ μ²(ε, δ); ``sums`` uses all of δ for Σδ_i and requires Σε_i ≤ ε (Rogers et al.
+2016). Therefore a budget of (ε, δ) pays for one release of exactly (ε, δ), of either kind.
 
-Σμ² is a valid branch by Smith & Thakurta 2022, Koskela et al. 2022 and Whitehouse et al. 2023; the
-μ of releases that are not Gaussian is in `composition`.
+Σμ² is a valid branch by Smith & Thakurta 2022, Koskela et al. 2022 and Whitehouse et al. 2023;
+`composition` derives the μ of releases that are not Gaussian.
 
 Sequences of 5, 20 and 100 random pure, Laplace and Gaussian releases need a limit ε of at most 1.2
 times that of their exact composition with sizes known in advance.
@@ -51,15 +51,17 @@ from dpfda.privacy.events import Event, GaussianEvent, PureEvent
 from dpfda.privacy.price import Price, exact, parts, rounded_down, rounded_up
 
 WAYS = ("shared", "gaussian", "sums")
-"""What δ is for, from the first release on; the first that takes the announcement is chosen."""
+"""The possible uses of δ. The first one that accepts the first announcement is chosen."""
 
 _SQUARES, _MOMENTS, _PLAIN = Fraction(8, 16), Fraction(7, 16), Fraction(1, 16)
-"""Parts of δ for the two branches that need it, and for Σδ_i. A larger part for Σμ² would make
-Gaussian noise cheaper (a half costs it 3 % of ε at δ = 1e-5), and mixed sequences dearer."""
+"""Parts of δ for the two branches that need it, and for Σδ_i. With a larger part for Σμ², Gaussian
+noise would cost less and mixed sequences more; one half of δ costs Gaussian noise 3 % of ε at δ =
+1e-5."""
 
-_MOST_EPSILON = 1e100  # of a limit: μ² stays far below what `price` makes of hardly any noise
-_LEAST_EPSILON = 1e-8  # below, what is left is not worth a question
-_HUGE = 1e150  # of what one release adds: beyond every limit, and a finite float
+# of a limit: keeps μ² far below the value that `price` assigns to almost no noise
+_MOST_EPSILON = 1e100
+_LEAST_EPSILON = 1e-8  # below, the remainder is treated as 0
+_HUGE = 1e150  # largest contribution of one release: above every limit, and a finite float
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,11 @@ class Sums:
     """The sums over all releases.
 
     Attributes:
-        epsilon: Σε of releases that have one.
-        delta: Σδ of those of which only ε and δ are known.
+        epsilon: Σε of releases that have an ε.
+        delta: Σδ of releases for which only ε and δ are known.
         noise: Σμ² of Gaussian noise.
-        squares: Σμ² of all releases (`gaussian_dp`).
-        low: ΣK(λ) for the lower order (`mixture`).
+        squares: Σμ² of all releases (`composition.mu`).
+        low: ΣK(λ) for the lower order (`composition.moment`).
         high: the same for the higher order.
     """
 
@@ -94,11 +96,11 @@ class Filter:
     """Keeps adaptively chosen releases within a limit.
 
     Privacy:
-        Releases that were all accepted in the same way are (ε, δ)-DP together: see the top of this
-        file. The way is a function of what is announced before the first release.
+        Releases that were all accepted under the same use of δ (`WAYS`) are (ε, δ)-DP together: see
+        the top of this file. The use is a function of the announcement before the first release.
 
     Attributes:
-        limit: what may be spent in all.
+        limit: the total that may be spent.
 
     Examples:
         >>> from dpfda.privacy.price import compose
@@ -118,8 +120,8 @@ class Filter:
     def charge(self, price: Price) -> Sums:
         """The contribution of releases to the sums.
 
-        An ε that was announced and not yet divided counts as one release: parts of it never cost
-        more together, because they are post-processing of randomized response with all of it.
+        An announced ε that is not yet divided counts as one release. Its parts together never cost
+        more, because they are post-processing of one randomized response with the whole ε.
         """
         undivided, noise = price.epsilon, price.precision
         found = Sums(delta=price.delta)
@@ -129,7 +131,7 @@ class Filter:
                 found += self._one(event) * times
         if undivided:
             found += self._one(PureEvent(epsilon=min(rounded_up(undivided), 1e300)))
-        # Exactly, where a float would be infinite.
+        # Computed exactly, because a float could be infinite.
         found += Sums(epsilon=price.epsilon - found.epsilon, noise=noise, squares=noise)
         if self.limit.delta and noise:
             low, high = (noise * _up(order * (order + 1) / 2) for order in self.orders)
@@ -169,12 +171,12 @@ class Filter:
 
     @cached_property
     def _most_squares(self) -> Fraction:
-        """The limit on the sum of squares, as a conversation announces (ε, δ)."""
+        """The limit on Σμ² that corresponds to (ε, δ)."""
         return limit(epsilon=self.limit.epsilon, delta=self.limit.delta).precision
 
     @cached_property
     def _shared_squares(self) -> Fraction:
-        """The same for a part of δ."""
+        """The limit on Σμ² for its part of δ."""
         delta = rounded_down(exact(self.limit.delta) * _SQUARES)
         return limit(epsilon=self.limit.epsilon, delta=delta).precision
 
@@ -227,16 +229,16 @@ class Filter:
         return good
 
     def refusal(self, way: str | None, sums: Sums, price: Price) -> str:
-        """Why releases do not fit, and what would; nothing if they do."""
+        """Why releases do not fit, and what would fit; an empty string if they fit."""
         if self.allows(way, sums + self.charge(price)):
             return ""
         if price.precision and not self.limit.delta:
             return _NO_DELTA
         if price.precision and way == "sums":
             return (
-                f"Gaussian noise does not fit into {self.limit}: the ledger began with a release of"
-                " which only ε and δ are known, and all of δ is for such releases; begin another"
-                " ledger"
+                f"Gaussian noise does not fit into {self.limit}: the ledger began with a release"
+                " for which only ε and δ are known, and all of δ is for such releases; begin"
+                " another ledger"
             )
         if price.delta:
             share = Fraction(way != "gaussian") * (_PLAIN if way == "shared" else 1)
@@ -245,7 +247,7 @@ class Filter:
             said = Budget(epsilon=rounded_up(price.epsilon), delta=rounded_up(price.delta))
             return (
                 f"{said} does not fit into {self.limit}: ε = {epsilon:.6g}, δ = {left:.6g} is left"
-                " for releases of which only ε and δ are known"
+                " for releases for which only ε and δ are known"
             )
         if price.precision:
             said, left_over = self.spent_alone(price), self.remaining(way, sums)
@@ -275,7 +277,7 @@ def chosen(limit_epsilon: object, limit_delta: object) -> Filter:
 
 @lru_cache(maxsize=1 << 12)
 def _added(event: Event, orders: tuple[float, ...]) -> Sums:
-    """The contribution of one release with an ε: floats, rounded up, so that sums stay exact."""
+    """The contribution of one release with an ε, rounded up to floats so that sums stay exact."""
     low, high = (_up(moment(event, order)) for order in orders)
     root = min(mu(event), _HUGE)
     return Sums(

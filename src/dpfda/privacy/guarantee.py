@@ -27,7 +27,7 @@ SITES_DRAW_THEIR_NOISE = "every site draws its own noise from the operating syst
 ONE_PROCESS_SEES_ALL = "whoever ran this rehearsal may see every site's rows"
 ROWS_ARE_PUBLIC = "the largest and the mean number of rows of an owner are public"
 USER_IS_NOT_PROTECTED = "the data user's own rows are not protected"
-"""Assumptions in the words that holders accept or refuse."""
+"""Texts of assumptions; data holders accept or refuse these exact texts."""
 
 _further: ContextVar[tuple[str, ...]] = ContextVar("further assumptions", default=())
 
@@ -36,8 +36,8 @@ _further: ContextVar[tuple[str, ...]] = ContextVar("further assumptions", defaul
 def assuming(*assumptions: str) -> Iterator[None]:
     """Add these assumptions to everything that a curator releases in this block.
 
-    They are a property of how the records were read, such as rows that were left out. Guarantees
-    and ledger entries name them.
+    They describe how the records were read, for example that rows were left out. Guarantees and
+    ledger entries list them.
     """
     token = _further.set((*_further.get(), *assumptions))
     try:
@@ -60,20 +60,22 @@ _SAMPLERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee(Portable):
-    """A differential-privacy promise about one release.
+    """The differential privacy guarantee of one release.
 
-    Replacing one unit's data changes no probability by more than a factor e^ε, and an absolute δ.
+    For neighboring data, which differ in one unit, P(A) ≤ e^ε P'(A) + δ for every set A of results.
 
     Attributes:
         epsilon: ε.
         delta: δ; 0 is pure ε-differential privacy.
-        model: who adds the noise. ``local``: the person; ``central``: a trusted curator;
-            ``decentralized``: sites that trust nobody with raw data.
-        unit: whose data may be replaced: ``person``, ``owner``, ``sample``, ``scan``, ...
-        relation: the neighboring relation; always ``replace one``, group sizes being public.
-        sampler: ``exact`` noise from OS entropy; a seeded ``simulation`` that protects nobody; or
-            ``unknown`` where others drew it: a server cannot see how people's devices draw.
-        assumptions: what else must hold, in words.
+        model: who adds the noise. ``local``: each person; ``central``: a trusted curator;
+            ``decentralized``: sites that share no raw data.
+        unit: the protected unit: ``person``, ``owner``, ``sample``, ``scan``, ...
+        relation: the neighboring relation; always ``replace one``, so the number of units is
+            public.
+        sampler: ``exact`` noise from entropy of the operating system; a seeded ``simulation``,
+            which protects nobody; or ``unknown`` if the noise was drawn elsewhere, for example on
+            people's devices.
+        assumptions: further conditions of the guarantee, in words.
 
     Examples:
         >>> print(Guarantee(epsilon=0.5, model="local"))
@@ -94,11 +96,11 @@ class Guarantee(Portable):
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     def drawn_from(self, source: Source) -> Guarantee:
-        """The same promise, stamped with where the noise came from."""
+        """The same guarantee, with the sampler of the source of its noise."""
         return replace(self, sampler=source.sampler)
 
     def assuming(self, *assumptions: str) -> Guarantee:
-        """The same promise under further conditions."""
+        """The same guarantee under further assumptions."""
         return replace(self, assumptions=(*self.assumptions, *assumptions))
 
     def _repr_html_(self) -> str:

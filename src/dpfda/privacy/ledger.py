@@ -1,9 +1,9 @@
-"""Budgets that are spent before a value leaves, and never twice.
+"""Ledgers of privacy budgets: each cost is recorded once, before the value is released.
 
-`Ledger` keeps its entries in memory; `FileLedger` keeps them on disk, survives kill -9 and serves
-several processes at once. Both behave alike. A ledger belongs to one protected unit (a person, a
-data set); it stores what was released, never what it was about. It adds up by a privacy filter
-(`filter`), so that the limit holds although later releases may depend on earlier answers.
+`Ledger` keeps its entries in memory. `FileLedger` keeps them on disk, survives kill -9 and serves
+several processes at once. Otherwise both behave alike. A ledger belongs to one protected unit (a
+person, a data set). It stores descriptions of releases, never data. It uses a privacy filter
+(`filter`), so the limit holds even if later releases depend on earlier answers.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from dpfda.privacy.filter import WAYS, Filter, Sums, chosen
 from dpfda.privacy.guarantee import Guarantee, as_table
 from dpfda.privacy.price import Price, compose
 
-_NEARLY_SPENT = 0.8  # of ε: from here on it is said
+_NEARLY_SPENT = 0.8  # share of ε from which a ledger warns
 _ONE_PROCESS = "a Ledger is known to one process only: share a FileLedger with others"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Portable):
-    """One acknowledged spend.
+    """One recorded release.
 
     Attributes:
         sequence: position in the ledger, from 1.
-        label: what the release was, in words.
+        label: description of the release.
         event: the release.
-        time: when, in seconds since 1970 (UTC).
-        key: the question it answered, if it may be answered once only.
-        assumptions: what the price rests on, in words.
-        unit: whose data it was about, where the ledger keeps to one unit.
-        way: on the first entry, what the ledger uses its δ for from then on (`filter`).
+        time: time of the entry, in seconds since 1970 (UTC).
+        key: name of the answered question, if it may be answered only once.
+        assumptions: assumptions of the price, in words.
+        unit: the protected unit, if stated.
+        way: on the first entry, how the ledger uses its δ (`filter.WAYS`).
     """
 
     sequence: int
@@ -74,7 +74,7 @@ class Entry(Portable):
 
     @property
     def when(self) -> str:
-        """Its time, for people."""
+        """The time in readable form."""
         return time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
 
     @property
@@ -84,7 +84,7 @@ class Entry(Portable):
 
     @property
     def part_of(self) -> tuple[str, int]:
-        """Which conversation it is a part of, and its place there: of what `part_label` wrote."""
+        """Name of the conversation and position in it, parsed from a label of `part_label`."""
         found = _PART.fullmatch(self.label)
         return (found[1], int(found[2] or 1)) if found else (self.label, 1)
 
@@ -96,7 +96,7 @@ _PART = re.compile(r"([^:]*?)(?:, ([1-9][0-9]{0,8}))?: .*", re.DOTALL)
 
 
 def part_label(whole: str, number: int, name: str) -> str:
-    """The label of a conversation's question: `number` counts from 1."""
+    """The label of a question of a conversation; `number` counts from 1."""
     return f"{whole}, {number}: {name}" if number > 1 else f"{whole}: {name}"
 
 
@@ -113,25 +113,26 @@ class BaseLedger(ABC):
     """Base of all ledgers; subclasses define how to lock, read and append.
 
     Attributes:
-        rule: how entries add up, and against which limit; fixed when the ledger is created.
-        outer: a ledger that pays for everything spent here as well, if any.
-        analysis: public name of what releases are made for from now on, such as a paper's.
+        rule: the privacy filter with its limit; fixed when the ledger is created.
+        outer: a ledger that is also charged for everything spent here, if any.
+        analysis: public name of the analysis that further releases belong to, such as a paper.
     """
 
     rule: Filter
     outer: BaseLedger | None = None
     analysis: str | None = None
-    _turn: tuple[int, threading.RLock] | None = None  # with the process it belongs to
+    _turn: tuple[int, threading.RLock] | None = None  # process id and its lock
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
         """A lock that is held from the check of a whole conversation to its last question.
 
-        Without it another thread could spend the budget halfway, and the part already paid would be
-        lost.
+        Without it, another thread could spend the rest of the budget before the conversation ends,
+        and the part already paid would be wasted.
         """
         with _TURNS:
-            if self._turn is None or self._turn[0] != os.getpid():  # a fork's copy may be held
+            # a copy in a forked process may be locked
+            if self._turn is None or self._turn[0] != os.getpid():
                 self._turn = os.getpid(), threading.RLock()
             own = self._turn[1]
         return own if self.outer is None else _both(own, self.outer.turn)
@@ -151,24 +152,25 @@ class BaseLedger(ABC):
         unit: str | None = None,
         whole: Price | None = None,
     ) -> Entry:
-        """Check and spend in one step. Call it before the value leaves; send only if it returns.
+        """Check and spend in one step; release the value only after this returns.
 
         Args:
-            release: what is about to be released, or what that promises.
-            label: public words for the record; `analysis` stands in front of it.
+            release: the event of the release, or its guarantee.
+            label: public description of the release; `analysis` is put in front of it.
             key: name of the question. The same key is never spent twice. It is stored: do not put
                 anything private into it.
-            assumptions: what the price rests on; those of a guarantee are kept by themselves.
-            unit: whose data it is about, as a guarantee says by itself. One row of a household
-                costs the household more: releases about different units are not added up.
-            whole: what the conversation announced that this release is a part of; the first one in
-                a ledger decides what δ is used for (`filter`).
+            assumptions: assumptions of the price; those of a guarantee are added automatically.
+            unit: the protected unit; a guarantee states it itself. Costs for different units cannot
+                be added up: a release that protects single rows costs a household with several rows
+                more.
+            whole: the announced price of the conversation that this release belongs to. The first
+                announcement in a ledger decides how δ is used (`filter`).
 
         Raises:
-            AlreadySpent: the key was spent before.
-            BudgetExceeded: the limit does not allow it.
+            AlreadySpent: the ledger has an entry under this key.
+            BudgetExceeded: the release would exceed the limit.
             InvalidParameter: the ledger holds releases about another unit.
-            UnknownEvent: nothing is known of what the release costs.
+            UnknownEvent: the cost of the release is unknown.
         """
         event = as_event(release)
         if key is not None:
@@ -198,7 +200,8 @@ class BaseLedger(ABC):
                 unit=unit,
                 way=None if self._entries else self._way_for(price, whole),
             )
-            if self.outer is not None:  # first: what it pays for and is not released is too much
+            # first: after a crash in between, the cost is overstated, never understated
+            if self.outer is not None:
                 self.outer.spend(
                     event, label=label, key=key, assumptions=assumptions, unit=unit, whole=whole
                 )
@@ -207,7 +210,7 @@ class BaseLedger(ABC):
         return entry
 
     def refusal(self, release: Event | Guarantee | Price, *, key: str | None = None) -> str:
-        """Why `spend` would be refused now, or nothing. Others may be faster: only it binds."""
+        """Why `spend` would refuse the release now; empty if it fits. This reserves nothing."""
         price = release if isinstance(release, Price) else compose([as_event(release)])
         with self._exclusive():
             reason = "the key was spent before" if key in self._keys else self._refusal(price)
@@ -230,8 +233,8 @@ class BaseLedger(ABC):
     def spent(self) -> Budget:
         """The part of the limit that is used, as (ε, δ), rounded up.
 
-        This is what entries cost together if their sizes were fixed in advance. Where sizes
-        depended on answers, `limit` is what holds.
+        This is the total cost of the entries if their sizes were fixed in advance. If sizes
+        depended on earlier answers, only `limit` is guaranteed.
         """
         with self._exclusive():
             return self.rule.spent(self._price)
@@ -240,7 +243,7 @@ class BaseLedger(ABC):
     def remaining(self) -> Budget:
         """The remaining budget, rounded down: a conversation with this (ε, δ) is accepted.
 
-        Where δ > 0 that is one with Gaussian noise; `remaining_pure` is for others.
+        If δ > 0, this is a conversation with Gaussian noise; `remaining_pure` is for others.
         """
         with self._exclusive():
             return self.rule.remaining(self._way, self._charged)
@@ -262,7 +265,7 @@ class BaseLedger(ABC):
             times: how many.
 
         Returns:
-            As `remaining_pure` and `remaining`.
+            `remaining_pure` and `remaining` after these releases.
 
         Examples:
             >>> Ledger(1.0).after(epsilon=0.25, times=3)
@@ -296,7 +299,7 @@ class BaseLedger(ABC):
 
     @property
     def warning(self) -> str:
-        """A sentence once 80 % of ε is spent."""
+        """A sentence if at least 80 % of ε is spent, otherwise empty."""
         share = self.spent.epsilon / self.limit.epsilon
         if share < _NEARLY_SPENT:
             return ""
@@ -304,7 +307,7 @@ class BaseLedger(ABC):
 
     @property
     def releases(self) -> list[tuple[Entry, ...]]:
-        """Entries that stand one after the other and belong to one conversation, together."""
+        """The entries, with consecutive entries of one conversation grouped."""
         found: list[tuple[Entry, ...]] = []
         for entry in self.entries:
             whole, number = entry.part_of
@@ -315,7 +318,7 @@ class BaseLedger(ABC):
         return found
 
     def table(self, *, parts: bool = False) -> str:
-        """All entries as text: a line for each release, or for each `part`."""
+        """All entries as text: one line for each conversation; with `parts`, for each question."""
         lines = [f"{self.spent} of {self.limit} spent"]
         for first, *more in self.releases:
             said = self._together([first, *more]) if more and not parts else str(first)
@@ -344,11 +347,11 @@ class BaseLedger(ABC):
         return self.rule.refusal(self._way, self._charged, price)
 
     def _fits(self) -> bool:
-        """Whether all entries together keep to the limit, as a stored form should."""
+        """Whether all entries together are within the limit; checked after reading a file."""
         return self.rule.allows(self._way, self._charged)
 
     def _way_for(self, price: Price, whole: Price | None) -> str | None:
-        """The accounting rule of an empty ledger, as the announcement requires."""
+        """How an empty ledger uses its δ, given the first announcement."""
         announced = None if whole is None else self.rule.way(self.rule.charge(whole))
         one = self.rule.charge(price)
         if announced is not None and self.rule.allows(announced, one):
@@ -356,7 +359,7 @@ class BaseLedger(ABC):
         return self.rule.way(one)
 
     def _forget(self) -> None:
-        """Start from an empty picture; stored forms then read everything again."""
+        """Reset the state in memory; a ledger on disk is then read again."""
         self._entries: list[Entry] = []
         self._keys: set[str | None] = set()
         self._price, self._charged = Price(), Sums()
@@ -374,21 +377,21 @@ class BaseLedger(ABC):
 
     @abstractmethod
     def _exclusive(self) -> AbstractContextManager[None]:
-        """Exclude other threads and processes, and bring the entries up to date."""
+        """Exclude other threads and processes, and read new entries."""
 
     @abstractmethod
     def _append(self, entry: Entry) -> None:
         """Store one entry."""
 
     def __copy__(self) -> Self:
-        """Itself: a copy, as scikit-learn's `clone` makes one, would spend the budget twice."""
+        """Return the ledger itself: a copy, as by `clone`, could spend the budget twice."""
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __repr__(self) -> str:
-        # As of the last operation: a repr neither waits for a lock nor reads a file.
+        # The state of the last operation: a repr must not wait for a lock or read a file.
         known = dict.fromkeys(text for entry in self._entries for text in entry.assumptions)
         assuming = "".join(f", assuming {text}" for text in known)
         name, number = type(self).__name__, len(self._entries)
@@ -396,12 +399,12 @@ class BaseLedger(ABC):
 
 
 class Ledger(BaseLedger):
-    """A budget kept in memory: for one process, forgotten when it ends.
+    """A budget kept in memory: for one process, lost when it ends.
 
     Args:
-        limit_epsilon: ε that may be spent in all.
-        limit_delta: δ that may be spent in all. Without it ε adds up; with it releases of all
-            kinds compose (`dpfda.privacy.filter`).
+        limit_epsilon: total ε that may be spent.
+        limit_delta: total δ that may be spent. With 0, the ε of releases are added; otherwise
+            tighter composition applies (`dpfda.privacy.filter`).
 
     Examples:
         >>> ledger = Ledger(1.0)
@@ -419,7 +422,8 @@ class Ledger(BaseLedger):
         self._forget()
 
     def _exclusive(self) -> AbstractContextManager[Any]:
-        if self._process != os.getpid():  # a fork's copy: both would spend all of it
+        # a copy in a forked process: both could spend the whole budget
+        if self._process != os.getpid():
             raise BudgetExceeded(_ONE_PROCESS)
         return self._lock
 
@@ -427,7 +431,7 @@ class Ledger(BaseLedger):
         raise TypeError(_ONE_PROCESS)
 
     def _append(self, entry: Entry) -> None:
-        """Do nothing: `_note` is the storage."""
+        """Do nothing: `_note` stores the entry in memory."""
 
 
 def as_event(release: Event | Guarantee) -> Event:
@@ -447,7 +451,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _texts(name: str, values: object) -> tuple[str, ...]:
-    """Public words, one or several."""
+    """Check a sequence of public texts."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidParameter(name, "a sequence of strings", values)
     texts = tuple(values)

@@ -1,22 +1,22 @@
 """A ledger in one append-only text file: a chain of records, for several processes.
 
-The first record holds the limit, the others one entry each. Each line is
-``{"checksum": ..., "record": {...}}``. A checksum covers its record and the checksum before it, so
-a changed, missing or reordered record is detected. The mark beside the ledger states the number of
-records, so missing last records are detected too. Checksums are not signatures: a person who
-rewrites both files on purpose is not stopped.
+The first record holds the limit; each further record holds one entry. Each line is ``{"checksum":
+..., "record": {...}}``. A checksum covers its record and the checksum before it, so a changed,
+missing or reordered record is detected. The mark beside the ledger states the number of records, so
+missing last records are detected too. Checksums are not signatures: they do not detect that
+somebody rewrote both files on purpose.
 
 After a crash the last line may be incomplete. A record is acknowledged only after it, and its line
 end, reached the disk, so a last line that the mark does not count was never acknowledged. If only
-its line end is missing, it is counted, which is safe; otherwise it is cut off before the next line
-is written. Any other invalid line is damage, and a damaged ledger refuses everything.
+its line end is missing, it is counted, which is safe; otherwise it is removed before the next line
+is written. Any other invalid line means that the file is damaged, and the ledger then refuses every
+release.
 
 The mark of ``budget`` is ``budget.mark``: the number of records and the last checksum, twice (the
 last two states, written in turn, so that a crash while writing leaves one of them intact). The
-order
-is: record durable → mark durable → acknowledged. After a crash a ledger therefore holds as many
-records as its mark says, or one more. Any other number means that one of the two files was cut or
-replaced. Replacing both by older copies cannot be detected. Processes lock the mark.
+order is: record durable → mark durable → acknowledged. After a crash a ledger therefore holds as
+many records as its mark says, or one more. Any other number means that one of the two files was cut
+or replaced. Replacing both by older copies cannot be detected. Processes lock the mark.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Mark:
     Attributes:
         count: records that were acknowledged.
         checksum: of the last of them.
-        torn: a later state was being written when a process died.
+        torn: whether a process died while it wrote a later state.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -67,7 +67,7 @@ class Mark:
             raise LedgerDamaged(f"{self._path} is {what}")
 
     def move(self, count: int, checksum: str) -> None:
-        """Acknowledge `count` records: durable when this returns."""
+        """Acknowledge `count` records; the mark is durable when this returns."""
         if (count, checksum) == (self.count, self.checksum) and not self.torn:
             return
         os.lseek(self._descriptor, _SLOT * ((count + 1) % 2), os.SEEK_SET)
@@ -80,7 +80,7 @@ class Mark:
 
 @contextmanager
 def locked_mark(ledger: Path, *, create: bool = False) -> Iterator[Mark]:
-    """Open and lock the mark of a ledger, shutting out every other process."""
+    """Open and lock the mark of a ledger, which excludes all other processes."""
     path = ledger.with_name(ledger.name + ".mark")
     flags = os.O_RDWR | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
     try:
@@ -96,7 +96,7 @@ def locked_mark(ledger: Path, *, create: bool = False) -> Iterator[Mark]:
             try:
                 yield Mark(path, descriptor)
             except BaseException:
-                if create and not os.fstat(descriptor).st_size:  # no ledger came of it
+                if create and not os.fstat(descriptor).st_size:  # no ledger was created
                     with suppress(OSError):
                         path.unlink()
                 raise
@@ -126,15 +126,15 @@ _START = b'{"checksum":"'  # of every line
 class FileLedger(BaseLedger):
     """A ledger in a text file that people can read.
 
-    Each operation opens the file, locks it, and reads what others appended. Opening anew each time
-    is what makes forks, threads and restarts safe: no descriptor outlives an operation. Beside the
-    ledger lies ``PATH.mark``; move or copy both or none. Removing both is a new budget: that cannot
-    be noticed from inside. A ledger with a second name (a hard link) is refused.
+    Each operation opens the file, locks it, and reads what others appended. No descriptor outlives
+    an operation, so forks, threads and restarts are safe. The file ``PATH.mark`` lies beside the
+    ledger; move or copy both together. Removing both creates a new budget, which the ledger cannot
+    detect. A ledger with a second name (a hard link) is refused.
 
     Args:
-        path: where the ledger is, or will be, stored.
-        limit_epsilon: ε that may be spent in all. May be left out for an existing ledger, whose
-            stored limit rules; a different one is refused.
+        path: the file of the ledger; created if it does not exist.
+        limit_epsilon: total ε that may be spent. Optional for an existing ledger, whose stored
+            limit applies; a different one is refused.
         limit_delta: likewise for δ; 0 for a new ledger.
 
     Examples:
@@ -157,7 +157,7 @@ class FileLedger(BaseLedger):
     ) -> None:
         self.path = Path(
             path
-        ).resolve()  # by whatever symbolic link: one ledger, one mark, one lock
+        ).resolve()  # one ledger, one mark, one lock, also through symbolic links
         if limit_epsilon is None and not self.path.exists():
             raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
         asked = None
@@ -189,7 +189,8 @@ class FileLedger(BaseLedger):
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        if self._process != os.getpid():  # the lock may be held by a thread the fork left behind
+        # in a forked process, the lock may be held by a thread that no longer exists
+        if self._process != os.getpid():
             self._process, self._lock = os.getpid(), threading.Lock()
             self._forget()
         with self._lock:
@@ -197,17 +198,17 @@ class FileLedger(BaseLedger):
                 with self._locked():
                     yield
             except DpfdaError:
-                raise  # refused: what is known stays true
+                raise  # a refusal: the state in memory stays valid
             except BaseException:
-                self._forget()  # unclear how far it went: read everything again next time
+                self._forget()  # the state is unclear: read everything again next time
                 raise
 
     @contextmanager
     def _locked(self, *, create: bool = False) -> Iterator[None]:
-        """Shut out every other process, read what is new, and acknowledge what is added inside."""
+        """Exclude other processes, read new records, and acknowledge those added inside."""
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
         with locked_mark(self.path, create=create) as mark:
-            # Without `create` a ledger that vanished is an error, not a new budget.
+            # Without `create`, a missing ledger is an error, not a new budget.
             self._file = os.open(self.path, flags | (os.O_CREAT if create else 0), 0o600)
             try:
                 if (names := os.fstat(self._file).st_nlink) > 1:
@@ -222,7 +223,8 @@ class FileLedger(BaseLedger):
                     raise LedgerDamaged(
                         f"{self.path} has a record that is not a ledger's: it is over the limit"
                     )
-                self._acknowledge(mark)  # what a process that died had stored
+                # records of a process that died before it acknowledged them
+                self._acknowledge(mark)
                 yield
             finally:
                 os.close(self._file)
@@ -235,7 +237,7 @@ class FileLedger(BaseLedger):
             mark.move(len(known), known[-1])
 
     def _records(self) -> Iterator[tuple[Any, str]]:
-        """Records and checksums after those that are known."""
+        """The records, with checksums, that were not read yet."""
         if os.fstat(self._file).st_size < self._offset:
             raise LedgerDamaged(f"{self.path} is shorter than it was")
         with open(self._file, "rb", closefd=False) as stream:
@@ -276,13 +278,14 @@ class FileLedger(BaseLedger):
     def _append_record(self, record: dict[str, Any]) -> None:
         checksum = self._chained(record)
         line = _canonical({"checksum": checksum, "record": record}).encode() + b"\n"
-        os.ftruncate(self._file, self._offset)  # half a line that was never acknowledged
+        # removes an incomplete line that was never acknowledged
+        os.ftruncate(self._file, self._offset)
         try:
             written = 0
             while written < len(line):
                 written += os.write(self._file, line[written:])
         except OSError:
-            os.ftruncate(self._file, self._offset)  # disk full: leave no half line
+            os.ftruncate(self._file, self._offset)  # disk full: leave no incomplete line
             raise
         os.fsync(self._file)
         if not self._offset:
@@ -303,7 +306,7 @@ def _reopened(path: Path, outer: BaseLedger | None) -> FileLedger:
 
 def _canonical(data: object) -> str:
     """The canonical form of a record."""
-    # Numbers may be numpy scalars, which know themselves as Python numbers.
+    # Numbers may be numpy scalars; `item` converts them to Python numbers.
     return json.dumps(data, sort_keys=True, separators=(",", ":"), default=lambda x: x.item())
 
 

@@ -1,9 +1,9 @@
-"""The price of releases: everything that adds up when they happen to the same person.
+"""The price of releases about the same unit: the quantities that add up.
 
-Sums of ε are exact. A number means what its owner wrote: 0.1 is one tenth, not the binary
-fraction nearest to it, so ten releases at 0.1 fit into a limit of 1.0. (The two differ by less
-than one part in 10^16, far below what rounding odds towards privacy gives away.) Results that must
-become floats again are rounded up.
+Sums of ε are exact. A number is read as its decimal form: 0.1 is one tenth, not the nearest binary
+fraction, so ten releases at 0.1 fit into a limit of 1.0. (The difference is below one part in
+10^16; mechanisms round their probabilities towards privacy by more.) Sums are rounded up when they
+become floats.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from dpfda.privacy.events import (
     RandomizedResponseEvent,
 )
 
-_HUGE = Fraction(10**300)  # of a precision: no protection left, and a finite float
+# limit of a precision: no protection is left, and a float is still finite
+_HUGE = Fraction(10**300)
 
 
 def exact(number: float) -> Fraction:
-    """The number as written: the shortest decimal that reads as this float.
+    """The exact value of the shortest decimal that represents this float.
 
     Examples:
         >>> exact(0.1)
@@ -69,9 +70,9 @@ class Price:
     """The price of several releases, before a δ is chosen.
 
     Attributes:
-        counts: the single releases and how often each happens.
+        counts: the single releases and the number of times each occurs.
         epsilon: exact sum of the ε of all releases that have one.
-        delta: exact sum of the δ that releases bring with them.
+        delta: exact sum of the δ of releases with a stated δ.
         precision: sum of 1/multiplier² over Gaussian releases, which is μ².
 
     Examples:
@@ -97,7 +98,7 @@ class Price:
         )
 
     def __sub__(self, other: Price) -> Price:
-        """The rest of a limit."""
+        """What remains of a limit after another price."""
         return Price(
             epsilon=self.epsilon - other.epsilon,
             delta=self.delta - other.delta,
@@ -106,7 +107,7 @@ class Price:
 
     @property
     def multiplier(self) -> float:
-        """The noise multiplier of all Gaussian releases seen as one; infinite without any."""
+        """The multiplier of one Gaussian release that equals all of them; infinite without any."""
         precision = float(min(self.precision, _HUGE))
         return 1 / math.sqrt(precision) if precision else math.inf
 
@@ -138,7 +139,7 @@ def _count(event: Event, times: int, counts: Counter[Event]) -> None:
         for part in event.events:
             _count(part, times * event.repeated, counts)
     else:
-        parts(event)  # refuses a stranger before anything else is asked of it
+        parts(event)  # refuses events of an unknown kind first
         counts[event] += times
 
 
@@ -159,5 +160,5 @@ def parts(event: Event) -> tuple[Fraction, Fraction, Fraction]:
 @lru_cache(maxsize=1 << 10)
 def _precision(multiplier: float) -> Fraction:
     """1/multiplier², rounded up to a float so that long sums stay short fractions."""
-    multiplier = max(multiplier, 1e-100)  # so little noise is no protection; keeps floats finite
+    multiplier = max(multiplier, 1e-100)  # keeps floats finite; so little noise protects nobody
     return Fraction(math.nextafter(float(1 / Fraction(multiplier) ** 2), math.inf))

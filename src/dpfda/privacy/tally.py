@@ -1,12 +1,12 @@
 """The releases of this process with real noise, with or without a ledger.
 
-Each fit states its own ε, and five fits about the same people cost five. Whoever releases through
-`curate`, `simulate` or `convene` passes by here once: `payer` says which ledger pays, `note` writes
-the release down. Without any ledger the second release warns, once.
+Each fit states its own ε, so five fits about the same people cost five times as much. `curate`,
+`simulate` and `convene` register each release here: `payer` selects the ledger to charge, `note`
+records the release. The second release without a ledger warns, once per process.
 
-Seeded simulations are not counted, neither here nor by a `budget` around them: their noise protects
-nobody, so that no ε would be true of them, and simulated data cost nothing. A ledger that is handed
-over (``ledger=``) is charged for them too, which rehearses a budget.
+Seeded simulations are not counted, neither here nor by an enclosing `budget`: seeded noise protects
+nobody, so no ε would be valid. A ledger that is passed explicitly (``ledger=``) is charged for them
+too, so that a budget can be rehearsed.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Tallied:
     """One release of this process.
 
     Attributes:
-        label: what it was, in words.
-        promise: what it announced, with its unit and its assumptions.
-        event: the same as a ledger sees it; by default one of which only ε and δ are known.
-        time: when, in seconds since 1970 (UTC).
+        label: description of the release.
+        promise: its guarantee, with its unit and its assumptions.
+        event: its event; by default one for which only ε and δ are known.
+        time: time of the release, in seconds since 1970 (UTC).
         paid: whether a ledger was charged.
     """
 
@@ -97,9 +97,9 @@ class Spent:
 
     @property
     def totals(self) -> dict[str, Budget]:
-        """The total cost for each unit; units are not converted into each other.
+        """The total cost for each kind of unit, as if all releases were about the same units.
 
-        As if all were about the same units.
+        Costs for different kinds of units are not added.
         """
         units = dict.fromkeys(release.promise.unit for release in self.releases)
         return {
@@ -146,13 +146,13 @@ class Spent:
         return "\n".join([*lines, *(f"assuming {text}" for text in assumed)])
 
 
-_NESTED = ("promise", "event")  # what JSON writes out
+_NESTED = ("promise", "event")  # fields that are objects
 
 
 def together(releases: Sequence[Tallied]) -> Budget:
     """The cost of releases about the same unit, with sizes fixed in advance (`total`).
 
-    Gaussian noise is counted at the largest δ that one of them announced; releases of which only
+    Gaussian noise is counted at the largest δ that one of them announced. Releases for which only
     (ε, δ) is known add their δ to it.
 
     Examples:
@@ -161,7 +161,7 @@ def together(releases: Sequence[Tallied]) -> Budget:
         >>> at = {"label": "mean", "time": 0, "paid": False}
         >>> print(together([Tallied(promise=pure, **at)] * 2))
         ε = 2
-        >>> print(together([Tallied(promise=both, **at)] * 2))  # of which no more is known
+        >>> print(together([Tallied(promise=both, **at)] * 2))  # only (ε, δ) is known
         ε = 2, δ = 2e-05
         >>> noise = Cost(epsilon=1.0, delta=1e-5).event
         >>> print(together([Tallied(promise=both, event=noise, **at)] * 2))  # not 2: μ² adds up
@@ -182,7 +182,7 @@ class _Process:
         self.releases: list[Tallied] = []
         self.warned = False
         self.open: list[WeakSet[threading.Thread]] = []
-        """For each `budget` that is open: the threads that are older, hence outside."""
+        """For each open `budget`: the threads that are older, hence outside it."""
 
 
 _process = _Process()
@@ -192,8 +192,8 @@ _enclosing: ContextVar[BaseLedger | None] = ContextVar("budget", default=None)
 def spent() -> Spent:
     """All releases of this process with real noise, and their total cost.
 
-    Other processes, as joblib starts them, have tallies of their own that nobody sees here: a
-    `FileLedger` counts across processes.
+    Other processes, such as those that joblib starts, have separate tallies. Use a `FileLedger` to
+    count across processes.
     """
     with _process.lock:
         return Spent(tuple(_process.releases))
@@ -208,19 +208,19 @@ def budget(
 ) -> Iterator[BaseLedger]:
     """Keep all fits inside within one budget: ``with dpfda.budget(epsilon=2) as ledger:``.
 
-    As if ``ledger=`` were given to everything that releases with real noise inside, also by joblib,
-    which works in threads there: other processes could not see the budget. Two threads may have a
-    budget each. A thread started by hand while a budget is open must say whether it is inside: by
-    ``contextvars.copy_context().run`` or ``ledger=``, otherwise it is refused. Older threads are
-    not inside. What is released in a budget inside another one is paid for by both.
+    The effect is that of passing ``ledger=`` to every release with real noise inside. Joblib then
+    works in threads, because other processes could not see the budget. Two threads may have
+    separate budgets. A thread that is started manually while a budget is open must state whether it
+    is inside, by ``contextvars.copy_context().run`` or ``ledger=``; otherwise its releases are
+    refused. Older threads are outside. If budgets are nested, both are charged.
 
     Args:
-        epsilon: ε of everything inside together.
-        delta: δ of the same; 0 for pure ε, into which no Gaussian noise fits.
-        path: keep it in this file, see `FileLedger`: for further runs and other processes.
+        epsilon: total ε of all releases inside.
+        delta: their total δ; 0 for pure ε, which excludes Gaussian noise.
+        path: file of the ledger (`FileLedger`), for further runs and other processes.
 
     Raises:
-        BudgetExceeded: by the fit that would go over it; nothing is released.
+        BudgetExceeded: a fit would exceed the budget; it releases nothing.
 
     Examples:
         >>> with budget(epsilon=2.0) as ledger:
@@ -247,7 +247,7 @@ def budget(
 
 
 def payer(ledger: BaseLedger | None, source: Source) -> BaseLedger | None:
-    """Which ledger pays: the one given, or, for real noise, that of the `budget` around it."""
+    """The ledger to charge: the given one or, for real noise, that of an enclosing `budget`."""
     if ledger is not None and not isinstance(ledger, BaseLedger):
         raise InvalidParameter("ledger", "None or a ledger", ledger)
     return _around() if ledger is None and source.sampler == "exact" else ledger
@@ -264,11 +264,11 @@ def note(
     """Record an accepted release before its noise is drawn.
 
     Args:
-        promise: what it announced.
-        label: public words.
-        source: where its noise comes from.
-        ledger: who pays, as `payer` said.
-        event: what is known of it, if more than ε and δ.
+        promise: its guarantee.
+        label: public description.
+        source: the source of its noise.
+        ledger: the ledger to charge, from `payer`.
+        event: its event, if more than ε and δ is known.
     """
     if source.sampler != "exact":
         return
@@ -290,7 +290,7 @@ def pay(
     ledger: BaseLedger | None = None,
     event: Event | None = None,
 ) -> None:
-    """Pay for all that is promised at once, and write it down: arguments as in `note`."""
+    """Charge the whole guarantee at once and record the release; arguments as in `note`."""
     paying = payer(ledger, source)
     if paying is not None:
         assumptions, unit = promise.assumptions, promise.unit
@@ -300,7 +300,7 @@ def pay(
 
 
 def _around() -> BaseLedger | None:
-    """The innermost `budget` around this code; none in a thread that is surely outside."""
+    """The innermost enclosing `budget`; None in a thread that is certainly outside."""
     here = _enclosing.get()
     if here is not None:
         return here
@@ -316,7 +316,7 @@ def _around() -> BaseLedger | None:
 
 
 def _warning(releases: Sequence[Tallied]) -> str:
-    """The warning about the last release; none before the second one without a ledger."""
+    """The warning about the last release; empty before the second one without a ledger."""
     free = [release for release in releases if not release.paid]
     if releases[-1].paid:
         return ""
@@ -335,7 +335,7 @@ def _warning(releases: Sequence[Tallied]) -> str:
 
 
 def _threads() -> AbstractContextManager[Any]:
-    """Joblib, where there is one, works in threads that know the budget around them."""
+    """Let joblib, if installed, work in threads that inherit the enclosing budget."""
     try:
         joblib = import_module("joblib.parallel")
     except ImportError:

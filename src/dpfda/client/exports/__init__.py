@@ -1,8 +1,8 @@
-"""Files that watches and apps export, read as the participants' page reads them.
+"""Readers of files that watches and apps export, equivalent to those of the participant page.
 
     file ── formats.py (XML, JSON, zip), tables.py (CSV) ──> Series ── series.py ──> curve of a day
 
-`clients/samples` holds a made-up file of each format and what both readers make of it.
+`clients/samples` holds an invented file of each format and the expected result of both readers.
 """
 
 from dpfda.client.exports.formats import Export, read_export

@@ -1,4 +1,4 @@
-"""Files by what they begin with: XML piece by piece, JSON, archives, tables."""
+"""Detect the format of a file from its first bytes, and read XML, JSON, archives and tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dpfda.client.exports.tables import table_series
 from dpfda.errors import InvalidData
 
 _PIECE = 1 << 16
-_MOST_BYTES = 64 << 20  # of a file that is read as a whole
+_MOST_BYTES = 64 << 20  # largest file that is read as a whole
 _MOST_POINTS, _MOST_SERIES = 5_000_000, 1_000
-_LONGEST_TAG = 1 << 20  # bytes; the parser reads what it has of a tag again with every piece
-_TEXTS = 20  # pieces of an element's text that are kept: numbers and times are short
-_MOST_RATIO = 100  # exports shrink to a 10th or a 50th of their size; deflate can reach 1,000
-_FREE = 16 << 20  # bytes that may come out of an archive before the ratio counts
+_LONGEST_TAG = 1 << 20  # bytes; for each new piece, the parser reads an unfinished tag again
+_TEXTS = 20  # pieces of text that are stored for one element; numbers and times are short
+_MOST_RATIO = 100  # exports compress by factors of 10 to 50; deflate can reach 1,000
+_FREE = 16 << 20  # bytes that an archive may unpack to before the ratio is checked
 _DEEPEST = 12
 _READABLE = re.compile(r".*\.(csv|tsv|json|xml|gpx|tcx)", re.IGNORECASE)
 _ASIDE = re.compile(r"(^|/)(__MACOSX/|\._)|_cda\.xml$", re.IGNORECASE)
@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Export:
-    """The content of a file. It is private: the device shows it to nobody else."""
+    """The content of a file. It is private and never leaves the device."""
 
     format: str
     series: list[Series]
@@ -59,7 +59,7 @@ class Export:
 
 
 class _Collected:
-    """Series by name, as they are read."""
+    """Collects series by name while a file is read."""
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[list[int], list[float]]] = {}
@@ -143,7 +143,7 @@ def _unpacked(opened: BinaryIO, zone: Zone) -> Export:
                 for one in archive.infolist()
                 if _READABLE.fullmatch(one.filename) and not _ASIDE.search(one.filename)
             ]
-            top = r"[^/]*(/[^/]*)?\.xml"  # the name is in the phone's language
+            top = r"[^/]*(/[^/]*)?\.xml"  # the file name depends on the language of the phone
             health = [one for one in entries if re.fullmatch(top, one.filename, re.IGNORECASE)]
             chosen = health if len(health) == 1 else entries
             if len(chosen) != 1:
@@ -167,7 +167,7 @@ def _bounded(inner: IO[bytes], packed: int) -> Iterator[bytes]:
 
 
 def _xml(start: bytes, pieces: Iterator[bytes], zone: Zone) -> Export:
-    """Elements of an export as they come; nothing of the document is kept."""
+    """Read an XML export element by element, without storing the document."""
     found, parser = _Collected(), expat.ParserCreate()
     state: dict[str, Any] = {"format": "", "close": None, "unread": 0}
     text: list[str] = []
@@ -218,7 +218,7 @@ Close = Callable[[str, str], None]
 
 
 def _apple(found: _Collected, zone: Zone) -> tuple[Open, Close]:
-    """Records of an Apple Health export: the time on the wall when a measurement began."""
+    """Records of an Apple Health export, at the local time when a measurement began."""
 
     def opened(name: str, attributes: dict[str, str]) -> None:
         value = attributes.get("value", "")
@@ -262,7 +262,7 @@ Wall = Callable[[Any], int | None]
 
 
 def _walk(node: object, path: tuple[str, ...], found: _Collected, wall: Wall, depth: int) -> None:
-    """Lists of objects that have a time and numbers, wherever they are in a document."""
+    """Collect lists of objects with a time and numbers, at any place in a document."""
     if depth > _DEEPEST:
         return
     if isinstance(node, dict):
@@ -275,7 +275,7 @@ def _walk(node: object, path: tuple[str, ...], found: _Collected, wall: Wall, de
 
 
 def _measured(row: object, path: tuple[str, ...], found: _Collected, wall: Wall) -> bool:
-    """Whether an entry of a list has a time; then its numbers are kept."""
+    """Store the numbers of a list entry; False if it has no time or no numbers."""
     if not isinstance(row, dict):
         return False
     leaves = list(_leaves(row, ()))
@@ -334,7 +334,7 @@ def _wall(value: object, *, zone: Zone, day: str) -> int | None:
 
 
 def _first_date(node: object, depth: int = 0) -> str:
-    """The first date in a document: the day of clock times that stand without one."""
+    """The first date in a document, used for clock times without a date."""
     if depth > _DEEPEST:
         return ""
     if isinstance(node, str):

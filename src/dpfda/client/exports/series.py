@@ -1,6 +1,6 @@
-"""Measurements with their times, by name: one day of them, or the average day.
+"""Named series of measurements with times, and the curve of one day or of the average day.
 
-Times are read in the forms that devices write, as the local time of the person.
+Times are read in the formats of common devices, as local time of the person.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 
 Order = Literal["month", "day"]
-"""Whether 3/4/2026 is in March or in April."""
+"""The first number of a date: whether 3/4/2026 is in March or in April."""
 
 DAY = 86_400_000  # milliseconds
 EPOCH = date(1970, 1, 1).toordinal()
 _LONGEST = 48  # characters of a time
-_UNIX = (946_684_800, 4_102_444_800)  # seconds: from 2000 to 2100, a whole number is a date
+_UNIX = (946_684_800, 4_102_444_800)  # seconds of 2000 and 2100: numbers in between are times
 _NAMES = ("jan", "feb", "m[aä]r|mrz", "apr", "may|mai", "jun", "jul", "aug", "sep", "o[ck]t", "nov")
 _MONTHS = [re.compile(name, re.IGNORECASE) for name in (*_NAMES, "de[cz]")]
 _CLOCK = (
@@ -42,11 +42,11 @@ _ORDERED = re.compile(r"(\d{1,2})[-/](\d{1,2})[-/](\d{4}|\d\d)(?!\d)")
 _UTC = re.compile(r"Z|UTC|GMT|[+-]00:?(00)?")
 
 Zone = Callable[[int], int]
-"""From an instant to the time on the wall, both in milliseconds since 1970."""
+"""Converts an instant (UTC) to local time, both in milliseconds since 1970."""
 
 
 def zone_of(name: str | None) -> Zone:
-    """Clocks of a time zone such as Europe/Berlin; by default of this machine."""
+    """The conversion for a time zone such as Europe/Berlin; by default that of this machine."""
     try:
         place = None if name is None else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -64,10 +64,10 @@ def zone_of(name: str | None) -> Zone:
 
 
 def read_time(text: str, order: Order, zone: Zone) -> tuple[int, bool] | None:
-    """Milliseconds on the wall's clock and whether there is a date; None for anything else.
+    """Milliseconds of local time, and whether there is a date; None for other text.
 
-    An instant (UTC) becomes the time in the zone; another offset is the wall's own. Without a date
-    the time counts from midnight.
+    A time in UTC is converted to the zone. A time with another offset is taken as local. Without a
+    date the time counts from midnight.
 
     Examples:
         >>> read_time("7:30 PM", "month", zone_of("UTC"))
@@ -129,7 +129,8 @@ def _clock(hour: str, minute: str, second: str | None, half: str | None) -> int 
 def order_of(cells: Sequence[str]) -> Order:
     """The order of day and month in a column of dates.
 
-    A number above 12 shows it, or AM and PM; else the dates lie closer together in one order.
+    A number above 12, or AM and PM, decides. Otherwise the order with the smaller span of dates is
+    chosen.
 
     Examples:
         >>> order_of(["01/11/2026", "02/11/2026"]), order_of(["4/12/2016 7:21:00 AM"])
@@ -152,7 +153,7 @@ def order_of(cells: Sequence[str]) -> Order:
 
 
 def unix_time(value: float) -> int | None:
-    """Seconds, milli-, micro- or nanoseconds since 1970 as milliseconds; None for others."""
+    """Convert seconds, milli-, micro- or nanoseconds since 1970 to milliseconds, or None."""
     for per_second in (1, 10**3, 10**6, 10**9):
         seconds = value / per_second
         if _UNIX[0] <= seconds < _UNIX[1]:
@@ -177,14 +178,14 @@ _KINDS = {
     "resting": r"resting|ruhe",
     "speed": r"speed|geschwindigkeit",
 }
-"""Words for the same quantity, in names of series and in titles of studies."""
+"""Patterns of words for the same quantity, in names of series and in titles of studies."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Series:
-    """One measured quantity: milliseconds on the wall's clock, ascending, and a value at each.
+    """One measured quantity: ascending local times in milliseconds, and a value at each.
 
-    It holds private data: it is shown to nobody but the person.
+    It holds private data and is shown only to the person.
     """
 
     name: str
@@ -196,7 +197,7 @@ class Series:
     def in_order(
         cls, name: str, times: Sequence[float], values: Sequence[float], *, dated: bool = True
     ) -> Series:
-        """Without missing values; values of the same moment become their mean."""
+        """Build a series; drop missing values and average values of the same time."""
         t, x = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
         t, x = t[np.isfinite(x)], x[np.isfinite(x)]
         moments, place = np.unique(t, return_inverse=True)
@@ -205,7 +206,7 @@ class Series:
 
     @property
     def days(self) -> dict[str, int]:
-        """The days on which something was measured, and how often."""
+        """The number of measurements on each day."""
         found, counts = np.unique(self.times // DAY, return_counts=True)
         names = (date.fromordinal(EPOCH + int(day)).isoformat() for day in found)
         return dict(zip(names, counts.tolist(), strict=True))
@@ -213,7 +214,7 @@ class Series:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DayCurve:
-    """Hours since midnight and values; `day` is a date, "average", or "all" without dates."""
+    """Hours since midnight, and values; `day` is a date, "average", or "all" (no dates)."""
 
     name: str
     day: str
@@ -227,10 +228,11 @@ def day_curve(
     """The curve of one day, or of the average day.
 
     Args:
-        series: of a file.
-        wanted: words for the quantity, as "heart rate"; needed where there are several.
-        day: as 2026-11-16, or "average"; by default the latest day with the most measurements.
-        until: how many hours after midnight belong to it.
+        series: the series of a file.
+        wanted: words for the quantity, such as "heart rate"; needed if there are several.
+        day: a date such as 2026-11-16, or "average"; by default the day with the most measurements,
+            the latest one of several.
+        until: number of hours after midnight that belong to the curve.
     """
     place = chosen([one.name for one in series], wanted)
     if place is None:
@@ -253,7 +255,7 @@ def day_curve(
 
 
 def _average(one: Series) -> tuple[FloatArray, FloatArray]:
-    """The mean over days of each day's mean, in each quarter of an hour of some day."""
+    """For each quarter of an hour, the mean over days of the daily means."""
     cells, place = np.unique(one.times // _QUARTER, return_inverse=True)
     means = np.bincount(place, weights=one.values) / np.bincount(place)
     quarters, place = np.unique(cells % 96, return_inverse=True)
@@ -262,7 +264,7 @@ def _average(one: Series) -> tuple[FloatArray, FloatArray]:
 
 
 def chosen(names: Sequence[str], wanted: str) -> int | None:
-    """The one name that the words identify; None if there is none, or several.
+    """Position of the only name that fits the words; None if none or several fit.
 
     Examples:
         >>> chosen(["steps", "resting heart rate", "heart rate"], "Pulse over a day")

@@ -1,4 +1,4 @@
-"""Text files of columns with times: Fitbit, Google Fit, Oura, Samsung, Withings, or by hand."""
+"""Tables with a column of times: from Fitbit, Google Fit, Oura, Samsung, Withings, or typed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpfda.client.exports.series import Series, Zone, order_of, read_time, unix_
 from dpfda.errors import InvalidData
 
 _MOST_ROWS, _MOST_COLUMNS, _MOST_CELLS = 500_000, 5_000, 5_000_000
-_FIRST = 1_000  # rows that show what a column holds
+_FIRST = 1_000  # rows that are used to detect the kind of a column
 _MISSING = re.compile(r"(na|nan|null|-|--)?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -33,7 +33,7 @@ _LENGTH = re.compile(r"durat|dauer|elapsed|total|gesamt|length|pace", re.IGNOREC
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Cells:
-    """Cells of a file by rows; whether commas are decimal ones."""
+    """Cells of a file by rows, and whether commas are decimal separators."""
 
     names: list[str]
     rows: list[list[str]]
@@ -50,7 +50,7 @@ class Cells:
 
 
 def table_series(text: str, zone: Zone) -> list[Series]:
-    """Columns of measurements beside the likeliest column of times; nothing without one."""
+    """The columns of measurements, with the most likely column of times; empty without times."""
     table = joined(_unfolded(_cells(text)))
     clocks = _time_columns(table, zone)
     if not clocks:
@@ -97,7 +97,7 @@ def _plain(cell: str, commas: bool) -> bool:
 
 
 def _titled(lines: Sequence[str]) -> bool:
-    """Whether a title precedes the names: one cell above several, or a Samsung line."""
+    """Whether a title line precedes the names: a single cell above several, or a Samsung title."""
     if len(lines) < 2:
         return False
     alone = not re.search(r"[;,\t]", lines[0]) and bool(re.search(r"[^\d\s.,;-]", lines[0]))
@@ -106,7 +106,7 @@ def _titled(lines: Sequence[str]) -> bool:
 
 
 def _numbers(table: Cells, place: int) -> list[float]:
-    """A column as numbers; commas within cells stand for thousands, or else for decimals."""
+    """A column as numbers; commas are read as thousands separators if all cells permit that."""
     cells = table.column(place)
     inner = [] if table.commas else [cell for cell in cells if "," in cell]
     if inner and all(_THOUSANDS.fullmatch(cell) for cell in inner):
@@ -120,7 +120,7 @@ def _number(cell: str) -> float:
 
 
 def _times(table: Cells, place: int, zone: Zone) -> list[tuple[int, bool]] | None:
-    """A column as times; None where it holds something else, refused where some cells do."""
+    """A column as times; None if most cells are no times, an error if only some are not."""
     cells = table.column(place)
     order, as_number = order_of(cells), _is_unix(table, place)
     found: list[tuple[int, bool] | None] = []
@@ -139,7 +139,7 @@ def _times(table: Cells, place: int, zone: Zone) -> list[tuple[int, bool]] | Non
 
 
 def _offsets(table: Cells, place: int) -> list[int]:
-    """Samsung writes UTC, and beside it how far the clock was ahead, as UTC+0100."""
+    """Offsets from UTC: Samsung writes UTC, and the offset in another column, as UTC+0100."""
     beside = [k for k, name in enumerate(table.names) if name.endswith("time_offset")]
     none = [0] * len(table.rows)
     if not beside or not table.names[place].endswith("start_time"):
@@ -166,12 +166,12 @@ def _is_unix(table: Cells, place: int) -> bool:
 
 
 def _time_columns(table: Cells, zone: Zone) -> list[int]:
-    """Columns that hold times, the likeliest first: beginnings before ends."""
+    """Columns that hold times, the most likely first; starts precede ends."""
 
     def holds(place: int) -> bool:
         try:
             return _times(table.head, place, zone) is not None
-        except InvalidData:  # in some cells, which is told when the column is read
+        except InvalidData:  # some cells are no times: reading the column raises the error
             return True
 
     def rank(place: int) -> tuple[int, int]:
@@ -197,7 +197,7 @@ def _value_columns(table: Cells, clocks: Sequence[int]) -> list[int]:
 
 
 def _unfolded(table: Cells) -> Cells:
-    """A Withings export has lists in its cells: a row for each entry instead."""
+    """Expand the lists in cells of a Withings export to one row per entry."""
     names = ("start", "duration", "value")
     if not all(name in table.names for name in names):
         return table
@@ -215,10 +215,10 @@ def _unfolded(table: Cells) -> Cells:
 
 
 def joined(table: Cells) -> Cells:
-    """The table with a date and a time of day in two columns as one column of times.
+    """Join a column of dates and a column of times of day to one column of times.
 
-    A column of times of day takes the nearest column of dates before it, or else the first one. A
-    column of durations, by its name, is not a time of day.
+    A column of times of day uses the nearest column of dates before it, or otherwise the first one.
+    Columns whose names suggest durations are not times of day.
 
     Examples:
         >>> joined(Cells(["Date", "Time", "Pulse"], [["16.11.2026", "07:30", "61"]], True)).rows
@@ -244,7 +244,7 @@ def joined(table: Cells) -> Cells:
 
 
 def _kind_of_time(cells: Sequence[str]) -> str:
-    """The kind that all cells have which are not empty: "date", "clock", or "" for others."""
+    """The common kind of all non-empty cells: "date", "clock", or "" for others."""
     order = order_of(cells)
     read = [read_time(cell, order, int) for cell in cells if not _MISSING.fullmatch(cell)]
     if not read or None in read:
@@ -256,7 +256,7 @@ def _kind_of_time(cells: Sequence[str]) -> str:
 
 
 def _shifted(time: str, seconds: float) -> str:
-    """A written time moved by this many seconds, in the same zone."""
+    """A time as text, moved by this many seconds in the same zone."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(.*)", time)
     if found is None or not math.isfinite(seconds) or seconds == 0:
         return time
