@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dpfda import PrivateMean
 from dpfda.central.adaptive import MeanPlan, lost_search
+from dpfda.central.release import Release
+from dpfda.errors import InvalidData
 from dpfda.privacy.cost import Cost
 
 T = np.linspace(0.0, 1.0, 168)
@@ -53,3 +59,25 @@ def test_plans_of_means_search_safely_where_they_can(delta: float) -> None:
         plan = MeanPlan.of((cost,), n=1000, most=50)
         if plan.first and plan.search < 0.3:  # the largest share that is tried
             assert lost_search(plan.cost.part(plan.search), 1000) <= 0.05
+
+
+def test_bands_draw_from_all_that_may_be_left_out() -> None:
+    # Half of the time 1, half of the time 10: 5 % of the draws are beyond 16.4, where
+    # P(|N| > 16.4) + P(|N| > 1.64) = 10 %; the largest alone would give 19.6.
+    curves = np.zeros((50, 8))
+    found = PrivateMean(1.0, value_range=(-1, 1), random_state=0).fit(curves).release_
+    silent = tuple(replace(law, scales=0 * law.scales) for law in found.noise)
+    bare = replace(found, noise=silent, coefficients=found.noisy, unseen=np.array([1.0, 10.0]))
+    low, high = bare.interval(0.95)
+    # 4000 paths: the share beyond has the standard error .0034, and the density there is .01.
+    assert np.allclose((high - low) / 2, 16.45, atol=4 * 0.35)
+    stored = Release.from_json(bare.to_json())
+    assert np.array_equal(stored.interval(0.95), (low, high))
+
+
+@pytest.mark.parametrize("unseen", [[], [-1.0], [[1.0]], 1.0, "1"])
+def test_a_stored_release_states_what_it_may_leave_out(unseen: Any) -> None:
+    found = PrivateMean(1.0, value_range=(-1, 1), random_state=0).fit(np.zeros((50, 8))).release_
+    body = json.loads(found.to_json()) | {"unseen": unseen}
+    with pytest.raises(InvalidData, match="unseen"):
+        Release.from_json(json.dumps(body))
