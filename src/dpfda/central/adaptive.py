@@ -1,9 +1,9 @@
-"""The adaptive release of a mean: one query, or two with a radius about the first between them.
+"""The adaptive release of a mean: one query, or a coarse mean, a radius about it and a finer mean.
 
-`MeanPlan` chooses between them by the least expected error. Everything it reads is public: how many
-curves, what may be spent, how many coefficients there are. Its prior, in units of the public bound:
-the level of the curves is anywhere; curves turn once, a few times or often; they fill all of their
-range, a third of it or a tenth.
+`MeanPlan` chooses the plan of least expected error. It uses public values only: the number of
+curves, the budget and the number of coefficients. Its prior is in units of the public bound. The
+level of the curves is roughly uniform over the range. The mean curve has one, a few or many waves,
+and the curves fill the whole range, a third of it or a tenth.
 """
 
 from __future__ import annotations
@@ -30,34 +30,36 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
-_LEVEL = 0.18  # squared: of a level that is uniform over three quarters of the range
-_WAVES = 0.2  # squared: all waves of a mean curve that fills its range
-_TURNS = (1, 3, 10)  # how many waves are as strong as the first
-_FALL = 4.0  # the squares of the others fall like j^-4
-_FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range curves may fill
-_FILLED, _STRONG = np.array(list(product(_FILLINGS, _TURNS))).T[..., None]  # each with each
-_SCATTER = 0.35  # how far a curve that fills its range lies from the mean, along tilted axes
-_FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15, 0.2, 0.3)  # shares that are tried
+_LEVEL = 0.18  # prior variance of the level: uniform over three quarters of the range
+_WAVES = 0.2  # prior variance of all waves together, if the mean curve fills its range
+_TURNS = (1, 3, 10)  # numbers of leading waves with the same prior variance
+_FALL = 4.0  # the prior variance of the other waves falls like j^-4
+_FILLINGS = (1.0, 1 / 3, 1 / 10)  # shares of the range that the curves may fill
+_FILLED, _STRONG = np.array(list(product(_FILLINGS, _TURNS))).T[..., None]  # all combinations
+_SCATTER = 0.35  # distance of a curve that fills its range from the mean, along tilted axes
+_FIRST, _SEARCH = (0.1, 0.2, 0.3), (0.05, 0.1, 0.15, 0.2, 0.3)  # candidate shares of the budget
 _LOST = 0.05
-"""Probability of a misled search from which a plan is not taken, however small its expected error:
-a radius that is far too small makes a flat curve in a thin band, and nothing in the release shows
-it. Where no share that is tried makes the search so sure, the largest one is compared."""
-_NEARLY = 1.2  # of the least error: as good for all purposes
-TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
-_TOLD = 0.5  # of the bound: noise that hides how much is left out
-FOLDED = 8  # coefficients for each sum of further ones
+"""Largest accepted probability that the radius search fails. A radius that is far too small gives a
+flat curve in a narrow band, and nothing in the release shows the failure. Plans above this
+probability are therefore excluded, even if their expected error is small. If no candidate share
+satisfies the limit, only the largest share is compared."""
+_NEARLY = 1.2  # errors up to this multiple of the least one count as equally good
+TILT = 0.5  # exponent of the clipping region's axes, a_j = j^-tilt
+_LARGEST_REST_NOISE = 0.5
+"""Largest noise, as a share of the bound, at which the norm of the omitted part is queried."""
+FOLDED = 8  # one sum of further coefficients is queried for each 8 coefficients
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanPlan:
-    """One query of the whole ball, or a first one, a radius about it and a second one.
+    """A plan: one query of the whole ball, or a coarse mean, a radius about it and a finer mean.
 
     Attributes:
-        cost: what may be spent: pure, or Gaussian.
-        size: coefficients that are released.
-        first: share of the first of two queries; 0 where there is one query.
-        search: share of the search for a radius.
-        coarse: coefficients of the first query.
+        cost: the budget, pure or Gaussian.
+        size: number of released coefficients.
+        first: budget share of the coarse mean; 0 if there is only one query.
+        search: budget share of the search for a radius.
+        coarse: number of coefficients of the coarse mean.
         error: expected squared error, in units of the squared bound.
 
     Examples:
@@ -76,34 +78,35 @@ class MeanPlan:
 
     @property
     def folds(self) -> int:
-        """Sums of further coefficients that are asked for besides."""
+        """Number of sums of further coefficients that are queried as well."""
         return self.size // FOLDED if self.first else 0
 
     def rest(self, n: int) -> bool:
-        """Whether the norm of all other coefficients is asked for: if its noise is small enough."""
-        return bool(self.first) or noise_in_ball(self.cost, n, self.size + 1) < _TOLD**2
+        """Whether the norm of all other coefficients is queried: only if its noise is small."""
+        noise = noise_in_ball(self.cost, n, self.size + 1)
+        return bool(self.first) or noise < _LARGEST_REST_NOISE**2
 
     @classmethod
     def of(cls, costs: tuple[Cost, ...], *, n: int, most: int, single: bool = True) -> MeanPlan:
-        """The best for any of the costs.
+        """The plan of nearly least expected error, over all given budgets.
 
         Args:
-            costs: which may be spent, each by itself.
-            n: curves.
-            most: coefficients there are.
-            single: whether one query may be all; without a public bound it may not.
+            costs: alternative budgets; the plan spends one of them.
+            n: number of curves.
+            most: number of available coefficients.
+            single: whether a plan may consist of one query, which needs a public bound.
         """
         return _best(costs, n, most, single)
 
     @classmethod
     def of_rows(cls, costs: tuple[Cost, ...], *, n: int, most: int, rows: int) -> MeanPlan:
-        """The best of one query about several functions together, such as a coefficient each.
+        """The best plan with one query about several functions, such as regression coefficients.
 
         Args:
-            costs: which may be spent, each by itself.
-            n: curves.
-            most: coefficients there are.
-            rows: functions.
+            costs: alternative budgets; the plan spends one of them.
+            n: number of curves.
+            most: number of available coefficients of each function.
+            rows: number of functions.
         """
         tried = [plan for cost in costs for plan in _one_query(cost, n, most, rows)]
         return _fewest(tried)
@@ -119,9 +122,9 @@ def _best(costs: tuple[Cost, ...], n: int, most: int, single: bool) -> MeanPlan:
 
 
 def _fewest(tried: list[MeanPlan]) -> MeanPlan:
-    """The fewest coefficients with which the expected error is nearly the least.
+    """The plan with the fewest coefficients among those of nearly least expected error.
 
-    More of them would hardly lower the error and widen bands.
+    More coefficients would hardly reduce the error, but would widen the bands.
     """
     least = min(plan.error for plan in tried)
     good = [plan for plan in tried if plan.error <= _NEARLY * least]
@@ -131,7 +134,7 @@ def _fewest(tried: list[MeanPlan]) -> MeanPlan:
 def _one_query(cost: Cost, n: int, most: int, rows: int = 1) -> list[MeanPlan]:
     prior, plans = _prior(most), []
     for size in _sizes(most):
-        if rows > 1:  # covariates and a constant: a person moves √2 times as much
+        if rows > 1:  # with covariates and a constant the sensitivity is √2 times as large
             noise = 2 * noise_in_ball(cost, n, rows * size)
         else:
             noise = noise_in_ball(cost, n, size + (size < most))
@@ -169,27 +172,27 @@ def _two_queries(cost: Cost, n: int, most: int) -> list[MeanPlan]:
 
 
 def _prior(most: int) -> FloatArray:
-    """Squares of coefficients, (hypotheses, most)."""
+    """Prior variances of the coefficients, (hypotheses, most)."""
     shape = np.maximum(np.arange(1, most) / _STRONG, 1.0) ** -_FALL
     waves = _WAVES * _FILLED**2 * shape / shape.sum(axis=1, keepdims=True)
     return np.hstack([np.full((len(_FILLED), 1), _LEVEL), waves])
 
 
 def _sizes(most: int) -> list[int]:
-    """Numbers of coefficients that are tried."""
+    """Candidate numbers of coefficients."""
     powers = (1 << k for k in range(most.bit_length()))
     return sorted({1, most, *(size for size in powers if size < most)})
 
 
 def noise_in_ball(cost: Cost, n: int, size: int) -> float:
-    """Variance of the noise on each of so many coefficients, of vectors in a ball of radius 1."""
+    """Noise variance of each of `size` mean coefficients, for vectors in a ball of radius 1."""
     if cost.pure:
         return (size + 1) * (2 / (n * cost.epsilon_spent)) ** 2
     return (2 / (n * cost.mu)) ** 2
 
 
 def lost_search(search: Cost, n: int) -> float:
-    """Probability that a search for a radius is misled, so that the first query is all there is."""
+    """Probability that the search for a radius fails, so that only the first query is useful."""
     if search.pure:
         return math.exp(-n * search.epsilon_spent / 15)
     return float(min(1.0, 12 * norm.sf(0.5 * n * search.mu / math.sqrt(6))))
@@ -201,7 +204,7 @@ def _error(prior: FloatArray, noise: FloatArray | float) -> FloatArray:
 
 
 DOUBTED = 0.3
-"""A mean whose expected squared error is more than that part of the public center's is doubted."""
+"""A mean is doubted if its expected squared error exceeds this share of the public center's."""
 FINER = (
     "curves have a good part of their shape in waves that are too fine to be released here: the "
     "curve leaves them out"
@@ -210,22 +213,24 @@ FINER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(FunctionMechanism, name="adaptive"):
-    """A few private queries of the same curves; the default for means.
+    """The default mechanism for means: one to three private queries of the same curves.
 
-    The plan of least expected error is taken (`MeanPlan`): one query of all of ‖X‖ ≤ τ, or
+    `MeanPlan` chooses the plan of least expected error. The plan is one query of the ball ‖X‖ ≤ τ,
+    or
 
-    1. a coarse mean from all of ‖X‖ ≤ τ, shrunk into a center c,
-    2. a radius R that holds most curves around c, by the exponential mechanism,
-    3. the mean of the curves' differences from c, clipped at R: noise falls from τ to R.
+    1. a coarse mean over the ball ‖X‖ ≤ τ, shrunk to a center c,
+    2. a radius R that contains most curves around c, by the exponential mechanism,
+    3. the mean of the differences from c, clipped at R, so that the noise is proportional to R
+       instead of τ.
 
-    For free: queries are combined by inverse variance, and the mean under one belief is what is
-    released (`posterior`). How much of the curves lies beyond the released coefficients is one more
-    number of the last query (`Layout`).
+    Post-processing combines the queries by inverse variance and releases the posterior mean
+    (`posterior`). The last query also measures how much of the curves lies beyond the released
+    coefficients (`Layout`).
 
     Privacy:
-        ε-DP by adaptive composition: the budgets of all queries add up to ε. (ε, δ): shares of μ²
-        add up to that of one Gaussian mechanism, or all is pure ε where that has less noise.
-        Every choice is a function of n, ε, δ, the grid and earlier releases.
+        ε-DP by adaptive composition: the budgets of all queries add up to ε. With δ > 0, the shares
+        of μ² add up to that of one Gaussian mechanism; if pure ε has less noise, all queries are
+        pure. Every choice is a function of n, ε, δ, the grid and earlier releases.
 
     Examples:
         >>> Adaptive().name
@@ -236,11 +241,11 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     finds_bound: ClassVar[bool] = True
 
     def basis(self, grid: Grid) -> FunctionBasis:
-        """One spline for each point."""
+        """Splines, as many as grid points."""
         return spline_basis(grid, size=math.prod(axis.size for axis in grid))
 
     def plan(self, mean: MeanRelease) -> MeanPlan:
-        """The best for pure ε or, where a δ is given, the better of both noises."""
+        """The best plan; if δ > 0, pure and Gaussian noise are compared."""
         known = math.isfinite(mean.bound)
         both = Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
         pure = Cost(epsilon=mean.epsilon).part(mean.share)
@@ -249,24 +254,24 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         return MeanPlan.of(costs, n=mean.n, most=size, single=known)
 
     def budget(self, mean: MeanRelease) -> Cost:
-        """Pure ε where that has less noise."""
+        """The budget of the plan: pure ε if that has less noise."""
         return self.plan(mean).cost
 
     def layout(self, mean: MeanRelease) -> Layout:
-        """Coefficients that are asked for, and what says how much is left out."""
+        """The queried coefficients, and the numbers that measure what they omit."""
         plan, basis = self.plan(mean), self.basis(mean.grid)
         return Layout(basis=basis, size=plan.size, folds=plan.folds, rest=plan.rest(mean.n))
 
     def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
-        """Coefficients, and how much is left out."""
+        """Coefficients, and the numbers that measure what they omit."""
         return self.layout(mean).rows(records)
 
     def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
-        """Only where the curves beyond the bound were not counted, which tells more (`beyond`)."""
+        """Warnings if the curves beyond the bound were not counted; a count is more informative."""
         return super().at_the_bound(mean, release) if release.parameters["stages"] == 1 else ()
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """One query, or two and a search between them."""
+        """One query, or two with a radius search between them."""
         return self._ask_twice(mean) if self.plan(mean).first else self._ask_once(mean)
 
     def _ask_once(self, mean: MeanRelease) -> Questions[Release]:
@@ -301,21 +306,21 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         )
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
-        """One curve at either end of the ball."""
+        """Data sets that differ in one curve, at opposite ends of the ball."""
         return far_apart(mean.n, np.ones(self.layout(mean).width), mean.reach)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The one there is."""
+        """The only instance."""
         return [cls()]
 
 
 def combined(
     fine: tuple[FloatArray, NoiseLaw], coarse: tuple[FloatArray, NoiseLaw]
 ) -> tuple[FloatArray, tuple[NoiseLaw, ...]]:
-    """Two noisy means by inverse variance; of the coarse one the first coefficients are known.
+    """Combine two noisy means by inverse variance; the coarse one has only the first coefficients.
 
-    The weights are public, so the noise of the sum is known.
+    The weights are public, so the law of the combined noise is known.
     """
     (values, law), (first, first_law) = fine, coarse
     size = values.size
@@ -336,18 +341,18 @@ def concluded(
     warnings: tuple[str, ...] = (),
     **more: Any,
 ) -> Release:
-    """The posterior mean, the size of what it leaves out, and warnings.
+    """The release: the posterior mean, the size of the omitted part, and warnings.
 
     Args:
         mean: the conversation.
-        layout: of the noisy numbers.
-        noisy: coefficients and what says how much is left out.
-        laws: of their noise.
-        stages: queries of means.
-        radius: of the last one.
-        clipped: norm of what clipping may have taken off the mean.
-        warnings: what was found out before.
-        more: of the release.
+        layout: the order of the noisy numbers.
+        noisy: coefficients, and the numbers that measure what they omit.
+        laws: laws of their noise.
+        stages: number of queries of means.
+        radius: clipping radius of the last query.
+        clipped: norm of the bias that clipping may have caused.
+        warnings: warnings from earlier queries.
+        more: further parameters of the release.
     """
     size, unit = layout.size, norm_bound(1.0, mean.grid)  # the norm that bounds are given in
     variance = np.asarray(sum(law.variance for law in laws))

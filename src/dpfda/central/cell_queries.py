@@ -18,23 +18,23 @@ from dpfda.protocol.fields import array, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 Box = tuple[tuple[float, float], ...]
-_MOST_WORK = 1 << 17  # numbers held at once while cells are compared: they fit into a cache
-_LEAST_FEATURE = 1e-200  # smaller ones are rounded to 0
-_LEAST_SIDE = 1e-50  # of a box: functions on it and their squares are normal floats
-_LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step is a normal float
+_MOST_WORK = 1 << 17  # numbers in memory at once while cells are compared; they fit into a cache
+_LEAST_FEATURE = 1e-200  # smaller features are rounded to 0
+_LEAST_SIDE = 1e-50  # shortest side of a box: functions on it and their squares are normal floats
+_LEAST_WIDTH = 1e-90  # smallest distance of features in noise axes: lattice steps are normal floats
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A public box in `along`^d cells; a point is described by its cell alone.
+    """A public box divided into `along`^d cells; a point is described by its cell alone.
 
     Attributes:
-        low: end of the box along each variable; points outside are moved to its border.
-        high: the other end.
-        along: cells along each variable.
-        nearest: whether cells are around grid points, ends of the box included; equal parts
-            otherwise.
-        most: how many cells there may be.
+        low: lower end of the box along each variable; points outside are moved to the border.
+        high: upper end.
+        along: number of cells along each variable.
+        nearest: whether each cell contains the points nearest to one grid point, where the grid
+            includes the ends of the box; otherwise the cells are equal parts of the box.
+        most: largest number of cells.
     """
 
     low: FloatArray
@@ -51,12 +51,12 @@ class Cells:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """A point has a number for each variable."""
+        """Columns of a record: one point, with one number for each variable."""
         return (len(self.low),)
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
         return int(self.along ** len(self.low))
 
     def places(self, points: FloatArray) -> IntArray:
@@ -68,11 +68,11 @@ class Cells:
         return np.asarray(np.ravel_multi_index(tuple(along.T), (self.along,) * len(self.low)))
 
     def counts(self, records: Records) -> IntArray:
-        """How many points are in each."""
+        """Number of points in each cell."""
         return np.bincount(self.places(records[0]), minlength=self.size)
 
     def counts_inside(self, records: Records) -> IntArray:
-        """How many points of the box are in each, and how many are outside of it."""
+        """Number of points in each cell, followed by the number of points outside the box."""
         points = records[0][:, : len(self.low)]
         inside = np.all((points >= self.low) & (points <= self.high), axis=1)
         places = np.where(inside, self.places(points), self.size)
@@ -81,16 +81,16 @@ class Cells:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellCounts(AdditiveQuery, name="cell_counts"):
-    """How many points lie in each of the equal cells of a box, and how many outside of it.
+    """The number of points in each of the equal cells of a box, and the number outside the box.
 
     Privacy:
-        A point is in one of these counts. Replacing it moves one count down and one up: exactly 2
-        in ℓ1, √2 in ℓ2.
+        Each point is in exactly one of these counts. Replacing a point decreases one count by 1 and
+        increases another by 1: the sensitivity is exactly 2 in ℓ1 and √2 in ℓ2.
 
     Attributes:
-        low: end of the box along each variable.
-        high: the other end.
-        along: cells along each variable.
+        low: lower end of the box along each variable.
+        high: upper end.
+        along: number of cells along each variable.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -117,7 +117,7 @@ class CellCounts(AdditiveQuery, name="cell_counts"):
 
     @property
     def summed(self) -> Sums:
-        """Counts."""
+        """The counts."""
         cells = self.cells
         return Sums(cells.columns, cells.size + 1, 1, cells.counts_inside, as_floats)
 
@@ -134,18 +134,18 @@ class CellCounts(AdditiveQuery, name="cell_counts"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearestMean(AdditiveQuery, name="nearest_mean"):
-    """Mean of public features of the grid point that is nearest to each point.
+    """Mean of public features of the grid points that are nearest to the private points.
 
     Privacy:
-        Points are described by their grid point alone, so the sensitivity is known exactly: the
-        largest distance between the features of two grid points, over n (C13). Features are
-        rounded to whole numbers of a public unit first, so that their sum over any number of
-        records is exact.
+        A point contributes only the features of its grid point, so the sensitivity is known
+        exactly: the largest distance between the features of two grid points, over n (C13).
+        Features are first rounded to multiples of a public unit, so that their sum over any number
+        of records is exact.
 
     Attributes:
-        low: end of the box along each variable.
-        high: the other end.
-        along: grid points along each variable.
+        low: lower end of the box along each variable.
+        high: upper end.
+        along: number of grid points along each variable.
         features: k_j at every grid point, ends of the box included, (cells, J).
         axes: shape of the noise.
     """
@@ -166,23 +166,23 @@ class NearestMean(AdditiveQuery, name="nearest_mean"):
 
     @cached_property
     def cells(self) -> Cells:
-        """One around each grid point."""
+        """One cell around each grid point."""
         return Cells(self.low, self.high, self.along)
 
     @cached_property
     def feature_units(self) -> FloatArray:
-        """The unit of each feature: its largest size, or that of a normal float, over `units`."""
+        """The unit of each feature: its largest absolute value (at least 1e-200) over `units`."""
         tallest = np.maximum(np.abs(self.features).max(axis=0), _LEAST_FEATURE)
         return np.asarray(tallest / units(self.n))
 
     @cached_property
     def whole_features(self) -> IntArray:
-        """Features in whole units."""
+        """Features as whole numbers of units."""
         return np.rint(self.features / self.feature_units).astype(np.int64)
 
     @cached_property
     def widest(self) -> float:
-        """Between two grid points, in the norm of the noise."""
+        """Largest distance between the features of two grid points, in the norm of the noise."""
         features = self.whole_features * self.feature_units
         return cell_sensitivity(features, self.axes, gaussian=not self.cost.pure)
 
@@ -194,7 +194,7 @@ class NearestMean(AdditiveQuery, name="nearest_mean"):
 
     @property
     def summed(self) -> Sums:
-        """Counts, times features."""
+        """Counts of grid points, multiplied by their features."""
 
         def features(totals: IntArray) -> FloatArray:
             return np.asarray((totals @ self.whole_features) * (self.feature_units / self.n))
@@ -220,14 +220,14 @@ class NearestMean(AdditiveQuery, name="nearest_mean"):
 
 
 def cell_sensitivity(features: FloatArray, axes: FloatArray, *, gaussian: bool = False) -> float:
-    """max over pairs of cells of Σ_j |k_j(x) - k_j(x')|/a_j, exactly (C13); ℓ2 for Gaussian noise.
+    """The exact max over pairs of cells of Σ_j |k_j(x) - k_j(x')|/a_j (C13); ℓ2 if `gaussian`.
 
     Examples:
         >>> cell_sensitivity(np.eye(3), np.ones(3))
         2.0
     """
     scaled = features / axes
-    # In units of the largest, so that no square under- or overflows; a power of two is exact.
+    # Scaled by a power of two, which is exact, so that no square under- or overflows.
     _, exponent = math.frexp(float(np.abs(scaled).max()))
     scaled = np.ldexp(scaled, -exponent)
     step = max(1, _MOST_WORK // scaled.size)

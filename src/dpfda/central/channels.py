@@ -1,4 +1,4 @@
-"""Curves of several channels: each is released by itself, all of them in one conversation."""
+"""Curves with several channels: one conversation releases the mean of each channel separately."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelQuery(AdditiveQuery, name="channel"):
-    """A query at one channel of records that have several, or numbers beside their curves.
+    """A query about one channel of records with several channels, or with additional numbers.
 
     Privacy:
-        That of the query: what a record holds in other channels does not enter the answer.
+        The same as for the inner query: the other channels of a record do not affect the answer.
 
     Attributes:
-        query: what is asked of the channel.
-        channel: which one, counted from 0.
-        channels: how many there are.
-        numbers: how many single numbers stand beside them, a regression's targets.
+        query: the query about the channel.
+        channel: the index of the channel, from 0.
+        channels: number of channels.
+        numbers: number of single numbers in a record besides its channels, such as the targets of a
+            regression.
     """
 
     query: AdditiveQuery = part(lambda: Query)
@@ -56,32 +57,32 @@ class ChannelQuery(AdditiveQuery, name="channel"):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The query's."""
+        """That of the inner query."""
         return self.query.mechanism
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The query's."""
+        """That of the inner query."""
         return self.query.assumptions
 
     @property
     def announced(self) -> int | None:
-        """The query's."""
+        """That of the inner query."""
         return self.query.announced
 
     @property
     def linear(self) -> bool:  # type: ignore[override]
-        """The query's."""
+        """That of the inner query."""
         return self.query.linear
 
     @property
     def block_rows(self) -> int:  # type: ignore[override]
-        """The query's."""
+        """That of the inner query."""
         return self.query.block_rows
 
     @property
     def summed(self) -> Sums:
-        """The query's, of the channel: every channel has its columns, and numbers follow."""
+        """The sums of the inner query for the channel; a record has all channels, then numbers."""
         sums = self.query.summed
         return sums._replace(
             columns=sums.columns * self.channels + (0,) * self.numbers,
@@ -90,7 +91,7 @@ class ChannelQuery(AdditiveQuery, name="channel"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The first and the last of some channels; one with a number beside it."""
+        """The first and the last of several channels; one channel with an additional number."""
         place: dict[str, Any] = {"center": np.zeros(2), "axes": np.ones(2), "radius": 1.5}
         query = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
         places = (0, 2, 0), (2, 3, 0), (0, 1, 1)
@@ -99,10 +100,10 @@ class ChannelQuery(AdditiveQuery, name="channel"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelMeans(CentralConversation[Release], name="channel_means"):
-    """The mean of each channel of n curves, one after the other, for equal shares of the budget.
+    """The mean of each channel of n curves, in turn, with equal shares of the budget.
 
     Attributes:
-        parts: the questions about each channel, with their `share` of the same budget.
+        parts: one release for each channel, with its `share` of the common budget.
     """
 
     summary: ClassVar[str] = "mean"
@@ -121,19 +122,18 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
 
     @property
     def pure(self) -> bool:
-        """Whether no question uses δ: those about all channels are asked in the same way."""
+        """Whether no query uses δ; this is the same for all channels."""
         return self.parts[0].pure
 
     def among_sites(self) -> Self:
-        """Each channel with Gaussian noise where a δ is given."""
+        """The same conversation for sites: each channel has Gaussian noise if δ > 0."""
         return replace(self, parts=tuple(one.among_sites() for one in self.parts))
 
     def questions(self) -> Questions[Release]:
-        """All questions about the first channel, then all about the second, and so on."""
+        """All queries about the first channel, then all queries about the second, and so on."""
         conversations = [one.questions() for one in self.parts]
-        first = [
-            next(questions) for questions in conversations
-        ]  # what is refused is refused before all
+        # Invalid parameters of any channel raise here, before the first query is answered.
+        first = [next(questions) for questions in conversations]
         releases, many = [], len(conversations)
         for channel, (questions, query) in enumerate(zip(conversations, first, strict=True)):
             release = yield from about_channel(questions, query, channel=channel, channels=many)
@@ -162,22 +162,22 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         )
 
     def _each(self, laws: Sequence[tuple[NoiseLaw, ...]], size: int) -> tuple[NoiseLaw, ...]:
-        """Laws of each channel as laws of all; channels of one person are taken as independent.
+        """The laws of each channel, as laws of all channels jointly, assumed to be independent.
 
-        That makes a band of the whole population no narrower than it must be: the largest of
-        normal errors is largest where they are independent.
+        For the sampling error of the population this assumption is conservative: the maximum of
+        normal errors is largest if they are independent, so the band is not too narrow.
         """
         wide = ((k, law.widened(size)) for k, own in enumerate(laws) for law in own)
         return tuple(replace(law, scales=self._row(k, law.scales)) for k, law in wide)
 
     def _row(self, channel: int, scales: FloatArray) -> FloatArray:
-        """Noise of one channel alone."""
+        """Scales of all channels that are 0 except for one channel."""
         rows = np.zeros((len(self.parts), scales.size))
         rows[channel] = scales
         return rows
 
     def records(self, curves: Records) -> Records:
-        """Curves of each channel on the grid, as the questions need them."""
+        """The curves of each channel on the grid, in the form that the queries need."""
         return tuple(one.records(rows)[0] for one, rows in zip(self.parts, curves, strict=True))
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
@@ -187,7 +187,7 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Two channels by the default mechanism, of different bounds."""
+        """Two channels with different bounds, by the default mechanism."""
         known: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta}
         one = next(
             mean for mean in MeanRelease.examples(**known) if mean.mechanism.name == "adaptive"
@@ -197,12 +197,12 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
 
 
 def about_channel(questions: Questions[Found], query: Query, **where: int) -> Questions[Found]:
-    """Questions, of which `query` is the first, asked about one part of a record only.
+    """Apply the queries of a conversation to one channel of the records.
 
     Args:
-        questions: about rows that have no other part.
-        query: the first of them.
-        where: channel, channels and numbers of `ChannelQuery`.
+        questions: the queries after the first one, about rows that consist of this channel only.
+        query: the first query.
+        where: `channel`, `channels` and `numbers` of `ChannelQuery`.
     """
     while True:
         assert isinstance(query, AdditiveQuery)

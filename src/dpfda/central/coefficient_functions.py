@@ -1,4 +1,4 @@
-"""Coefficient functions β from noisy moments T1 β = T2: posterior means, and bands about them."""
+"""Coefficient functions β that solve T1 β = T2 with noisy moments: posterior means and bands."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ from dpfda.noise.law import (
     variances,
 )
 
-_SCALES = 4.0 ** -np.arange(0.5, 7)  # of the bound: of the first wave of the intercept
+_SCALES = 4.0 ** -np.arange(0.5, 7)  # prior scales of the intercept's first wave, over the bound
 _EVEN = np.full(len(_SCALES), 1 / len(_SCALES))
-_DECAYS = np.array([0.3, 1.0, 2.0])  # b: wave j is as large as j^-b
+_DECAYS = np.array([0.3, 1.0, 2.0])  # b: the prior scale of wave j is proportional to j^-b
 _EFFECTS = np.array([0.0, 1 / 64, 1 / 16, 1 / 4])
-"""Of the bound: the effect of a covariate that goes from the middle of its range to an end."""
-_ALONE = np.array([0.0, 1 / 64, 1 / 8, 1.0])  # the same where there is no intercept
-_MIDDLE = 0.5  # of its range: how far the mean of a covariate is from the middle
-_MOST_NUMBERS = 1 << 22  # of an array that is worked on: 32 MB, however many covariates there are
-_SQUARE = 1 / 3  # mean square of a covariate that fills its range, and how uncertain that is
+"""Prior effects of a change of a covariate from the middle of its range to an end, over the bound.
+"""
+_ALONE = np.array([0.0, 1 / 64, 1 / 8, 1.0])  # the same for models without an intercept
+_MIDDLE = 0.5  # prior deviation of a covariate's mean from the middle of its range
+_MOST_NUMBERS = 1 << 22  # entries of an intermediate array: 32 MB for any number of covariates
+_SQUARE = 1 / 3  # prior mean and prior deviation of the mean square of a covariate
 
 
 class Effects(NamedTuple):
-    """Coefficients (p, J) of functions, and what predictions are worth.
+    """Coefficients (p, J) of the functions, and the accuracy of predictions.
 
     Attributes:
-        mean: of the coefficients, given what was released.
+        mean: posterior mean of the coefficients.
         error: expected squared norm of the error of a prediction.
-        size: mean squared norm of a prediction, about the public center.
+        size: mean squared norm of the difference between a prediction and the public center.
     """
 
     mean: FloatArray
@@ -54,7 +55,7 @@ class Effects(NamedTuple):
 
     @property
     def doubt(self) -> float:
-        """Expected squared error of predictions, over that of the public center."""
+        """Expected squared error of predictions, divided by that of the public center."""
         return self.error / max(self.error + self.size, 1e-300)
 
 
@@ -69,14 +70,15 @@ class NoisySystem(NamedTuple):
 
 
 def posterior_effects(moments: NoisySystem, *, reach: float) -> Effects:
-    """Mean of β in T1 β = T2 under a belief about functions in their public bound.
+    """Posterior mean of β in T1 β = T2, under a prior for functions within the public bound.
 
-    The intercept is believed to be like a mean curve (`shrinkage.posterior`); covariates have no
-    effect, or one that is a part of the bound. Hypotheses are weighed by how probable they make T2,
-    so that where there is nothing but noise 0 is left. Noise of T1 times β is noise of T2.
+    The intercept has the prior of a mean curve (`shrinkage.posterior`). A covariate has no effect,
+    or one whose size is a fraction of the bound. Hypotheses are weighted by the likelihood of T2,
+    so that the result is close to 0 if T2 is only noise. The noise of T1, multiplied by β, is
+    treated as noise of T2.
 
     Args:
-        moments: what was released.
+        moments: the released moments.
         reach: public bound on the norm of the curves.
 
     Examples:
@@ -113,12 +115,12 @@ def posterior_effects(moments: NoisySystem, *, reach: float) -> Effects:
 
 
 class _Hypotheses(NamedTuple):
-    """Posterior of some coefficients j, under one hypothesis or several (first axis).
+    """Posterior of some coefficients j, under one or several hypotheses (first axis).
 
     Attributes:
-        mean: (J, p).
-        error: expected square of the error of predictions.
-        log: logarithm of how probable the released numbers are.
+        mean: posterior means, (J, p).
+        error: expected squared error of predictions.
+        log: log-likelihood of the released numbers.
     """
 
     mean: FloatArray
@@ -127,13 +129,13 @@ class _Hypotheses(NamedTuple):
 
 
 def _shrunk_matrix(moments: NoisySystem) -> tuple[FloatArray, FloatArray]:
-    """T1 as it is believed to be, and the variances that are left of its entries.
+    """Posterior mean of T1, and the posterior variances of its entries.
 
-    Of p covariates in the unit ball each is within 1/√p; where noise is larger than that, it says
-    nothing. The square of a constant is known.
+    The prior assumes that each of p covariates in the unit ball is at most 1/√p. An entry with much
+    larger noise is not informative and keeps its prior mean. The square of a constant is known.
     """
     size = len(moments.matrix)
-    most = 1 / math.sqrt(size - moments.constant)  # of a covariate
+    most = 1 / math.sqrt(size - moments.constant)  # largest value of a covariate
     square, spread = np.full(size, _SQUARE * most**2), np.full((size, size), _SQUARE * most**2)
     if moments.constant:
         spread[-1] = spread[:, -1] = _MIDDLE * most
@@ -147,7 +149,7 @@ def _shrunk_matrix(moments: NoisySystem) -> tuple[FloatArray, FloatArray]:
 def _solved(
     noisy: FloatArray, noise: FloatArray, matrix: FloatArray, unsure: FloatArray, prior: FloatArray
 ) -> _Hypotheses:
-    """Normal posteriors of the rows of (J, p), for priors (H, J, p); a few rows at a time."""
+    """Normal posteriors of the rows of (J, p), for prior variances (H, J, p), in blocks of rows."""
     size = max(1, _MOST_NUMBERS // (len(prior) * matrix.size))
     if len(noisy) > size:
         places = [slice(start, start + size) for start in range(0, len(noisy), size)]
@@ -179,8 +181,8 @@ def _mixed(parts: _Hypotheses, odds: FloatArray, matrix: FloatArray) -> _Hypothe
     return _Hypotheses(mean, weights @ (parts.error + apart), log)
 
 
-_MOST_DRAWN = 1 << 23  # of all functions that are drawn: 64 MB, held a few times
-_FEWEST = 200  # draws of a band
+_MOST_DRAWN = 1 << 23  # numbers of all simulated functions together: 64 MB, in a few copies
+_FEWEST = 200  # smallest number of draws for a band
 
 Numbers = list[float | list[float]]
 
@@ -195,7 +197,7 @@ class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, law: NoiseLaw) -> dict[str, Any]:
-        """A law as it is written."""
+        """The fields of a law, as written to a document."""
         return {part.name: plain(getattr(law, part.name)) for part in fields(law)}
 
     def read(self) -> NoiseLaw:
@@ -229,14 +231,16 @@ class Solved:
     Attributes:
         matrix: the released T1, (p, p), symmetric.
         vectors: the released T2, (p, J).
-        combinations: C, (rows, p): from solutions to the coefficients that are told.
-        matrix_noise: law of the noise on T1, its triangle as a vector (`Triangle`).
+        combinations: C, (rows, p), which maps solutions to the reported coefficients.
+        matrix_noise: law of the noise on T1, whose triangle is a vector (`Triangle`).
         vector_noise: law of the noise on T2, row by row.
-        bound: on the norm of the curves; a public bound on how far the functions reach.
-        limit: public bound on the values of curves about their center, where there is one.
-        steepest: how large the values of each told function are at most, over those of curves, if
-            lines stay within the public range of curves for all covariates in theirs.
-        constant: whether the last row of T1 is of a constant, whose square is known to be 1.
+        bound: public bound on the norm of the curves, and thus on the size of the functions.
+        limit: public bound on the absolute values of curves about their center; None if there is
+            none.
+        steepest: upper bound on the values of each reported function, as a multiple of the bound on
+            curves. It holds if predictions stay within the public range of the curves for all
+            covariates within their public range.
+        constant: whether the last row of T1 belongs to a constant, whose square is known to be 1.
     """
 
     matrix: FloatArray
@@ -252,17 +256,18 @@ class Solved:
     def interval(
         self, level: float, functions: FloatArray, *, simultaneous: bool, size: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends (rows, points) of a band about the functions (J, points): see `noise.plausible`.
+        """Ends (rows, points) of a band for the reported functions at some points.
 
-        Where noise hides how covariates vary, the band ends at what is believed to be possible:
-        lines that stay within the public range of curves for all covariates in theirs.
+        The band consists of solutions that are plausible given the noise (`plausible_solutions`).
+        If noise hides how the covariates vary, the band is limited by the assumption that
+        predictions stay within the public range of the curves (`steepest`).
 
         Args:
-            level: probability of the band.
-            functions: the basis at the points.
-            simultaneous: for all points and rows at once; otherwise for each by itself.
-            size: how many times noise is drawn again, at most; fewer times for many functions of
-                many points, all of which are held at once.
+            level: coverage probability of the band.
+            functions: the basis functions at the points, (J, points).
+            simultaneous: whether the band covers all points and rows at once or each separately.
+            size: largest number of noise simulations; fewer are used for many functions at many
+                points, because all are in memory at once.
         """
         held = len(self.combinations) * max(functions.shape)
         size = min(size, PATHS, max(_FEWEST, _MOST_DRAWN // held))
@@ -287,7 +292,7 @@ class Solved:
         )
         paths = self.combinations @ found @ functions
         band = between(paths, level=level, simultaneous=simultaneous)
-        # Of a function in the span with that norm; and of one with these values.
+        # Largest value of a function in the span with this norm, and with this bound on values.
         highest = self.bound * np.sqrt((functions**2).sum(axis=0))
         if self.limit is not None:
             highest = np.minimum(highest, self.limit)
@@ -295,7 +300,7 @@ class Solved:
         return np.maximum(band.low, -most_of_all), np.minimum(band.high, most_of_all)
 
     def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Columns whose variation noise hides."""
+        """Names of the columns whose variation is hidden by noise."""
         return hidden_columns(self.matrix, self._variance, names)
 
     @property

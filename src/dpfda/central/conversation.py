@@ -1,7 +1,7 @@
 """The base of all central releases: n records, one result, public bounds.
 
-A public bound that is too small is noticed by a noisy count of the records outside it, or by a mean
-at its edge.
+A noisy count of the records outside a public bound, or a mean at its edge, shows that the bound is
+too small.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.query import AdditiveQuery, Records
 
-_TOLD = 0.1  # of the records: what the noise of the count may be
-_SHARES = 0.01, 0.05  # of a budget, for the count
-_FEW = 0.05  # of the records: so many may lie outside
-_BY_CHANCE = 0.002  # probability of a warning that noise alone makes
+_COUNT_NOISE = 0.1  # target for the noise of the count, as a share of the records
+_SHARES = 0.01, 0.05  # smallest and largest budget share of the count
+_FEW = 0.05  # share of the records that may lie outside without a warning
+_BY_CHANCE = 0.002  # probability of a warning caused by noise alone
 
 
 def price_of_a_count(budget: Cost, n: int) -> Cost:
@@ -43,7 +43,7 @@ def price_of_a_count(budget: Cost, n: int) -> Cost:
         0.01
     """
     least, most = _SHARES
-    needed = _TOLD * n * (budget.epsilon_spent / math.sqrt(2) if budget.pure else budget.mu)
+    needed = _COUNT_NOISE * n * (budget.epsilon_spent / math.sqrt(2) if budget.pure else budget.mu)
     return budget.part(min(most, max(least, 1 / needed if budget.pure else 1 / needed**2)))
 
 
@@ -57,15 +57,15 @@ def more_than_a_few(outside: float, n: int, law: NoiseLaw) -> bool:
         (False, True)
     """
     scale = float(law.scales[0])
-    # Of one number, spherical noise is Laplace noise.
+    # Spherical noise on one number is Laplace noise.
     tail = norm.isf(_BY_CHANCE) if law.law == "gaussian" else math.log(1 / (2 * _BY_CHANCE))
     return outside > _FEW * n + float(tail) * scale
 
 
-_SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
-EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach it
-_BLUR = 0.1  # of a bound: with more noise no warning is given
-_BOUNDS = 1e-25, 1e40  # squares, and parts of them, stay within what queries allow
+_SMALLEST = 1e-4  # smallest ε or μ: a smaller share may not cover the cost of rounding to a lattice
+EDGE = 0.95  # a mean longer than this share of the bound shows that most vectors reach the bound
+_BLUR = 0.1  # no warning is given if the noise exceeds this share of the bound
+_BOUNDS = 1e-25, 1e40  # range of bounds: their squares and fractions are valid query parameters
 
 BEYOND = (
     "more than a few curves reach beyond their public bound: it is probably too small, and then "
@@ -87,9 +87,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CentralConversation(Conversation[Result]):
-    """Questions to n records that end in one release, a `summary` of them.
+    """Queries about n records that end in one release, a `summary` of them.
 
-    Whatever could be refused later, with a part of the budget gone, is refused here.
+    Parameters are checked on construction, so that no query fails after part of the budget is
+    spent.
     """
 
     summary: ClassVar[str]
@@ -122,7 +123,7 @@ class CentralConversation(Conversation[Result]):
         warnings: tuple[str, ...] = (),
         **parameters: Any,
     ) -> Release:
-        """The release of noisy coefficients of functions, shrunk or unchanged."""
+        """Build the release of noisy coefficients of functions, shrunk or unchanged."""
         release = Release(
             summary=self.summary,
             coefficients=noisy if shrunk is None else shrunk,
@@ -136,7 +137,7 @@ class CentralConversation(Conversation[Result]):
             sampling=sampling,
             unseen=unseen,
         )
-        doubts = self.doubts(release)  # which say more than that some curves are outside
+        doubts = self.doubts(release)  # more specific than warnings that some curves are outside
         further = tuple(
             text for text in warnings if not (doubts and text in (OUTSIDE, BEYOND, *doubts))
         )
@@ -149,26 +150,26 @@ class CentralConversation(Conversation[Result]):
     def one_query(
         self, query: AdditiveQuery, basis: FunctionBasis, **further: Any
     ) -> Questions[Release]:
-        """Ask one question and release its answer as it is."""
+        """Ask one query and release its answer unchanged."""
         answer, noise = (yield query), query.mechanism
         assert isinstance(noise, Additive)
         sensitivity = noise.sensitivity
         return self.conclude(basis, answer.values, answer.noise, sensitivity=sensitivity, **further)
 
     def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Result:
-        """The release of a curator's records, stamped with where its noise came from."""
-        released, _ = curate(self, records, source=source, ledger=ledger)
-        kept: Any = released
-        stamped: Result = replace(kept, guarantee=kept.guarantee.drawn_from(source))
-        return stamped
+        """Release a result from a curator's records; its guarantee records the noise source."""
+        result, _ = curate(self, records, source=source, ledger=ledger)
+        released: Any = result
+        final: Result = replace(released, guarantee=released.guarantee.drawn_from(source))
+        return final
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurveConversation(CentralConversation[Result]):
-    """Questions about curves with a public bound on their norm, by their coefficients.
+    """Queries about the coefficients of curves with a public bound on their norm.
 
     Attributes:
-        bound: on the norm; infinity where nothing is known, which not all conversations allow.
+        bound: bound on the norm; infinity if it is unknown, which not all conversations allow.
     """
 
     bound: float
@@ -180,12 +181,12 @@ class CurveConversation(CentralConversation[Result]):
 
     @property
     def finds_bound(self) -> bool:
-        """Whether its questions find a bound where none is known."""
+        """Whether its queries find a bound if none is known."""
         return False
 
     @property
     def reach(self) -> float:
-        """The bound; 1 for audits without a bound."""
+        """The bound; 1 if there is none (for audits)."""
         return self.bound if math.isfinite(self.bound) else 1.0
 
     def place(self, center: FloatArray, axes: FloatArray) -> Place:
@@ -193,36 +194,36 @@ class CurveConversation(CentralConversation[Result]):
         return {"unit": self.unit, "n": self.n, "center": center, "axes": axes}
 
     def whole_ball(self, cost: Cost, size: int) -> BallMean:
-        """The mean of all that the bound allows."""
+        """A query of the mean, with the whole ball allowed by the bound as its region."""
         place = self.place(np.zeros(size), np.ones(size))
         return BallMean(cost=cost, **place, radius=self.bound)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoxConversation(CentralConversation[Release]):
-    """Questions about points in a public box, a range for each variable."""
+    """Queries about points in a public box, which has a range for each variable."""
 
     box: Box
 
     @property
     def place(self) -> dict[str, Any]:
-        """The fields that all queries about cells share, besides their cost."""
+        """The fields that all queries about cells share, except for their cost."""
         low, high = np.array(self.box, dtype=np.float64).T
         return {"unit": self.unit, "n": self.n, "low": low, "high": high}
 
     def anywhere(self, n: int) -> FloatArray:
-        """Points made up for audits."""
+        """Synthetic points for audits."""
         low, high = np.array(self.box, dtype=np.float64).T
         uniform = np.random.default_rng(0).uniform(size=(n, len(self.box)))
         return np.asarray(low + (high - low) * uniform)
 
 
 def checked_bound(bound: float, *, given: tuple[float, float] | None = None) -> float:
-    """A public bound whose powers are numbers.
+    """Check that the powers of a public bound neither over- nor underflow.
 
     Args:
         bound: the bound.
-        given: the public range whose half-width it is, which an error then names.
+        given: the public range whose half-width is the bound; errors then name the range.
     """
     if not _BOUNDS[0] <= _validate.positive("bound", bound) <= _BOUNDS[1]:
         if given is not None:
@@ -232,7 +233,7 @@ def checked_bound(bound: float, *, given: tuple[float, float] | None = None) -> 
 
 
 def far_apart(n: int, direction: FloatArray, reach: float) -> tuple[Records, Records]:
-    """n rows near 0, of which one is as far out along a direction as allowed, on either side."""
+    """Two data sets of n rows near 0 that differ in one row, at opposite ends of a direction."""
     out = reach * direction / float(np.linalg.norm(direction))
     here = np.random.default_rng(0).normal(size=(n, direction.size))
     here *= 0.05 * reach / math.sqrt(direction.size)
@@ -242,9 +243,10 @@ def far_apart(n: int, direction: FloatArray, reach: float) -> tuple[Records, Rec
 
 
 def reaches(values: FloatArray, variance: FloatArray, limit: float) -> bool:
-    """Whether a released mean of vectors in a ball lies at its edge: nearly all were pulled there.
+    """Whether a released mean of vectors in a ball is at its edge.
 
-    Of n vectors no longer than a limit the mean is as long only if all are, and in one direction.
+    The mean of n vectors is as long as their bound only if all vectors have this length and the
+    same direction. Nearly all of them were then probably clipped.
     """
     noise = float(variance.sum())
     length = float((values**2).sum()) - noise
@@ -252,7 +254,7 @@ def reaches(values: FloatArray, variance: FloatArray, limit: float) -> bool:
 
 
 def too_small(name: str, what: str = "curves") -> str:
-    """The warning about a public bound that nearly everything reaches."""
+    """The warning about a public bound that nearly all records reach."""
     return (
         f"nearly all {what} reach {name}: that is probably far too small, and then the result is "
         "wrong whatever its band says"

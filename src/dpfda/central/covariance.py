@@ -1,4 +1,4 @@
-"""A covariance surface, and principal components: a center, a radius, products."""
+"""A covariance surface, and principal components: queries for a center, a radius and products."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Answer, Records
 
-_FEW = 1000  # nε below which the first center is so rough that its error must be released too
+_FEW = 1000  # nε below which the first center is inaccurate, so that its error is queried as well
 _FIRST, _SEARCH, _REST = 0.25, 0.15, 0.25
-"""Shares of the center, of the search for a radius and, for few curves, of the error of the center:
-its square is in the products, which it should not blur more than their own noise does."""
+"""Budget shares of the center, of the search for a radius and, for small nε, of the error of the
+center. The products contain the square of this error, which should be smaller than their noise."""
 LEFT_OUTSIDE = 0.01
-"""Of the curves, left outside the radius at least, with a δ as without one: of heavy tails, twice
-as many took more off the products than the smaller noise made up for."""
-_OFFSETS = 64  # draws of that error
+"""Smallest share of the curves to leave outside the radius, for pure and Gaussian noise. For curves
+with heavy tails, the bias of twice this share exceeded the gain of the smaller noise."""
+_OFFSETS = 64  # number of draws of the center's error
 _ROUGH = 0.02
-"""Of the squared radius: a center that is less exact than that is mended, too. The square of its
-error is in the products, and the variance of curves is a tenth of the squared radius or so."""
+"""If the error variance of the center exceeds this share of the squared radius, its error is also
+queried. The products contain the square of this error, and the variance of the curves is about a
+tenth of the squared radius."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,12 +41,12 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
     """A release of the covariance of n curves with √∫X² ≤ bound.
 
     Privacy:
-        With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ by at most √2 R² in the norm with
-        axes a_j a_k; j ≤ k only is released (C23). The budgets of center, radius, for few curves
-        the rest of the mean, and products add up.
+        For residuals u with ‖u/a‖₂ ≤ R, two products uuᵀ differ by at most √2 R² in the norm with
+        axes a_j a_k; only the entries j ≤ k are released (C23). The budgets of the center, the
+        radius, the error of the center (if it is queried) and the products add up.
 
     Attributes:
-        basis: functions that the coefficients belong to.
+        basis: the functions of the coefficients.
     """
 
     summary: ClassVar[str] = "covariance"
@@ -53,11 +54,11 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
     basis: FunctionBasis
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The one that has less noise and a better search."""
+        """The budget with less noise, taking failures of the search into account."""
         return min(pure, gaussian, key=self._noise)
 
     def _noise(self, whole: Cost) -> float:
-        """Expected variance of the noise on an entry, over that of a search which never fails."""
+        """Noise variance of an entry, divided by the probability that the search succeeds."""
         products = whole.part(1 - _FIRST - _SEARCH - _REST)
         entries = len(self.axes) * (len(self.axes) + 1) // 2
         found = 1 - lost_search(whole.part(_SEARCH), self.n)
@@ -70,12 +71,12 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
 
     @property
     def axes(self) -> FloatArray:
-        """Shape of the clipping region, one for each coefficient that is used."""
+        """Axes of the clipping region, one for each coefficient that is used."""
         size = min(self.basis.size, math.ceil(1.2 * self.strength**0.25))
         return np.arange(1, size + 1, dtype=np.float64) ** -0.5
 
     def questions(self) -> Questions[Release]:
-        """Center and radius, for few curves how far the mean still is from the center; products."""
+        """Center and radius; the error of the center if it is inaccurate; products."""
         axes = self.axes
         few = self.strength < _FEW
         scouting = BallSearch(
@@ -102,7 +103,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         triangle, law, error = query.triangle, answer.noise, np.sqrt(off.variance)
         draws = np.random.default_rng(0).standard_normal((_OFFSETS // 2, error.size))
         offsets = off.mean + error * np.vstack([draws, -draws])
-        # Of a radius that holds nobody the mean is at the edge.
+        # The mean of clipped residuals is inside the radius, even if the radius contains no curve.
         offsets = clip_rows(offsets, query.radius, axes=query.axes)
         believed = surface_posterior(
             answer.values,
@@ -119,7 +120,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             triangle.products(self.basis.functions[: triangle.size]),
             np.ones(noisy.size),
         )
-        unit = norm_bound(1.0, self.basis.grid)  # everything in the norm that bounds are given in
+        unit = norm_bound(1.0, self.basis.grid)  # converts to the norm of public bounds
         return self.conclude(
             surface,
             noisy,
@@ -136,14 +137,14 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One curve turned by a right angle, as far out as allowed."""
+        """One curve at the border of the ball, and the same curve turned by a right angle."""
         (here,), (there,) = far_apart(n, np.ones(self.basis.size), self.reach)
         there[0] *= np.where(np.arange(self.basis.size) % 2, -1.0, 1.0) * -1.0
         return (here,), (there,)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Two functions, and several; no bound known."""
+        """Two and eight functions with a bound; eight functions without one."""
         grid = as_grid(np.linspace(0.0, 1.0, 9))
         return [
             cls(epsilon=epsilon, delta=delta, n=n, bound=bound, basis=spline_basis(grid, size=size))

@@ -1,4 +1,4 @@
-"""A probability density: its conversation, and the default mechanism, a noisy histogram.
+"""A probability density: the conversation, and the default mechanism, a noisy histogram.
 
 The method is described in docs/methods/densities.md.
 """
@@ -34,18 +34,18 @@ _OUTSIDE = (
 
 @dataclass(frozen=True, kw_only=True)
 class DensityMechanism(Registered, family="density mechanism"):
-    """Releases the density of points in a public box; a new one fills in what is asked of it."""
+    """Base of the mechanisms that release the density of points in a public box."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @abstractmethod
     def query(self, density: DensityRelease, cost: Cost) -> CellCounts | NearestMean:
-        """The one question about n points in a box, for this cost."""
+        """The one query about n points in a box, at this cost."""
 
     @abstractmethod
     def questions(self, density: DensityRelease) -> Questions[Release]:
-        """Ask it, and conclude."""
+        """Ask the query, and compute the release."""
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """Warnings about the box that follow from the release itself."""
@@ -59,10 +59,10 @@ class DensityMechanism(Registered, family="density mechanism"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DensityRelease(BoxConversation, name="density"):
-    """The questions behind the density of n points.
+    """The queries that a density of n points is computed from.
 
     Attributes:
-        mechanism: which questions are asked.
+        mechanism: the mechanism, which determines the query.
     """
 
     summary: ClassVar[str] = "density"
@@ -70,29 +70,29 @@ class DensityRelease(BoxConversation, name="density"):
     mechanism: DensityMechanism
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The one of less noise."""
+        """The budget with less noise."""
         return min(pure, gaussian, key=self._noise)
 
     def _noise(self, cost: Cost) -> float:
         return float(self.mechanism.query(self, cost).mechanism.law.variance.sum())
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """The mechanism's."""
+        """Those of the mechanism."""
         return self.mechanism.doubts(release)
 
     def questions(self) -> Questions[Release]:
-        """The mechanism's."""
+        """Those of the mechanism."""
         return self.mechanism.questions(self)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One point at either end of the box."""
+        """Data sets that differ in one point, at opposite corners of the box."""
         here, there = self.anywhere(n), self.anywhere(n)
         here[0], there[0] = self.place["low"], self.place["high"]
         return (here,), (there,)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Every mechanism, on a line."""
+        """Every mechanism, in one variable."""
         return [
             cls(
                 epsilon=epsilon,
@@ -107,37 +107,38 @@ class DensityRelease(BoxConversation, name="density"):
         ]
 
 
-_CLEAR = 2.0  # deviations above what noise makes
+_CLEAR = 2.0  # noise deviations beyond which a difference counts as clear
 RESOLVED = 32
-"""Cells that show a shape in a range up to ten times too wide, and so many parts of a range that
-readers tell apart. One variable."""
-_FILLED = 0.1  # of a range: the least that points are thought to fill
-_TOLD = 4.0  # deviations of noise by which the counts of such points stand out
+"""Number of cells of one variable that shows a shape in a range up to ten times too wide; also the
+number of parts of a range that readers can distinguish."""
+_FILLED = 0.1  # smallest share of a range that the points are assumed to fill
+_DISTINCT = 4.0  # deviations of noise by which the counts of such points should exceed 0
 _IN_ONE_CELL = (
     "most points lie in one of {size} cells along a variable, and how they lie inside is not "
     "known: allow a larger epsilon, ask more people or give narrower feature_ranges"
 )
-_ONE_CELL = 0.8  # of all points in one cell
-_FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
+_ONE_CELL = 0.8  # share of all points in one cell that causes a warning
+_FINE = {1: 257, 2: 65}  # number of grid points along each axis of the released density
 
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramDensity(DensityMechanism, name="histogram"):
     """Noisy counts on a public grid, turned into cosine coefficients and shrunk.
 
-    The points outside of the box are one more count, which costs nothing. If it shows that they are
-    more than a few, the density is that of the others, and a warning says so.
+    The points outside the box are counted as well; this does not increase the sensitivity. If more
+    than a few points are outside, the density is that of the points inside, and a warning says so.
 
     Privacy:
-        ε-DP: replacing a point moves one count down and one up, so the ℓ1 sensitivity is exactly 2
-        (√2 in ℓ2, for Gaussian noise where a δ is allowed that makes it the smaller one).
-        Everything after the counts is free.
+        ε-DP: replacing a point decreases one count by 1 and increases another by 1, so the ℓ1
+        sensitivity is exactly 2. If δ > 0 and Gaussian noise is smaller, the noise is Gaussian with
+        ℓ2 sensitivity √2. Everything after the counts is post-processing.
 
     Attributes:
-        size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
-            √(nε/8), where noise and sampling error of a coefficient are about equal. Ranges are
-            often too wide, so one variable has at least 32 cells if n and ε are large enough: if
-            points fill a tenth of the range, their counts must exceed four deviations of noise.
+        size: number of cells along each axis; by default a power of two near 0.7 √(nε), in two
+            variables near √(nε/8), where noise and sampling error of a coefficient are about equal.
+            Ranges are often too wide. One variable therefore has at least 32 cells if n and ε are
+            so large that the counts of points in a tenth of the range exceed four deviations of the
+            noise.
 
     Examples:
         >>> [HistogramDensity().cells_along(strength, 1) for strength in (4.0, 100.0, 20_000.0)]
@@ -147,14 +148,14 @@ class HistogramDensity(DensityMechanism, name="histogram"):
     size: int | None = whole(least=2, optional=True, default=None)
 
     def cells_along(self, strength: float, variables: int) -> int:
-        """The size, given or by the rule, for nε = `strength`."""
+        """`size` if it is given, otherwise the default for nε = `strength`."""
         if self.size is not None:
             return self.size
         wanted, most = math.sqrt(strength / 8), 6
         if variables == 1:
-            # Noise on a count: 2√2/ε, of pure ε; a tenth of m cells has n points.
-            told_apart = strength / (2 * math.sqrt(2) * _TOLD * _FILLED)
-            wanted, most = max(0.7 * math.sqrt(strength), min(RESOLVED, told_apart)), 10
+            # The noise of a count with pure ε is 2√2/ε; a tenth of m cells contains n points.
+            distinct = strength / (2 * math.sqrt(2) * _DISTINCT * _FILLED)
+            wanted, most = max(0.7 * math.sqrt(strength), min(RESOLVED, distinct)), 10
         return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
     def query(self, density: DensityRelease, cost: Cost) -> CellCounts:
@@ -176,7 +177,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             inside = max(n - outside, noise_of_count)
         noise = replace(answer.noise, mixing=np.pad(mixing, ((0, 1), (0, 0))) / inside)
         coefficients = counts @ mixing / inside
-        # Its integral is public.
+        # The integral of a density is 1, so the first coefficient is known.
         known = coefficients.copy()
         known[0] = basis.project(np.full(basis.weights.size, 1 / basis.weights.sum()))[0]
         shrunk = known.copy()
@@ -200,20 +201,20 @@ class HistogramDensity(DensityMechanism, name="histogram"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Few cells."""
+        """Four cells."""
         return [cls(size=4)]
 
 
 def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:
-    """Warnings about many points in one cell: their places inside it are unknown.
+    """Warnings if most points are in one cell, because their positions inside it are unknown.
 
     Args:
-        shares: noisy shares of points in cells.
-        noise: its standard deviation.
-        size: cells along each variable.
+        shares: noisy shares of the points in each cell.
+        noise: standard deviation of the noise of a share.
+        size: number of cells along each variable.
     """
     table = shares.reshape((size,) * max(1, round(math.log(len(shares), size))))
-    doubt = _CLEAR * noise * math.sqrt(len(shares) / size)  # of a sum across other variables
+    doubt = _CLEAR * noise * math.sqrt(len(shares) / size)  # for a sum over the other variables
     for axis in range(table.ndim):
         along = np.moveaxis(table, axis, 0).reshape(size, -1).sum(axis=1)
         if along.max() - doubt > _ONE_CELL:
@@ -222,9 +223,9 @@ def _unresolved(shares: FloatArray, noise: float, size: int) -> tuple[str, ...]:
 
 
 def _cosines(box: Box, size: int) -> tuple[FunctionBasis, FloatArray]:
-    """Cosines on a fine grid, slow ones first, and their values at the cells' midpoints."""
+    """Cosines on a fine grid, by increasing frequency, and their values at the cell midpoints."""
     fine = tuple(np.linspace(*side, _FINE[len(box)]) for side in box)
-    share = (np.arange(size) + 0.5) / size  # of the way along a side: middles of cells
+    share = (np.arange(size) + 0.5) / size  # relative positions of the cell midpoints along a side
     middles = [low + (high - low) * share for low, high in box]
     waves = [CosineBasis(n_basis=size, domain_range=side) for side in box]
     speeds = np.meshgrid(*[np.arange(size)] * len(box), indexing="ij")

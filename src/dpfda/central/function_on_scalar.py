@@ -1,4 +1,4 @@
-"""Function-on-scalar regression: products of covariates and curves, and what they solve."""
+"""Function-on-scalar regression: queries of moments, and the least-squares solution from them."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CovariateProducts(AdditiveQuery, name="covariate_products"):
-    """T1: mean of x xᵀ, the triangle j ≤ k as a vector; x is clipped to a public ball.
+    """T1: mean of x xᵀ (the triangle j ≤ k as a vector) with x clipped to a public ball.
 
     Privacy:
-        ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; with a constant, r² = 2, attained by x' = -x.
+        ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r. With a constant, r² = 2; x' = -x attains the bound.
 
     Attributes:
-        covariates: numbers in a vector x.
-        coefficients: of a curve.
-        covariate_bound: B; x/B is used, clipped to the unit ball.
-        bound: τ of the coefficients.
+        covariates: length of the vector x.
+        coefficients: number of coefficients of a curve.
+        covariate_bound: B; the query uses x/B, clipped to the unit ball.
+        bound: bound τ on the norm of the coefficients.
         intercept: whether a constant 1 is appended to x/B.
     """
 
-    block_rows: ClassVar[int] = 1 << 12  # products of a record are held at once
+    block_rows: ClassVar[int] = 1 << 12  # all products of a block's records are in memory at once
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
@@ -61,7 +61,7 @@ class CovariateProducts(AdditiveQuery, name="covariate_products"):
 
     @property
     def width(self) -> int:
-        """Numbers in x, the constant counted."""
+        """Length of x, including the constant."""
         return self.covariates + self.intercept
 
     @cached_property
@@ -71,17 +71,17 @@ class CovariateProducts(AdditiveQuery, name="covariate_products"):
 
     @property
     def apart(self) -> float:
-        """√2 r², the largest distance of two products."""
+        """√2 r², the largest distance between two products."""
         return math.sqrt(2) * longest(self.intercept) ** 2
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The same noise on each entry, for that distance over n."""
+        """Noise of equal scale on each entry; the sensitivity is this distance over n."""
         return l2_noise(self.cost, sensitivity=self.apart / self.n, axes=self.triangle.axes)
 
     @property
     def summed(self) -> Sums:
-        """Products of x with itself."""
+        """Sums of the products x xᵀ."""
 
         def products(records: Records) -> FloatArray:
             return self.triangle.squares(covariates_of(self, records[0]))
@@ -100,17 +100,17 @@ class CrossProducts(AdditiveQuery, name="cross_products"):
     """T2: mean of x Yᵀ, row by row; x and the coefficients Y are clipped to public balls.
 
     Privacy:
-        ‖x Yᵀ‖_F ≤ rτ: two differ by at most 2rτ, attained by Y' = -Y.
+        ‖x Yᵀ‖_F ≤ rτ, so two products differ by at most 2rτ; Y' = -Y attains the bound.
 
     Attributes:
-        covariates: numbers in a vector x.
-        coefficients: of a curve.
-        covariate_bound: B; x/B is used, clipped to the unit ball.
-        bound: τ of the coefficients.
+        covariates: length of the vector x.
+        coefficients: number of coefficients of a curve.
+        covariate_bound: B; the query uses x/B, clipped to the unit ball.
+        bound: bound τ on the norm of the coefficients.
         intercept: whether a constant 1 is appended to x/B.
     """
 
-    block_rows: ClassVar[int] = 1 << 12  # products of a record are held at once
+    block_rows: ClassVar[int] = 1 << 12  # all products of a block's records are in memory at once
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
@@ -122,23 +122,23 @@ class CrossProducts(AdditiveQuery, name="cross_products"):
 
     @property
     def width(self) -> int:
-        """Numbers in x, the constant counted."""
+        """Length of x, including the constant."""
         return self.covariates + self.intercept
 
     @property
     def reach(self) -> float:
-        """rτ, the largest length of a product."""
+        """rτ, the largest norm of a product."""
         return longest(self.intercept) * self.bound
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The same noise on each entry, for twice that length over n."""
+        """Noise of equal scale on each entry; the sensitivity is 2rτ/n."""
         axes = np.ones(self.width * self.coefficients)
         return l2_noise(self.cost, sensitivity=2 * self.reach / self.n, axes=axes)
 
     @property
     def summed(self) -> Sums:
-        """Products of x and Y."""
+        """Sums of the products x Yᵀ."""
 
         def products(records: Records) -> FloatArray:
             x = covariates_of(self, records[0])
@@ -156,12 +156,12 @@ class CrossProducts(AdditiveQuery, name="cross_products"):
 
 
 def longest(intercept: bool) -> float:
-    """r, the largest norm of x, the constant counted."""
+    """r, the largest norm of x, including the constant."""
     return math.sqrt(2) if intercept else 1.0
 
 
 def covariates_of(query: CovariateProducts | CrossProducts, x: FloatArray) -> FloatArray:
-    """x/B inside the unit ball, and the constant."""
+    """x/B, clipped to the unit ball, followed by the constant (if there is one)."""
     reach = query.covariate_bound
     inside = clip_rows(x[:, : query.covariates], reach) / reach
     return np.hstack([inside, np.ones((len(x), int(query.intercept)))])
@@ -179,13 +179,13 @@ def _pair_examples() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairRadiusCount(AdditiveQuery, name="pair_radius_count"):
-    """How many curves lie within a public radius, whatever their covariates.
+    """The number of curves within a public radius; covariates are ignored.
 
     Privacy:
-        A neighbor moves the count by 1.
+        Replacing a record changes the count by at most 1.
 
     Attributes:
-        covariates: numbers in a vector x, which are not looked at.
+        covariates: length of the covariate vector, which is not used.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -197,12 +197,12 @@ class PairRadiusCount(AdditiveQuery, name="pair_radius_count"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise on a count."""
+        """Noise on one count."""
         return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
 
     @property
     def summed(self) -> Sums:
-        """Curves within the radius."""
+        """The number of curves within the radius."""
         own = coefficients(self.center)
         columns = (self.covariates, *own.columns)
         residuals = Residuals(columns, lambda records: own.of(records[1:]))
@@ -210,13 +210,13 @@ class PairRadiusCount(AdditiveQuery, name="pair_radius_count"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two covariates, pure."""
+        """Two covariates, pure noise."""
         cost, center = Cost(epsilon=1.0), np.zeros(2)
         return [cls(cost=cost, n=5, center=center, axes=np.ones(2), radius=1.0, covariates=2)]
 
 
-_END = 0.99  # of a range: fewer than one in two hundred are at its other end
-_BLUR = 0.02  # noise above which no warning is given
+_END = 0.99  # a mean covariate beyond this share of its range causes a warning
+_BLUR = 0.02  # no warning is given if the noise is larger
 _UNBOUNDED = (
     "noise hides how these covariates vary apart from each other and from the intercept: {names}. "
     "The bands of their coefficients are as wide as coefficients may be. Leave out covariates that "
@@ -226,19 +226,22 @@ _UNBOUNDED = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scalar"):
-    """T1 = mean of x xᵀ with a share γ of the budget, T2 = mean of x Yᵀ with the rest; solved.
+    """Release β with T1 β = T2, where T1 is the mean of x xᵀ and T2 the mean of x Yᵀ.
 
-    First a small part of the budget counts curves beyond their bound: whether it is too small.
+    A small share of the budget counts the curves beyond their bound, to detect a bound that is too
+    small. T1 uses a share γ of the remaining budget and T2 the rest.
 
     Attributes:
-        covariate_bound: of the vectors, as they are asked about.
-        covariates: how many numbers in a vector.
-        basis: functions that curves are written in.
+        covariate_bound: bound on the norm of the covariate vectors in the queries.
+        covariates: length of a covariate vector.
+        basis: basis in which the curves are expanded.
         gamma: γ.
         intercept: whether there is a constant covariate.
-        limit: public bound on the values of curves about their center; None: on norms alone.
-        shift, unit_of: a covariate x is asked about as (x - shift)/unit_of; β is told for x.
-        names: of the covariates.
+        limit: public bound on the absolute values of curves about their center; None if there is
+            only a bound on norms.
+        shift, unit_of: the queries use (x - shift)/unit_of in place of a covariate x; the released
+            β refers to x.
+        names: names of the covariates.
     """
 
     summary: ClassVar[str] = "function-on-scalar coefficients"
@@ -259,14 +262,14 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         _validate.fraction("gamma", self.gamma)
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The one with which T2 has less noise."""
+        """The budget with which T2 has less noise."""
         left, size = 1 - self.gamma, (self.covariates + self.intercept) * self.basis.size
-        # Squared deviations on each number of T2, in units of how far one person moves it.
+        # Noise variance of each entry of T2, in units of its squared sensitivity.
         spherical = (size + 1) / (left * pure.epsilon_spent) ** 2
         return pure if spherical < 1 / (left * gaussian.mu**2) else gaussian
 
     def questions(self) -> Questions[Release]:
-        """A count of the curves beyond their bound, and two queries."""
+        """A count of the curves within their bound, and the queries of T1 and T2."""
         check = price_of_a_count(self.whole, self.n)
         size = self.basis.size
         within = yield PairRadiusCount(
@@ -290,7 +293,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         pairs = CrossProducts(cost=left.rest(first), **shared)
         one = yield products
         spread = math.sqrt(float(one.noise.variance.max()))
-        # C9's floor, with c = 2.
+        # Eigenvalue floor of C9, with c = 2.
         gram = floored(products.triangle.matrix(one.values), 2 * spread * math.sqrt(products.width))
         two = yield pairs
         shape = pairs.width, self.basis.size
@@ -302,7 +305,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         unit_change = self._own_units(pairs.width)
         matrix = products.triangle.matrix(one.values)
         matrix_variance = products.triangle.variance(one.noise.variance)
-        if self.intercept:  # the square of the constant, which is public
+        if self.intercept:  # the square of the constant is known
             matrix[-1, -1], matrix_variance[-1, -1] = 1.0, 0.0
         moments = NoisySystem(
             matrix,
@@ -326,7 +329,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         release = self.conclude(
             self.basis,
             unit_change @ scaled,
-            # To first order, with T1 taken as known; bands come from `solved`, which takes neither.
+            # A first-order approximation that treats T1 as known. Bands use `solved` instead.
             NoiseLaw(law="gaussian", scales=np.sqrt((unit_change @ solve) ** 2 @ noise)),
             shrunk=unit_change @ (scale[:, None] * effects.mean),
             sensitivity=pairs.mechanism.sensitivity,
@@ -343,17 +346,17 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
 
     @property
     def _rows(self) -> tuple[str, ...]:
-        """Names of the coefficients: of the covariates, and the intercept."""
+        """Names of the coefficients: the covariates, then the intercept."""
         numbered = tuple(f"covariate {place + 1}" for place in range(self.covariates))
         return (*(self.names or numbered), *("intercept",) * self.intercept)
 
     def _unbounded(self, solved: Solved) -> tuple[str, ...]:
-        """A warning where noise hides how covariates vary."""
-        taking = solved.hidden(self._rows)
-        return (_UNBOUNDED.format(names=", ".join(taking)),) * bool(taking)
+        """A warning if noise hides how covariates vary."""
+        hidden = solved.hidden(self._rows)
+        return (_UNBOUNDED.format(names=", ".join(hidden)),) * bool(hidden)
 
     def _own_units(self, width: int) -> FloatArray:
-        """The map from coefficients of (x - shift)/unit_of to those of x, the constant last."""
+        """Matrix that maps coefficients of (x - shift)/unit_of to those of x; last the constant."""
         unit_change = np.eye(width)
         if self.unit_of is not None and self.shift is not None:
             unit_change[: self.covariates, : self.covariates] /= self.unit_of[:, None]
@@ -362,23 +365,25 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         return unit_change
 
     def _steepest(self, unit_change: FloatArray, combinations: FloatArray) -> FloatArray:
-        """Largest values of the released functions, over those of lines in the covariates' bounds.
+        """Bounds on the released functions, as multiples of the bound on predictions.
 
-        Of a line in covariates in [-1, 1], Σ|β| is bounded; of one in a ball, the length of β.
+        Bounded predictions for covariates in [-1, 1] bound Σ|β|; for covariates in a ball they
+        bound the length of β.
         """
         lengths = np.linalg.norm(combinations[:, : self.covariates], axis=1)
         return np.asarray(np.maximum(lengths, np.abs(unit_change).max(axis=1)))
 
     def _crowded(self, values: FloatArray, variance: FloatArray) -> tuple[str, ...]:
-        """A warning where the mean of Y, the last row of T2, is as long as the bound."""
+        """A warning if the mean of Y, the last row of T2, is as long as the bound."""
         last = slice(-self.basis.size, None)
         seen = self.intercept and reaches(values[last], variance[last], self.bound)
         return (too_small("their public bound"),) * seen
 
     def _at_ends(self, products: FloatArray, noise: float) -> tuple[str, ...]:
-        """A warning where the mean of a covariate, in T1's last row, is at an end of its range.
+        """A warning if the mean of a covariate, in the last row of T1, is at an end of its range.
 
-        Lengths tell nothing: two groups coded -1 and 1 all reach their bound, and rightly.
+        The norms of covariates are not a sign of a bound that is too small: all members of two
+        groups coded -1 and 1 have the largest norm.
         """
         if not self.intercept or self.unit_of is None or noise * self.covariate_bound > _BLUR:
             return ()
@@ -387,7 +392,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         return (too_small(f"an end of the range of {ends}", "people"),) * bool(ends)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One pair with both turned round."""
+        """Data sets that differ in one pair (x, Y), which has the opposite sign."""
         x = np.full((n, self.covariates), self.covariate_bound / math.sqrt(self.covariates))
         y = np.full((n, self.basis.size), 0.05 * self.bound / math.sqrt(self.basis.size))
         y[0] *= 20
@@ -397,7 +402,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """One covariate and one function, with a constant; several without."""
+        """One covariate and one function with a constant; three of each without."""
         grid = as_grid(np.linspace(0.0, 1.0, 9))
         return [
             cls(

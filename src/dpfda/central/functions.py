@@ -1,13 +1,12 @@
-"""Orthonormal functions on a public grid: eigenpairs of kernels, splines, tensor products.
+"""Functions on a public grid: covariance kernels, integrals and orthonormal bases.
 
-Covariance kernels of the noise processes, one class each, found by name.
+The bases are eigenfunctions of kernels, splines, and tensor products of both. Kernels are classes
+that are registered by name.
 
-Integrals on a grid: the one inner product that bases, bounds and errors share.
-
-A grid is a tuple of axes, one for each variable; a function on it is its values in row-major order,
-one number a point. Weights are the trapezoid rule's. Bounds that people give are on the *average*
-norm, ‖X‖² = ∫X²/length, in which a constant c has norm |c| on every domain; `norm_bound` turns them
-into bounds on √∫X², in which bases are orthonormal.
+A grid is a tuple of axes, one for each variable. A function on it is the array of its values in
+row-major order. Integrals use the weights of the trapezoid rule. Users state bounds on the
+*average* norm, ‖X‖² = ∫X²/length, in which a constant c has norm |c| on every domain. `norm_bound`
+converts them to bounds on √∫X², the norm in which bases are orthonormal.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from dpfda.protocol.fields import check_fields, number, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(Registered, family="kernel"):
-    """A covariance function C(s, t) on [0, 1]; domains are mapped there first."""
+    """A covariance function C(s, t) on [0, 1]; other domains are mapped to [0, 1]."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -57,9 +56,9 @@ class Kernel(Registered, family="kernel"):
 
 @dataclass(frozen=True, kw_only=True)
 class Matern(Kernel, name="matern"):
-    """Matérn kernel of smoothness ν, the paper's default with ν = 3/2 and length ρ = 0.1.
+    """Matérn kernel of smoothness ν and length ρ; the defaults of paper 003 are ν = 3/2, ρ = 0.1.
 
-    The roughest of the family, ν = ½, is the exponential kernel exp(-|s - t|/ρ).
+    With ν = ½ it is the exponential kernel exp(-|s - t|/ρ).
 
     Examples:
         >>> Matern(nu=0.5, length=1.0).between(np.zeros(1), np.ones(1)).round(4)
@@ -95,7 +94,7 @@ class Matern(Kernel, name="matern"):
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredExponential(Kernel, name="gaussian"):
-    """exp(-(s - t)²/(2ρ²)), also called Gaussian or radial basis function: analytic paths."""
+    """The kernel exp(-(s - t)²/(2ρ²)), also called Gaussian; its paths are analytic."""
 
     decay = math.inf
 
@@ -113,10 +112,10 @@ class SquaredExponential(Kernel, name="gaussian"):
 
 @dataclass(frozen=True, kw_only=True)
 class Cosines(Kernel, name="cosines"):
-    """Given eigenpairs in place of a kernel: 1, √2 cos πt, √2 cos 2πt, ... with λ_j = j^-β.
+    """A kernel with given eigenpairs: 1, √2 cos πt, √2 cos 2πt, ... with λ_j = j^-β.
 
-    The grid must have more points than there are terms; with evenly spaced points the functions
-    are the cosines themselves.
+    The grid must have more points than terms. On evenly spaced points the eigenfunctions are
+    exactly the cosines.
 
     Examples:
         >>> basis = eigenpairs(Cosines(exponent=2.0, terms=3), as_grid(np.linspace(0, 1, 65)))
@@ -141,7 +140,7 @@ class Cosines(Kernel, name="cosines"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """All terms, and a few."""
+        """The default terms, and five terms."""
         return [cls(), cls(exponent=2.0, terms=5)]
 
 
@@ -149,13 +148,13 @@ Grid = tuple[FloatArray, ...]
 
 
 def as_grid(grid_points: GridPoints) -> Grid:
-    """Public grid points as a tuple of increasing axes: an array, or one array a variable."""
+    """Public grid points as a tuple of increasing axes, one for each variable."""
     axes = grid_points if isinstance(grid_points, tuple) else (grid_points,)
     return tuple(_axis(axis) for axis in axes)
 
 
 def as_places(places: GridPoints) -> Grid:
-    """Points at which to evaluate a function: like a grid, but in any order, and one is enough."""
+    """Points at which to evaluate a function: one or more for each variable, in any order."""
     axes = places if isinstance(places, tuple) else (places,)
     found = tuple(np.atleast_1d(_numbers(axis)) for axis in axes)
     if any(axis.ndim != 1 or axis.size == 0 for axis in found):
@@ -183,7 +182,7 @@ def trapezoid(grid: Grid) -> FloatArray:
 
 
 def norm_bound(bound: float, grid: Grid) -> float:
-    """A public bound on the average norm, as a bound on √∫X²: times √(length of the domain).
+    """Convert a bound on the average norm to one on √∫X²: multiply by √(length of the domain).
 
     Examples:
         >>> norm_bound(2.0, as_grid([0.0, 3.0, 9.0]))
@@ -194,7 +193,7 @@ def norm_bound(bound: float, grid: Grid) -> float:
 
 
 def norms(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """L² norm of each function, the last axis of `values` being the grid."""
+    """L² norm of each function; the last axis of `values` is the grid."""
     return np.asarray(np.sqrt((values**2 * weights).sum(axis=-1)))
 
 
@@ -222,18 +221,18 @@ def _axis(axis: object) -> FloatArray:
     return points
 
 
-_SMALLEST_EIGENVALUE = 1e-12  # of the largest; below, the decomposition is rounding error
+_SMALLEST_EIGENVALUE = 1e-12  # as a share of the largest; smaller ones are rounding error
 _CUBIC = 3
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionBasis:
-    """Functions φ_1, φ_2, ... known on a grid, smooth ones first, and read off anywhere by splines.
+    """Functions φ_1, φ_2, ... on a grid, smoothest first; splines interpolate between grid points.
 
     Attributes:
         grid: one axis of points for each variable.
         functions: values (J, points), row-major over the axes.
-        eigenvalues: λ_j of the kernel, decreasing; ones where there is no kernel.
+        eigenvalues: λ_j of the kernel, decreasing; all are 1 if there is no kernel.
 
     Examples:
         >>> from dpfda.central.functions import as_grid
@@ -262,9 +261,10 @@ class FunctionBasis:
         return np.asarray((self.functions * self.weights) @ self.functions.T)
 
     def project(self, values: FloatArray) -> FloatArray:
-        """Coefficients ∫ x φ_j of functions given on the grid, (..., points) to (..., J).
+        """Coefficients ∫ x φ_j of functions on the grid, (..., points) to (..., J).
 
-        Those of a curve do not depend on the curves beside it, to the last bit.
+        The coefficients of a curve do not depend on other curves in the array, not even in the last
+        bit.
         """
         rows = values.reshape(-1, self.weights.size)
         found = row_product(rows, (self.functions * self.weights).T)
@@ -279,7 +279,7 @@ class FunctionBasis:
         return FunctionBasis(self.grid, self.functions[:size], self.eigenvalues[:size])
 
     def at(self, grid_points: GridPoints) -> FloatArray:
-        """Values (J, points) on another grid, or in any places, inside the domain."""
+        """Values (J, points) on another grid, or at any points inside the domain."""
         grid = as_places(grid_points)
         if len(grid) != len(self.grid):
             raise InvalidParameter("grid_points", f"{len(self.grid)} axes", len(grid))
@@ -298,7 +298,7 @@ class FunctionBasis:
 
 
 def derivatives(grid: Grid, rows: FloatArray, axis: FloatArray, *, order: int) -> FloatArray:
-    """Derivatives at `axis` of functions of one variable, known on a grid, by cubic splines."""
+    """Derivatives at `axis` of functions of one variable, by cubic splines through grid values."""
     if len(grid) != 1:
         raise InvalidParameter(
             "order", "used with functions of one variable", f"{len(grid)} variables"
@@ -310,7 +310,7 @@ def derivatives(grid: Grid, rows: FloatArray, axis: FloatArray, *, order: int) -
 
 
 def between(grid: Grid, rows: FloatArray, axes: Sequence[FloatArray]) -> FloatArray:
-    """Functions known on a grid (J, points), read off on another by straight lines."""
+    """Functions on a grid (J, points), interpolated linearly to another grid."""
     table = np.moveaxis(rows.reshape(-1, *(axis.size for axis in grid)), 0, -1)
     mesh = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
     return np.asarray(RegularGridInterpolator(grid, table)(mesh).T)
@@ -320,7 +320,7 @@ def eigenpairs(kernel: Kernel, grid: Grid) -> FunctionBasis:
     """Eigenfunctions and eigenvalues of a kernel in the quadrature inner product, cached.
 
     In two variables the kernel is the product of the one-dimensional ones. Components with
-    λ_j ≤ 1e-12 λ_1 are dropped, from summary and noise alike.
+    λ_j ≤ 1e-12 λ_1 are dropped, both from the summary and from the noise.
     """
     return _eigenpairs(kernel, tuple(tuple(axis.tolist()) for axis in grid))
 
@@ -331,7 +331,7 @@ def _eigenpairs(kernel: Kernel, axes: tuple[tuple[float, ...], ...]) -> Function
 
 
 def decompose(kernel: Kernel, axis: FloatArray) -> FunctionBasis:
-    """Eigenpairs on one axis, computed anew: use `eigenpairs`, which remembers them."""
+    """Eigenpairs on one axis, without a cache; use `eigenpairs`, which has one."""
     unit = (axis - axis[0]) / (axis[-1] - axis[0])
     # Orthonormal on [0, 1] and then on the domain: φ(t)/√length keeps ∫φ² = 1.
     root = np.sqrt(trapezoid((unit,)))
@@ -343,7 +343,7 @@ def decompose(kernel: Kernel, axis: FloatArray) -> FunctionBasis:
 
 
 def tensor(bases: Sequence[FunctionBasis]) -> FunctionBasis:
-    """Products of functions of one variable each, by decreasing product of eigenvalues."""
+    """Products of functions of one variable, in order of decreasing products of eigenvalues."""
     if len(bases) == 1:
         return bases[0]
     first, second = bases[0], tensor(bases[1:])
@@ -358,10 +358,11 @@ def tensor(bases: Sequence[FunctionBasis]) -> FunctionBasis:
 
 
 def spline_basis(grid: Grid, *, size: int) -> FunctionBasis:
-    """Demmler–Reinsch splines: constant, line, then waves by growing ∫(f'')², cached.
+    """Demmler–Reinsch splines: a constant, a line, then waves of increasing ∫(f'')²; cached.
 
-    A basis for means of unknown shape: unlike a short-range kernel's eigenfunctions its first few
-    functions carry a smooth curve. In two variables, products by growing total roughness.
+    This basis suits means of unknown shape: its first few functions represent a smooth curve well,
+    unlike those of a short-range kernel. In two variables the functions are products, in order of
+    increasing total roughness.
     """
     size = _validate.whole("size", size)
     return _spline_basis(tuple(tuple(axis.tolist()) for axis in grid)).first(size)
@@ -379,6 +380,6 @@ def _demmler_reinsch(axis: FloatArray) -> FunctionBasis:
 
 
 def _signed(functions: FloatArray) -> FloatArray:
-    """Signs fixed, so that equal inputs give equal coefficients on every machine."""
+    """Fix the signs, so that equal inputs give equal coefficients on every machine."""
     largest = np.take_along_axis(functions, np.abs(functions).argmax(axis=1, keepdims=True), axis=1)
     return np.asarray(functions * np.sign(largest))

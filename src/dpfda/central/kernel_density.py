@@ -1,9 +1,10 @@
 """Kernel density releases of 003 (§4.3 with C13): ICLP-QR, FRL and Bernstein on a kernel estimate.
 
-Points are rounded to the cells of a public grid; what one point can change is then known exactly by
-comparing all pairs of cells, instead of Theorem 8's bound.
+Points are rounded to the cells of a public grid. The sensitivity is then computed exactly, by
+comparing all pairs of cells, instead of using the bound of Theorem 8.
 
-The Bernstein mechanism: noisy values on a lattice, joined by Bernstein polynomials.
+The Bernstein mechanism releases noisy values on a lattice and smooths them with Bernstein
+polynomials.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class BoxMean(AdditiveQuery, name="box_mean"):
     """Mean of J numbers, each clipped to [-τ, τ].
 
     Privacy:
-        Each moves by at most 2τ/n, all together by 2τJ/n in ℓ1.
+        Replacing a record changes each mean by at most 2τ/n, and all J together by 2τJ/n in ℓ1.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -53,13 +54,13 @@ class BoxMean(AdditiveQuery, name="box_mean"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The same noise on each number, for the ℓ1 norm of all."""
+        """Noise of equal scale on each number, for the ℓ1 sensitivity of all."""
         axes, sensitivity = np.ones(self.values), 2 * self.bound * self.values / self.n
         return independent_noise(self.cost, sensitivity=sensitivity, axes=axes)
 
     @property
     def summed(self) -> Sums:
-        """The numbers, which are clipped as they are summed."""
+        """Sums of the numbers; `vector_mean` clips them."""
 
         def numbers(records: Records) -> FloatArray:
             return np.asarray(records[0][:, : self.values])
@@ -69,17 +70,17 @@ class BoxMean(AdditiveQuery, name="box_mean"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One number and three."""
+        """One number, and three numbers."""
         return [cls(cost=Cost(epsilon=1.0), n=4, bound=2.0, values=values) for values in (1, 3)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bernstein(FunctionMechanism, name="bernstein"):
-    """Alda & Rubinstein (2017): add Laplace noise to the mean at (K+1)^d lattice points.
+    """Add Laplace noise to the mean at (K+1)^d lattice points (Alda & Rubinstein 2017).
 
     Privacy:
-        ε-DP. The bound it needs is on the largest |X(t)|, not on the norm (C23): every value is
-        clipped to the bound, and Δ₁ = 2τ_∞(K+1)^d/n.
+        ε-DP. The bound is on the largest |X(t)|, not on the norm (C23): every value is clipped to
+        the bound, and Δ₁ = 2τ_∞(K+1)^d/n.
 
     Attributes:
         order: K.
@@ -94,7 +95,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
     order: int = whole(default=20)
 
     def basis(self, grid: Grid) -> FunctionBasis:
-        """Bernstein polynomials (products of them) on the grid."""
+        """Bernstein polynomials, or their products, on the grid."""
         parts = [
             binom.pmf(
                 np.arange(self.order + 1)[:, None],
@@ -112,7 +113,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         return between(mean.grid, records, lattice)
 
     def query(self, mean: MeanRelease) -> BoxMean:
-        """The one question."""
+        """The only query."""
         size = (self.order + 1) ** len(mean.grid)
         return BoxMean(unit=mean.unit, cost=mean.whole, n=mean.n, bound=mean.bound, values=size)
 
@@ -122,23 +123,23 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         return mean.one_query(query, basis, mechanism=self.name, order=self.order)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
-        """Opposite corners of the box."""
+        """Data sets that differ in one row, at opposite corners of the box."""
         size = (self.order + 1) ** len(mean.grid)
         return far_apart(mean.n, np.ones(size), mean.bound * size**0.5)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A short lattice."""
+        """A lattice of five points."""
         return [cls(order=4)]
 
 
-_CELLS = {1: 256, 2: 24}
+_CELLS = {1: 256, 2: 24}  # number of cells along each variable
 
 
-_RIM = 50  # a fiftieth of the range at either end
-_PILED = 0.2  # of all points at an end of the range: more than most densities have
-_MOSTLY_PILED = 0.5  # the same where nearly all points are beyond it: cells blur
-_BLURRED = 0.5  # noise of a density above which no warning is given
+_RIM = 50  # an end of the range is its outer fiftieth
+_PILED = 0.2  # share of the points at one end of the range that causes a warning
+_MOSTLY_PILED = 0.5  # share at one end that shows that nearly all points are outside the range
+_BLURRED = 0.5  # no warning is given if the noise of the density is larger
 _AT_AN_END = (
     "many points lie at an end of feature_ranges: points beyond an end are moved there, so if "
     "there are any, the range is too small and the density is wrong"
@@ -147,17 +148,18 @@ _AT_AN_END = (
 
 @dataclass(frozen=True, kw_only=True)
 class KernelDensity(DensityMechanism, name="kernel"):
-    """A kernel estimate with noise from the same kernel: f̂ = mean of K^η_h(x_i, ·).
+    """A kernel density estimate, f̂ = mean of K^η_h(x_i, ·), with noise from the same kernel.
 
     Privacy:
-        ε-DP with Δ = (1/n) max over cells x, x' of Σ_j |k_j(x) - k_j(x')|/a_j. Axes are √λ_j
-        (``iclp_qr``), ones on the first M coefficients (``frl``) or on lattice values
-        (``bernstein``).
+        ε-DP with Δ = (1/n) max over cells x, x' of Σ_j |k_j(x) - k_j(x')|/a_j. The axes a_j are
+        √λ_j for ``iclp_qr``; they are 1 on the first M coefficients for ``frl`` and on the lattice
+        values for ``bernstein``.
 
     Attributes:
-        kind: which mechanism.
-        eta: η, the power of the noise kernel used for the estimate.
-        bandwidth: h in units of the box's side; 0.2 n^{-1/(4+d)} by default (PSS).
+        kind: the mechanism.
+        eta: η; the estimate uses the noise kernel to the power η.
+        bandwidth: h in units of the box's side; 0.2 n^{-1/(4+d)} by default (privacy-safe
+            selection).
         components: M of FRL, or K of Bernstein.
         rough: use the exponential kernel (the paper's choice in two variables).
 
@@ -173,13 +175,13 @@ class KernelDensity(DensityMechanism, name="kernel"):
     rough: bool = flag(default=False)
 
     def bandwidth_for(self, n: int, variables: int) -> float:
-        """h, given or by the rule."""
+        """`bandwidth` if it is given, otherwise the default h."""
         if self.bandwidth is not None:
             return self.bandwidth
         return float(0.2 * n ** (-1 / (4 + variables)))
 
     def query(self, density: DensityRelease, cost: Cost) -> NearestMean:
-        """The mean of what points add."""
+        """The mean of the kernel coefficients of the points."""
         basis, features, axes = self.layout(density.box, density.n)
         along = basis.grid[0].size
         return NearestMean(**density.place, cost=cost, along=along, features=features, axes=axes)
@@ -197,7 +199,7 @@ class KernelDensity(DensityMechanism, name="kernel"):
         )
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """Mass that piles up where points outside the box are moved to."""
+        """Warnings if much mass is at the border, where points outside the box are moved to."""
         noise = float(
             np.sqrt(release.variance_along(release.basis.functions) @ release.basis.weights)
         )
@@ -215,11 +217,11 @@ class KernelDensity(DensityMechanism, name="kernel"):
     def layout(
         self, box: Box, n: int, *, whole: bool = False
     ) -> tuple[FunctionBasis, FloatArray, FloatArray]:
-        """Functions, what a point in each cell adds (cells, J), and axes."""
+        """Basis, the coefficients that a point in each cell contributes (cells, J), and axes."""
         size = _CELLS[len(box)]
         grid = tuple(np.linspace(*side, size) for side in box)
         h = self.bandwidth_for(n, len(box))
-        # K^η has about bandwidth h if K has length h/√η (exactly so for Gaussian kernels).
+        # K^η has bandwidth about h if K has length h/√η (exactly h for Gaussian kernels).
         kernel: Kernel = (
             Matern(nu=0.5, length=h) if self.rough else SquaredExponential(length=h / self.eta**0.5)
         )

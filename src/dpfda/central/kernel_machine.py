@@ -1,4 +1,4 @@
-"""Kernel machines: the query, and its minimizer in a public number of steps."""
+"""Kernel machines: a query whose answer is a minimizer, computed in a public number of steps."""
 
 from __future__ import annotations
 
@@ -28,45 +28,46 @@ from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
 
 CELLS = {1: 200, 2: 24}
 _MOST_CELLS = 1 << 10
-_SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
-_ACCURACY = 1e-9  # of a minimizer, in units of √(L₀/ψ), which no minimizer exceeds
-_LEAST_PSI = 1e-5  # of κ²: below, the steps take too long
-_EDGE = 0.95  # of what targets at one end alone would give
-_BLUR = 0.1  # noise, in units of that, above which no warning is given
+_SMALLEST = 1e-8  # as a share of the largest eigenvalue; smaller ones are dropped
+_ACCURACY = 1e-9  # accuracy of a minimizer, in units of √(L₀/ψ), which bounds its norm
+_LEAST_PSI = 1e-5  # smallest ψ, as a share of κ²: smaller ones need too many steps
+_EDGE = 0.95  # as a share of the result if all targets were at one end of their range
+_BLUR = 0.1  # in the same unit: no warning is given if the noise is larger
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelMachine(AdditiveQuery, name="kernel_machine"):
-    """f minimizing mean L(y, f(x)) + ψ‖f‖² in a kernel's space, as coefficients.
+    """The coefficients of the f that minimizes mean L(y, f(x)) + ψ‖f‖² in a kernel's space.
 
-    Inputs are rounded to a public grid, so that the mean loss is known from whole numbers at each
-    of its points: how many -1 and +1 (or how many pairs, and the sum of their targets).
+    Inputs are rounded to a public grid. Integer counts at each grid point then determine the mean
+    loss: the numbers of labels -1 and +1, or the number of pairs and the sum of their targets.
 
     Privacy:
-        With f = ⟨w, r(·)⟩ and F(w) = mean L + ψ‖w‖², the minimizers for neighbors are at most
-        D/(2ψn) apart, D = `Loss.widest` (003 Theorem 9 with C14, tightened). What is released is
-        no minimizer but the K-th iterate of Nesterov's method with constant steps, from 0: with
-        Q = (κ² max L'' + 2ψ)/(2ψ) and L₀ ≥ F(0),
+        With f = ⟨w, r(·)⟩ and F(w) = mean L + ψ‖w‖², the minimizers of neighboring data sets are at
+        most D/(2ψn) apart, where D = `Loss.widest` (003 Theorem 9 with C14, tightened). The
+        released value is not the minimizer but the K-th iterate of Nesterov's method with constant
+        steps, started from 0. With Q = (κ² max L'' + 2ψ)/(2ψ) and L₀ ≥ F(0),
 
             ψ‖w_K - w*‖² ≤ F(w_K) - F* ≤ (1 - 1/√Q)^K (F(0) - F* + ψ‖w*‖²) ≤ e^{-K/√Q} L₀,
 
-        as F* ≥ ψ‖w*‖². K = 2√Q log(2·10⁹) steps, a public number, make ‖w_K - w*‖ at most half of
-        10⁻⁹√(L₀/ψ); the other half is for rounding errors, far smaller. Twice that is added to the
-        sensitivity, and nothing ever depends on whether data are easy to fit. Noise is calibrated
-        to the ball: coefficients h_j = w_j √λ_j lie in ‖h/√λ‖₂ ≤ sensitivity.
+        because F* ≥ ψ‖w*‖². After K = 2√Q log(2·10⁹) steps, a public number, ‖w_K - w*‖ is at most
+        half of 10⁻⁹√(L₀/ψ); the other half covers rounding errors, which are much smaller. Twice
+        10⁻⁹√(L₀/ψ) is added to the sensitivity, so that the guarantee does not depend on how easy
+        the data are to fit. Noise is calibrated to the ball: coefficients h_j = w_j √λ_j are in
+        ‖h/√λ‖₂ ≤ sensitivity.
 
-        D is a maximum over slopes that no single w may attain at once: a search reaches 1.00 of
-        it for the hinge at any ψ, 1.00, .88 and .68 for logistic loss at ψ = 1, 0.1 and
-        0.01 κ², .91, .62 and .30 for squared loss.
+        D is a maximum over slopes that a single w may not attain together. A numerical search
+        attained the following shares of D: 1.00 for the hinge at any ψ; 1.00, .88 and .68 for
+        logistic loss at ψ = 1, 0.1 and 0.01 κ²; .91, .62 and .30 for squared loss.
 
     Attributes:
-        low: end of the box along each variable.
-        high: the other end.
-        along: grid points along each variable.
-        kernel: of the space.
+        low: lower end of the box along each variable.
+        high: upper end.
+        along: number of grid points along each variable.
+        kernel: kernel of the space.
         psi: ψ.
-        loss: a registered loss.
-        target_bound: Y with |y| ≤ Y, for squared loss; labels are signs otherwise.
+        loss: name of a registered loss.
+        target_bound: Y with |y| ≤ Y, for squared loss; for other losses labels are signs.
     """
 
     attained: ClassVar[float | None] = 0.85
@@ -91,18 +92,18 @@ class KernelMachine(AdditiveQuery, name="kernel_machine"):
 
     @cached_property
     def cells(self) -> Cells:
-        """One around each grid point."""
+        """One cell around each grid point."""
         return Cells(self.low, self.high, self.along, most=_MOST_CELLS)
 
     @cached_property
     def space(self) -> Space:
-        """Features of the grid's points."""
+        """The kernel's space with the features of the grid points."""
         box = tuple(zip(self.low.tolist(), self.high.tolist(), strict=True))
         return Space.of(self.kernel, box, along=self.along)
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise for the largest distance of two computed minimizers, in the norm of the kernel."""
+        """Noise for the largest distance between two computed minimizers, in the kernel's norm."""
         sensitivity = self.space.reach(
             Loss.named(self.loss)(), n=self.n, psi=self.psi, target_bound=self.target_bound
         )
@@ -110,7 +111,7 @@ class KernelMachine(AdditiveQuery, name="kernel_machine"):
 
     @property
     def summed(self) -> Sums:
-        """Two whole numbers a grid point: a target adds its bound at most, a label counts once."""
+        """Two integers for each grid point, which `Loss.tally` defines."""
         columns, size = (*self.cells.columns, 0), 2 * self.cells.size
         return Sums(columns, size, units(self.n), self._tally, self._minimizer)
 
@@ -137,7 +138,7 @@ class KernelMachine(AdditiveQuery, name="kernel_machine"):
         return np.asarray(here * self.space.weights)
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """One pair, and others that are all alike: those pull f as far as it goes."""
+        """A pair that is replaced, and identical other pairs, which make f as large as possible."""
         x, y = super().trial(generator, size=size)
         x[2:], y[2:] = x[1], y[1]
         return x, y
@@ -156,7 +157,7 @@ class KernelMachine(AdditiveQuery, name="kernel_machine"):
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """A kernel's functions φ_j on a grid, weights √λ_j, features r_j = φ_j √λ_j."""
+    """A kernel's space: eigenfunctions φ_j on a grid, weights √λ_j and features r_j = √λ_j φ_j."""
 
     basis: FunctionBasis
     weights: FloatArray
@@ -179,7 +180,7 @@ class Space:
 
     @cached_property
     def gram(self) -> FloatArray:
-        """C between places."""
+        """Matrix of the kernel C between grid points."""
         return np.asarray(self.features @ self.features.T)
 
     @property
@@ -188,7 +189,7 @@ class Space:
         return math.sqrt(float(np.diag(self.gram).max()))
 
     def reach(self, loss: Loss, *, n: int, psi: float, target_bound: float) -> float:
-        """The largest distance of the iterates of neighboring data sets."""
+        """The largest distance between the iterates of neighboring data sets."""
         apart = loss.widest(self.features, psi=psi, target_bound=target_bound) / (2 * psi * n)
         inexact = 2 * _ACCURACY * math.sqrt(loss.at_zero(target_bound) / psi)
         return (apart + inexact) * (1 + 1e-9)
@@ -198,10 +199,10 @@ class Space:
         return l2_noise(cost, sensitivity=1.0, axes=self.weights).law.variance
 
     def safe_psi(self, loss: Loss, cost: Cost, *, n: int, target_bound: float) -> float:
-        """ψ of least noise plus smoothing bias, both known without data (PSS).
+        """The ψ of least noise plus smoothing bias; both are known without data.
 
-        The bias is taken as ψ times the squared norm of a function of size `target_bound` that
-        wiggles a little: six times that of a constant.
+        The bias is assumed to be ψ times the squared norm of a slightly varying function of size
+        `target_bound`, which is six times that of a constant.
         """
         bias = 6 * (target_bound / self.kappa) ** 2
         noise = float(self.noise(cost).sum())
@@ -215,9 +216,10 @@ class Space:
     def posterior(self, answer: Answer, query: KernelMachine) -> Posterior:
         """Posterior of the minimizer, given its noisy release.
 
-        With uniform inputs a minimizer is about the mean of targets, times a gain for each function
-        that the penalty makes smaller. The beliefs about mean curves hold for that mean, whose
-        bound is the target's, up to the level, which for targets is near the center more often.
+        For uniform inputs, each coefficient of the minimizer is approximately a coefficient of the
+        mean of the targets times a gain, which decreases with the penalty. The prior of this mean
+        is that of mean curves, with the bound of the targets. Only the prior of the level differs:
+        it has more weight near the center.
         """
         loss, bound = Loss.named(query.loss)(), query.target_bound
         volume = float(self.basis.weights.sum())
@@ -229,7 +231,7 @@ class Space:
         return Posterior(gains * found.mean, gains**2 * found.variance)
 
     def doubt(self, believed: Posterior) -> float:
-        """Expected squared error, over that of a constant."""
+        """Expected squared error, divided by that of a constant function."""
         functions, weights = self.basis.functions, self.basis.weights
         values = believed.mean @ functions
         error = float(believed.variance @ (functions**2 @ weights))
@@ -239,10 +241,10 @@ class Space:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelMachineRelease(BoxConversation, name="kernel_machine"):
-    """One question about n pairs: see `KernelMachine`.
+    """A conversation of one query about n pairs: see `KernelMachine`.
 
     Attributes:
-        psi: None chooses it from n, ε and the kernel alone.
+        psi: ψ; if None, it is chosen from n, ε and the kernel.
     """
 
     summary: ClassVar[str] = "kernel machine"
@@ -262,13 +264,13 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         return Space.of(self.kernel, self.box, along=self._points)
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """Gaussian where its noise is smaller for every function: smooth ones count most."""
+        """Gaussian noise if it is smaller on every coefficient, because smooth ones matter most."""
         smaller = self._space.noise(gaussian) <= self._space.noise(pure)
         return gaussian if smaller.all() else pure
 
     @cached_property
     def query(self) -> KernelMachine:
-        """The question."""
+        """The query."""
         loss, bound, psi = Loss.named(self.loss)(), self.target_bound, self.psi
         if psi is None:
             psi = self._space.safe_psi(loss, self.whole, n=self.n, target_bound=bound)
@@ -276,7 +278,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         return KernelMachine(**self.place, cost=self.whole, **own, along=self._points, psi=psi)
 
     def questions(self) -> Questions[Release]:
-        """The minimizer with noise, and what is believed of it."""
+        """Query the noisy minimizer and compute its posterior mean."""
         query, space = self.query, self.query.space
         answer = yield query
         believed = space.posterior(answer, query)
@@ -292,7 +294,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         )
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """A function that is on average what targets at one end of their range alone give."""
+        """A warning if f has the mean that targets at one end of their range alone would give."""
         query = self.query
         if Loss.named(self.loss).classification:
             return ()
@@ -306,7 +308,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         return (too_small("an end of their range", "targets"),) * seen
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One target turned round."""
+        """Data sets that differ in the sign of one target."""
         x = self.anywhere(n)
         y = np.where(np.arange(n) % 2, -self.target_bound, self.target_bound)
         there = y.copy()
@@ -315,7 +317,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Every loss on a short grid, ψ chosen and given."""
+        """Every loss on a grid of eight points, with ψ chosen and given."""
         shared: Any = {"epsilon": epsilon, "delta": delta, "n": n, "box": ((0.0, 1.0),)}
         kernel = Matern(nu=2.5, length=0.3)
         return [

@@ -1,11 +1,9 @@
 """Linear releases of a mean: FRL, ICLP with either penalty, optimal allocation, Gaussian process.
 
-All take coefficients in the eigenbasis of a kernel, clip each curve to ‖X‖ ≤ τ, shrink their mean
-by public factors and add independent noise along public axes: one `ShrunkMean` each. Sensitivities
-are the tight ones (Cauchy–Schwarz); ``published=True`` uses the larger bounds of
-003 instead.
-
-The query behind all linear releases of a mean: clip, average, shrink, add noise along axes.
+Each mechanism asks one query, `ShrunkMean`. The query takes coefficients in the eigenbasis of a
+kernel, clips each curve to ‖X‖ ≤ τ, shrinks the mean by public factors and adds independent noise
+along public axes. Sensitivities are tight (Cauchy–Schwarz); with ``published=True`` they are the
+larger bounds of 003.
 """
 
 from __future__ import annotations
@@ -35,24 +33,25 @@ from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShrunkMean(AdditiveQuery, name="shrunk_mean"):
-    """Mean of coefficients with ‖c‖₂ ≤ τ, softly thresholded and multiplied by public factors.
+    """Mean of coefficients with ‖c‖₂ ≤ τ, soft-thresholded and multiplied by public factors.
 
     Privacy:
-        Thresholding is a contraction of each coordinate, so neighbors differ by h with
-        |h_j| ≤ s_j|d_j|, ‖d‖₂ ≤ 2τ/n: Σ|h_j|/a_j ≤ (2τ/n)‖s/a‖₂ (Cauchy–Schwarz) for Laplace
-        noise, ‖h/a‖₂ ≤ (2τ/n) max s_j/a_j for Gaussian noise. Both are attained. The bound that 003
-        prints for Laplace noise (Theorem 6), Σ s_j/a_j, is up to √J times larger than ‖s/a‖₂, and
-        no pair of curves attains it.
+        Soft-thresholding is a contraction of each coordinate. The results of neighboring data sets
+        thus differ by h with |h_j| ≤ s_j|d_j| and ‖d‖₂ ≤ 2τ/n. For Laplace noise,
+        Σ|h_j|/a_j ≤ (2τ/n)‖s/a‖₂ (Cauchy–Schwarz); for Gaussian noise,
+        ‖h/a‖₂ ≤ (2τ/n) max s_j/a_j. Both bounds are attained. The bound of 003 for Laplace noise
+        (Theorem 6), Σ s_j/a_j, is up to √J times larger than ‖s/a‖₂, and no pair of curves attains
+        it.
 
     Attributes:
         bound: τ.
         factors: s_j.
-        thresholds: taken off |mean coefficient|; 0 for none.
+        thresholds: soft thresholds of the mean coefficients; 0 for none.
         axes: a_j, shape of the noise.
-        published: add the noise of the printed bound.
+        published: calibrate the noise to the published, larger bound.
     """
 
-    linear: ClassVar[bool] = False  # thresholds of sites are not those of the whole
+    linear: ClassVar[bool] = False  # thresholded means of sites do not add up to that of all rows
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
@@ -64,12 +63,12 @@ class ShrunkMean(AdditiveQuery, name="shrunk_mean"):
 
     @property
     def attained(self) -> float | None:  # type: ignore[override]
-        """Of the printed bound, 1/√2 with the two equal ratios of the example."""
+        """1/√2 for the published bound, because the example has two equal ratios s_j/a_j."""
         return 0.7 if self.published else 0.99
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Independent noise for the shrunken image of the ball, measured along the axes."""
+        """Independent noise for the image of the ball under shrinkage, measured along the axes."""
         ratios = self.factors / self.axes
         order = 1 if self.published else 2
         spread = float(np.linalg.norm(ratios, order) if self.cost.pure else ratios.max())
@@ -78,7 +77,7 @@ class ShrunkMean(AdditiveQuery, name="shrunk_mean"):
 
     @property
     def summed(self) -> Sums:
-        """The mean of clipped coefficients, shrunk."""
+        """The shrunk mean of clipped coefficients."""
         columns = (len(self.factors),)
         sums = vector_mean(columns, self._clipped, n=self.n, reach=self.bound, axes=self.axes)
         return sums._replace(statistic=self._statistic)
@@ -96,7 +95,7 @@ class ShrunkMean(AdditiveQuery, name="shrunk_mean"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Equal axes; steep ones with a small threshold; Gaussian; the printed bound."""
+        """Equal axes; decreasing axes with a small threshold; Gaussian; the published bound."""
         ones, steep = np.ones(3), np.array([1.0, 0.3, 0.05])
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
         none = np.zeros(3)
@@ -116,18 +115,18 @@ class ShrunkMean(AdditiveQuery, name="shrunk_mean"):
         ]
 
 
-_FALSE_ALARMS = 0.001  # at most, of a warning
-_SMALLEST_FACTOR = 1e-12  # of the largest; smaller ones are dropped from summary and noise
+_FALSE_ALARMS = 0.001  # largest probability of a warning caused by noise alone
+_SMALLEST_FACTOR = 1e-12  # as a share of the largest; smaller ones are dropped
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearMechanism(FunctionMechanism):
-    """A mechanism whose every parameter is fixed before it sees data.
+    """Base of the mechanisms whose parameters are all fixed before the query.
 
     Attributes:
         kernel: covariance kernel of the noise.
         published: use the published, larger sensitivity bound.
-        chosen_by_data: somebody looked at the data to choose parameters; the guarantee says so.
+        chosen_by_data: whether parameters were chosen from the data; the guarantee then says so.
     """
 
     kernel: Kernel = part(lambda: Kernel, default=Matern())
@@ -136,11 +135,11 @@ class LinearMechanism(FunctionMechanism):
 
     @abstractmethod
     def choices(self, mean: MeanRelease) -> dict[str, Any]:
-        """Parameters, given or by privacy-safe selection: for the record."""
+        """Parameters, given or by privacy-safe selection, as they are recorded in the release."""
 
     @abstractmethod
     def query(self, mean: MeanRelease) -> ShrunkMean:
-        """The one question: factors, axes and thresholds of the coefficients that are kept."""
+        """The only query, with the factors, axes and thresholds of the used coefficients."""
 
     def _shrunk(
         self,
@@ -179,32 +178,32 @@ class LinearMechanism(FunctionMechanism):
         )
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
-        """Cauchy–Schwarz is attained by coefficients ∝ s_j/a_j."""
+        """Coefficients proportional to s_j/a_j, which attain the Cauchy–Schwarz bound."""
         query = self.query(mean)
         return far_apart(mean.n, query.factors / query.axes, mean.bound)
 
     def basis(self, grid: Grid) -> FunctionBasis:
-        """Eigenpairs on the data's grid."""
+        """Eigenpairs of the kernel on the grid of the data."""
         return eigenpairs(self.kernel, grid)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """A mark, where parameters came from the data."""
+        """A statement that parameters were chosen from the data, if they were."""
         return (CHOSEN_BY_DATA,) if self.chosen_by_data else ()
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Tight and published."""
+        """With the tight and with the published bound."""
         return [cls(), cls(published=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteLaplace(LinearMechanism, name="frl"):
-    """FRL (003 §2.3): the first M coefficients, equal Laplace noise on each.
+    """FRL (003 §2.3): the first M coefficients, with Laplace noise of equal scale on each.
 
     Privacy:
-        ε-DP with Δ₁ = 2τ√M/n (published: 2τM/n). M is ⌊n^{1/3}⌋ unless given, the upper end of
-        the paper's range; its own choice of M within the range looks at the true error.
+        ε-DP with Δ₁ = 2τ√M/n (published: 2τM/n). By default M is ⌊n^{1/3}⌋, the upper end of the
+        paper's range. The paper chooses M within the range by the true error, which is not private.
 
     Examples:
         >>> FiniteLaplace(components=4).components
@@ -227,7 +226,7 @@ class FiniteLaplace(LinearMechanism, name="frl"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Tight and published."""
+        """With the tight and with the published bound."""
         return [cls(components=3), cls(components=3, published=True)]
 
 
@@ -236,9 +235,9 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
     """ICLP-AR (003, Theorem 6.2 as corrected in C12): soft-thresholded mean, noise axes √λ_j.
 
     Privacy:
-        ε-DP: coefficients from J* on are 0 whatever the data, thresholding is a contraction, so
-        Δ = (2τ/n)(Σ_{j<J*} 1/λ_j)^{1/2} (published: the sum of 1/√λ_j). ψ is chosen from n, ε and
-        the kernel: the J* of least noise plus ψ.
+        ε-DP. Coefficients from J* on are 0 for any data, and thresholding is a contraction, so
+        Δ = (2τ/n)(Σ_{j<J*} 1/λ_j)^{1/2} (published: the sum of 1/√λ_j). By default ψ minimizes the
+        noise plus ψ; it depends on n, ε and the kernel only.
 
     Examples:
         >>> AbsoluteRegularization(eta=1.0).name
@@ -265,9 +264,9 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
 
     def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
-        """Warn if the mean is near its bound: nonzero coefficients have passed their threshold."""
+        """Warn if the mean is near its bound; thresholds are added back to nonzero coefficients."""
         (law,) = release.noise
-        blur = math.log(law.scales.size / _FALSE_ALARMS) * law.scales  # of Laplace noise
+        blur = math.log(law.scales.size / _FALSE_ALARMS) * law.scales  # bound on the Laplace noise
         least = np.maximum(np.abs(release.noisy) - blur, 0.0)
         least += (least > 0) * self.query(mean).thresholds
         long = float(least @ least) >= (EDGE * mean.bound) ** 2
@@ -291,9 +290,9 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
     """ICLP-QR (003, Theorem 6.3): factors λ^η/(λ^η + ψ), noise axes √λ_j.
 
     Privacy:
-        ε-DP with Δ = (2τ/n)‖s_j/√λ_j‖₂ (published: its ℓ1 norm). Coefficient j gets
-        Lap(Δ√λ_j/ε), the paper's Algorithm 1; Theorem 4's σ would be √2 ε-DP (C10). PSS: ψ = 1/n,
-        η = 1 + 2/β.
+        ε-DP with Δ = (2τ/n)‖s_j/√λ_j‖₂ (published: its ℓ1 norm). Coefficient j has noise
+        Lap(Δ√λ_j/ε), as in Algorithm 1 of the paper; the σ of its Theorem 4 would give √2 ε-DP
+        (C10). Privacy-safe selection gives ψ = 1/n and η = 1 + 2/β.
 
     Examples:
         >>> QuadraticRegularization(eta=1.5).smoothing(100)
@@ -320,7 +319,7 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         return np.asarray(power / (power + psi))
 
     def large(self, mean: MeanRelease) -> FloatArray:
-        """Factors fall; those far below the first are dropped."""
+        """The factors without those that are negligible compared with the first."""
         factors = self.factors(mean)
         return np.asarray(factors[factors > _SMALLEST_FACTOR * factors[0]])
 
@@ -332,10 +331,10 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalAllocation(QuadraticRegularization, name="allocation"):
-    """ICLP-QR's summary with the axes of least total noise, √s_j.
+    """The summary of ICLP-QR, with the axes of least total noise, √s_j.
 
     Privacy:
-        ε-DP: Σ s_j|c_j|/√s_j ≤ ‖c‖ (Σ s_j)^{1/2}, so Δ = (2τ/n)(Σ s_j)^{1/2}; attained.
+        ε-DP: Σ s_j|c_j|/√s_j ≤ ‖c‖ (Σ s_j)^{1/2}, so Δ = (2τ/n)(Σ s_j)^{1/2}, which is attained.
 
     Examples:
         >>> OptimalAllocation().name
@@ -349,7 +348,7 @@ class OptimalAllocation(QuadraticRegularization, name="allocation"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One."""
+        """The default instance."""
         return [cls()]
 
 
@@ -358,8 +357,8 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
     """Gaussian process noise for (ε, δ) (Mirshani et al. 2019), with σ_j ∝ s_j.
 
     Privacy:
-        (ε, δ)-DP: ‖s_j c_j/a_j‖₂ ≤ 2τ/n for axes a = s. Published: axes √λ_j, for which the
-        norm is at most (2τ/n) max s_j/√λ_j. σ is calibrated exactly.
+        (ε, δ)-DP: ‖s_j c_j/a_j‖₂ ≤ 2τ/n for axes a = s. The published variant has axes √λ_j, for
+        which the norm is at most (2τ/n) max s_j/√λ_j. σ is calibrated exactly.
 
     Examples:
         >>> GaussianProcess.needs_delta

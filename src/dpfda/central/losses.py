@@ -1,11 +1,11 @@
-"""Losses of kernel machines: convex, smooth, and what one pair can change at a minimizer.
+"""Convex, smooth losses of kernel machines, with bounds on the effect of one pair on the minimizer.
 
 For the minimizer f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = ∂L/∂f. Replacing (x, y) by
-(x', y') changes the gradient at w by (s' r(x') - s r(x))/n, and 2ψ-strong convexity turns that into
-a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimizers. `widest` bounds the norm
-over all pairs of places, given their features r and a bound on ‖w‖. Distances between places are
-those of their features: ‖r‖² + ‖r'‖² - 2⟨r, r'⟩ would lose half of its digits for a long kernel,
-whose features are nearly equal.
+(x', y') changes the gradient at w by (s' r(x') - s r(x))/n. Because the objective is 2ψ-strongly
+convex, the two minimizers are at most ‖s' r(x') - s r(x)‖/(2ψn) apart. `widest` bounds this norm
+over all pairs of grid points, given their features r and a bound on ‖w‖. Distances are computed
+from differences of features: ‖r‖² + ‖r'‖² - 2⟨r, r'⟩ would lose half of its digits for a kernel
+with a long range, whose features are nearly equal.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Loss(Registered, family="loss"):
 
     @abstractmethod
     def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
-        """Bound on ‖s' r(x') - s r(x)‖ at a minimizer, for places with these features r."""
+        """Bound on ‖s' r(x') - s r(x)‖ at a minimizer, for grid points with features r."""
 
     def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
-        """Sum of slopes at each place, from how many -1 and +1 there are (2, places)."""
+        """Sum of the slopes at each grid point, from the numbers of -1 and +1, (2, points)."""
         return np.asarray(totals[0] * self.slope(-1.0, f) + totals[1] * self.slope(1.0, f))
 
     def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
-        """The integer sums that `total_slopes` needs: counts of -1 and +1 at each place."""
+        """The integer sums that `total_slopes` needs: counts of -1 and +1 at each grid point."""
         return np.concatenate(
             [np.bincount(places[side], minlength=count) for side in (y < 0, y >= 0)]
         )
@@ -63,8 +63,8 @@ class Loss(Registered, family="loss"):
 class Squared(Loss, name="squared"):
     """(y - f)² with |y| ≤ Y.
 
-    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of 2(yf - f²) ≤ Y²/2, and |f| ≤ κ‖w‖ gives more if κ² < ψ:
-    ‖w‖ ≤ Y/(2√ψ), or Yκ/(ψ + κ²).
+    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of 2(yf - f²) ≤ Y²/2, thus ‖w‖ ≤ Y/(2√ψ). If κ² < ψ, then
+    |f| ≤ κ‖w‖ gives the smaller bound ‖w‖ ≤ Yκ/(ψ + κ²).
     """
 
     classification: ClassVar[bool] = False
@@ -79,7 +79,7 @@ class Squared(Loss, name="squared"):
         return np.asarray(2 * (totals[0] * f - totals[1]))
 
     def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
-        """Counts, and sums of targets in units."""
+        """Counts, and sums of the targets, rounded to multiples of 1/`units`."""
         sums = np.zeros(count, dtype=np.int64)
         np.add.at(sums, places, np.rint(y * units).astype(np.int64))
         return np.concatenate([np.bincount(places, minlength=count), sums])
@@ -91,7 +91,7 @@ class Squared(Loss, name="squared"):
     def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
         """2‖(r'r'ᵀ - rrᵀ)w - (y'r' - yr)‖ ≤ 2(‖r'r'ᵀ - rrᵀ‖ ‖w‖ + Y max ‖r' ± r‖).
 
-        The operator's norm is (|‖r'‖² - ‖r‖²| + ‖r' - r‖ ‖r' + r‖)/2.
+        The norm of the operator r'r'ᵀ - rrᵀ is (|‖r'‖² - ‖r‖²| + ‖r' - r‖ ‖r' + r‖)/2.
         """
         squares = (features**2).sum(axis=1)
         largest = float(squares.max())
@@ -107,8 +107,8 @@ class Squared(Loss, name="squared"):
 class Logistic(Loss, name="logistic"):
     """log(1 + e^{-yf}), y = ±1.
 
-    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of mσ(-m), m = yf: at most 0.27847, and at most κ‖w‖/2 where
-    that matters: ‖w‖ ≤ A = min(√(0.27847/(2ψ)), κ/(4ψ)).
+    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of mσ(-m) with m = yf. This is at most 0.27847 and at most
+    κ‖w‖/2, thus ‖w‖ ≤ A = min(√(0.27847/(2ψ)), κ/(4ψ)).
     """
 
     smoothness: ClassVar[float] = 0.25
@@ -124,8 +124,9 @@ class Logistic(Loss, name="logistic"):
     def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
         """The largest ‖p r ± q r'‖ over a polygon of slopes p, q.
 
-        Each is at most σ(A‖r‖). With opposite labels also p + q ≤ 2σ(A‖r - r'‖/2), as f differs
-        by at most A‖r - r'‖ between the places. The norm is convex: largest at a corner.
+        Each slope is at most σ(A‖r‖). With opposite labels also p + q ≤ 2σ(A‖r - r'‖/2), because f
+        differs by at most A‖r - r'‖ between the points. The norm is convex, so its maximum is at a
+        corner.
         """
         gram, diagonal = features @ features.T, (features**2).sum(axis=1)
         length = min(math.sqrt(0.27847 / (2 * psi)), math.sqrt(float(diagonal.max())) / (4 * psi))
@@ -157,5 +158,5 @@ class SmoothedHinge(Loss, name="smoothed_hinge"):
         return 1.0
 
     def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
-        """2κ: |s| ≤ 1; attained by turning a label round where |f| ≤ ½."""
+        """2κ, because |s| ≤ 1; it is attained by a change of label where |f| ≤ ½."""
         return 2 * math.sqrt(float((features**2).sum(axis=1).max()))

@@ -1,4 +1,4 @@
-"""A mean function under differential privacy: mechanisms, and their questions."""
+"""A mean function under differential privacy: the base of its mechanisms, and the conversation."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ class FunctionMechanism(
     family="function mechanism",
     homes=("dpfda.central", "dpfda.central.moments"),
 ):
-    """Releases the mean of curves; a new one is one file that fills in what is asked of it.
+    """Base of the mechanisms that release the mean of curves.
 
-    It is public and sees no curve: `rows` says what becomes of one curve at a time, `questions`
-    what is asked about all of them.
+    A mechanism is public and holds no curve. `rows` maps each curve to a row of numbers, and
+    `questions` are the queries about the means of these rows.
     """
 
     needs_delta: ClassVar[bool] = False
-    takes_delta: ClassVar[bool] = False  # otherwise it spends pure ε, whatever δ is allowed
-    finds_bound: ClassVar[bool] = False  # its questions find one where none is known
-    bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
+    takes_delta: ClassVar[bool] = False  # if False, it spends pure ε even if δ > 0
+    finds_bound: ClassVar[bool] = False  # whether its queries find a bound if none is known
+    bounds_largest: ClassVar[bool] = False  # whether its bound is on the largest |X(t)|
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @abstractmethod
     def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
-        """Each curve (n, points) as the numbers that are asked about (n, J)."""
+        """The numbers of each curve that the queries use: (n, points) to (n, J)."""
 
     @abstractmethod
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """The questions about n such rows, for the budget of `mean`."""
+        """The queries about n such rows, for the budget of `mean`."""
 
     @abstractmethod
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
-        """Neighboring rows of n curves that are easy to tell apart."""
+        """Neighboring data sets of n rows that are easy to distinguish."""
 
     @classmethod
     @abstractmethod
@@ -69,9 +69,10 @@ class FunctionMechanism(
         """A few instances for checks and audits."""
 
     def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
-        """Warnings where nearly all curves were, or may have been, pulled to the bound.
+        """Warnings if nearly all curves were, or may have been, clipped to the bound.
 
-        A mean shorter than the bound by less than one deviation of its noise is not conclusive.
+        If the mean is shorter than the bound by less than one deviation of its noise, the second,
+        weaker warning is given.
         """
         weights = release.basis.weights
         limit = mean.bound * math.sqrt(weights.sum() if self.bounds_largest else 1.0)
@@ -85,7 +86,7 @@ class FunctionMechanism(
         return (AT_THE_EDGE,) * (length > 0 and length + blur >= EDGE * limit and blur < limit / 2)
 
     def budget(self, mean: MeanRelease) -> Cost:
-        """The part of (ε, δ) to spend: all of it, or only ε where the mechanism takes no δ."""
+        """The budget to spend: (ε, δ), or pure ε if the mechanism uses no δ."""
         delta = mean.delta if self.takes_delta or self.needs_delta else 0.0
         return Cost(epsilon=mean.epsilon, delta=delta).part(mean.share)
 
@@ -97,14 +98,14 @@ class FunctionMechanism(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanRelease(CurveConversation[Release], name="mean"):
-    """The questions behind the mean of n curves on a public grid.
+    """The conversation that releases the mean of n curves on a public grid.
 
     Attributes:
-        bound: public: on √∫X² (`quadrature.norm_bound`), or on the largest |X(t)| for a mechanism
-            that says so.
-        grid: where curves are known.
-        mechanism: which questions are asked.
-        share: of the budget; the rest is for other channels of the same curves.
+        bound: public bound on √∫X² (`functions.norm_bound`), or on the largest |X(t)| if the
+            mechanism has `bounds_largest`.
+        grid: grid of the curves.
+        mechanism: the mechanism, which determines the queries.
+        share: share of the budget; the rest is for other channels of the same curves.
     """
 
     summary: ClassVar[str] = "mean"
@@ -121,17 +122,17 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     @property
     def whole(self) -> Cost:
-        """The share of the budget: Gaussian, or pure ε where the mechanism is better with it."""
+        """The budget of this share: pure ε or Gaussian, as the mechanism chooses."""
         return self.mechanism.budget(self)
 
     @property
     def strength(self) -> float:
-        """nε, of the share."""
+        """nε for this share of the budget."""
         share = float(self.share)
         return super().strength * (share if self.whole.pure else math.sqrt(share))
 
     def divided(self, bounds: Sequence[float]) -> tuple[Self, ...]:
-        """The same questions about each of several channels, for equal shares."""
+        """The same conversation for each of several channels, with equal shares of the budget."""
         share = self.share / len(bounds)
         return tuple(replace(self, bound=bound, share=share) for bound in bounds)
 
@@ -142,28 +143,28 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """A public n, and what the mechanism adds."""
+        """A public n, and the assumptions of the mechanism."""
         return (*super().assumptions, *self.mechanism.assumptions)
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """A mean as long as the bound."""
+        """Warnings if the mean is as long as the bound."""
         return self.mechanism.at_the_bound(self, release)
 
     def questions(self) -> Questions[Release]:
-        """The mechanism's."""
+        """Those of the mechanism."""
         return self.mechanism.questions(self)
 
     def records(self, curves: FloatArray) -> Records:
-        """Curves on the grid, one at a time, as the questions need them."""
+        """Map curves on the grid, one at a time, to the rows that the queries need."""
         return (self.mechanism.rows(curves, self),)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """The mechanism's."""
+        """Those of the mechanism."""
         return self.mechanism.neighbors(self)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Every mechanism, on nine points; without a bound, those that can."""
+        """Every mechanism on nine points; if it finds bounds, also without a bound."""
         grid = as_grid(np.linspace(0.0, 1.0, 9))
         return [
             cls(epsilon=epsilon, delta=delta, n=n, bound=bound, grid=grid, mechanism=mechanism)

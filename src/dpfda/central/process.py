@@ -15,20 +15,19 @@ from dpfda.central.functions import FunctionBasis
 from dpfda.noise import Source, discrete_gaussian, discrete_laplace
 
 _STEPS = 1 << 20
-"""Lattice steps in one scale of a coefficient."""
+"""Number of lattice steps in one scale of a coefficient."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Process:
     """Z = Σ_j √λ_j Z_j φ_j with independent Z_j: Laplace of scale 1, or standard normal.
 
-    Eigenpairs are computed once (and cached by `eigenpairs`); many paths are one matrix product.
-    Paths show what the noise of a release looks like; a release draws its own noise
-    (`mechanism="iclp_qr"` of `PrivateMean`), on a lattice that follows from its sensitivity.
+    The paths illustrate the noise of a release. A release does not use this class: it draws its own
+    noise on a lattice determined by its sensitivity (`mechanism="iclp_qr"` of `PrivateMean`).
 
     Attributes:
         basis: eigenpairs of a kernel on a grid.
-        law: of the coefficients.
+        law: distribution of the coefficients.
 
     Examples:
         >>> from dpfda.central.functions import Matern, as_grid, eigenpairs
@@ -42,7 +41,7 @@ class Process:
     law: Literal["laplace", "gaussian"] = "laplace"
 
     def paths(self, size: int, source: Source) -> FloatArray:
-        """`size` paths on the grid of the basis; coefficients from the exact lattice samplers."""
+        """Draw `size` paths on the grid; the coefficients come from the exact lattice samplers."""
         size = _validate.whole("size", size)
         count = size * self.basis.size
         if self.law == "laplace":
@@ -58,6 +57,6 @@ class Process:
 
     @property
     def total_variance(self) -> float:
-        """E‖Z‖²: the trace of the kernel, twice that for Laplace coefficients."""
+        """E‖Z‖²: the trace of the kernel, or twice the trace for Laplace coefficients."""
         factor = 2.0 if self.law == "laplace" else 1.0
         return factor * math.fsum(self.basis.eigenvalues)

@@ -1,7 +1,8 @@
-"""Pointwise quantile curves, read off a released surface: the share of curves below each level.
+"""Pointwise quantile curves, computed from a released surface of distribution functions.
 
-The share F(c, t) of people with X(t) ≤ c is the mean of a surface of zeros and ones, one for each
-person, so `PrivateMean` releases it like any other surface. Quantiles are post-processing.
+The surface F(c, t) is the share of people with X(t) ≤ c. It is the mean of one surface of zeros and
+ones for each person, so `PrivateMean` releases it like any other surface. The quantiles are
+post-processing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 
 def below(curves: ArrayLike, levels: ArrayLike) -> FloatArray:
-    """For each curve, level and point, 1 where the curve is not above the level, else 0.
+    """For each curve, level and point: 1 if the curve is at or below the level, otherwise 0.
 
     Args:
         curves: an array (n, T) without gaps.
@@ -50,7 +51,7 @@ class QuantileCurves:
         quantiles: Q numbers in (0, 1).
         grid_points: the T points.
         values: shape (Q, T); linear between levels.
-        low, high: bands for the quantiles of the people who were asked, at levels of the grid.
+        low, high: ends of bands for the quantiles of the people in the data; both ends are levels.
     """
 
     quantiles: tuple[float, ...]
@@ -68,15 +69,16 @@ def quantile_curves(
     Privacy:
         None beyond that of the release: everything here is computed from it.
 
-    The band of a quantile q at t begins at the last level before the upper end of the band of
-    F(c, t) first reaches q, and ends at the first level from which on the lower end is q or more.
-    Either end is wrong only if the band of F fails at one level, the one next to the quantile. It
-    holds quantiles inside the range of the levels.
+    The band of a quantile q at t is computed from the band of F(c, t). It begins at the last level
+    before the upper end of the band of F first reaches q. It ends at the first level from which on
+    the lower end of the band of F is at least q. Either end is wrong only if the band of F does not
+    cover F at one level, the one next to the quantile. The band covers quantiles inside the range
+    of the levels.
 
     Args:
-        release: of surfaces that `below` made.
-        quantiles: in (0, 1).
-        level: of the bands.
+        release: a release of surfaces made by `below`.
+        quantiles: numbers in (0, 1).
+        level: coverage probability of the bands.
 
     Examples:
         >>> from dpfda import PrivateMean
@@ -93,7 +95,7 @@ def quantile_curves(
     wanted = tuple(_validate.fraction("quantiles", one) for one in quantiles)
     levels, t = release.basis.grid
     share = release.values()
-    # A share cannot fall with the level; between two monotone envelopes.
+    # F increases with the level, so take the mean of its two monotone envelopes.
     share = np.maximum.accumulate(share, axis=0) / 2
     share += np.minimum.accumulate(release.values()[::-1], axis=0)[::-1] / 2
     lower, upper = release.interval(level)
@@ -108,7 +110,7 @@ def quantile_curves(
 
 
 def _last_below(upper: FloatArray, q: float, levels: FloatArray) -> FloatArray:
-    """The level before the first one at which the share may be q."""
+    """The level before the first one at which the share may reach q."""
     reached = upper >= q
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), len(levels))
     return np.asarray(levels[np.maximum(first - 1, 0)])

@@ -1,7 +1,8 @@
 """Queries to a curator of curves: means, products and counts of coefficients in a public ball.
 
-All are sums of integers: a sum of floats depends on every record's rounding errors, a sum of
-integers changes by one record's difference alone (C20).
+All queries are sums of integers. If one record is replaced, a sum of integers changes by exactly
+the difference of the two records; in a sum of floats, the rounding errors of all records change
+(C20).
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from dpfda.protocol.fields import array, number, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 MOST_RECORDS = 1 << 27
-_FINEST, _LARGEST_SUM = 40, 62  # bits: of a record's bound, and of the sum of all, which has fewer
+_FINEST, _LARGEST_SUM = 40, 62  # largest numbers of bits: of one record, and of the sum of all
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BallMean(AdditiveQuery, name="ball_mean"):
-    """Mean residual about a public center, each clipped to ‖u/a‖₂ ≤ R along public axes a.
+    """Mean of the residuals u about a public center, clipped to ‖u/a‖₂ ≤ R along public axes a.
 
     Privacy:
-        Two points of the ball are at most 2R apart in its norm; the mean moves by 2R/n.
+        Two points of the ball are at most 2R apart in its norm, so replacing a record changes the
+        mean by at most 2R/n.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -44,18 +46,18 @@ class BallMean(AdditiveQuery, name="ball_mean"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise for the width of the ball over n, along its axes."""
+        """Noise for the sensitivity 2R/n, along the axes of the ball."""
         return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
 
     @property
     def summed(self) -> Sums:
-        """Clipped residuals."""
+        """Sums of clipped residuals."""
         residuals = coefficients(self.center)
         return ball_mean(residuals, n=self.n, radius=self.radius, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """About 0 in a round ball, and about a point in a thin one, pure and Gaussian."""
+        """A ball about 0, and an ellipsoid about another center, with pure and Gaussian noise."""
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
         center, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
         return [
@@ -67,13 +69,15 @@ class BallMean(AdditiveQuery, name="ball_mean"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BallProducts(AdditiveQuery, name="ball_products"):
-    """Mean of uuᵀ over residuals u clipped to ‖u/a‖₂ ≤ R: the triangle j ≤ k, as a vector.
+    """Mean of uuᵀ over residuals u clipped to ‖u/a‖₂ ≤ R; the triangle j ≤ k is a vector.
 
     Privacy:
         Two products differ by at most √2 R² in the Frobenius norm with axes a_j a_k (C23).
     """
 
-    block_rows: ClassVar[int] = 1 << 12  # J² numbers a record are held at once
+    block_rows: ClassVar[int] = (
+        1 << 12
+    )  # a record has J² products, and those of a block are in memory at once
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
@@ -88,17 +92,17 @@ class BallProducts(AdditiveQuery, name="ball_products"):
 
     @property
     def width(self) -> float:
-        """√2 R², the distance of two products; more than any entry of one, R²."""
+        """√2 R², the largest distance between two products; entries are at most R²."""
         return math.sqrt(2) * self.radius**2
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise for the width over n, along the axes of the entries."""
+        """Noise for the sensitivity √2 R²/n, along the axes of the entries."""
         return l2_noise(self.cost, sensitivity=self.width / self.n, axes=self.triangle.axes)
 
     @property
     def summed(self) -> Sums:
-        """Products of clipped residuals."""
+        """Sums of products of clipped residuals."""
         residuals = coefficients(self.center)
 
         def products(records: Records) -> FloatArray:
@@ -120,7 +124,7 @@ class BallProducts(AdditiveQuery, name="ball_products"):
 
 
 class Surroundings(TypedDict):
-    """The records of a query, and the axes that vectors are measured along."""
+    """The records of a query, and the axes along which vectors are measured."""
 
     unit: str
     n: int
@@ -128,7 +132,7 @@ class Surroundings(TypedDict):
 
 
 class Place(Surroundings):
-    """The same, and the center that coefficients are taken about."""
+    """The records, the axes and the center that is subtracted from the coefficients."""
 
     center: FloatArray
 
@@ -138,10 +142,10 @@ _PLACE: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.one
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RadiusChoice(AdditiveQuery, name="radius_choice"):
-    """Which of some public radii leaves about `target` records inside: an exponential mechanism.
+    """The public radius that contains about `target` records, chosen by the exponential mechanism.
 
     Privacy:
-        A record moves each count, and so each score |count - target|, by at most 1.
+        Replacing a record changes each count, and thus each score |count - target|, by at most 1.
     """
 
     linear: ClassVar[bool] = False
@@ -156,28 +160,28 @@ class RadiusChoice(AdditiveQuery, name="radius_choice"):
 
     @cached_property
     def mechanism(self) -> Exponential:
-        """A choice with prior odds."""
+        """The exponential mechanism with prior weights."""
         return Exponential(epsilon=self.cost.epsilon_spent, prior=tuple(map(int, self.prior)))
 
     @property
     def summed(self) -> Sums:
-        """Records within each radius."""
+        """Scores of the radii, from the number of records within each."""
         residuals = coefficients(self.center)
         return radius_scores(residuals, radii=self.radii, target=self.target, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Four radii, a steep prior."""
+        """Four radii with a steep prior."""
         radii, prior = np.array([4.0, 2.0, 1.0, 0.5]), np.array([1, 2, 4, 8])
         return [cls(cost=Cost(epsilon=1.0), **_PLACE, target=4, radii=radii, prior=prior)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RadiusCount(AdditiveQuery, name="radius_count"):
-    """How many records lie within a public radius.
+    """The number of records within a public radius.
 
     Privacy:
-        A neighbor moves the count by 1.
+        Replacing a record changes the count by at most 1.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -188,24 +192,24 @@ class RadiusCount(AdditiveQuery, name="radius_count"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise on a count."""
+        """Noise on one count."""
         return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
 
     @property
     def summed(self) -> Sums:
-        """Records within the radius."""
+        """The number of records within the radius."""
         residuals = coefficients(self.center)
         return radius_count(residuals, radius=self.radius, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Pure, and a hundredth of a Gaussian budget."""
+        """Pure noise, and a hundredth of a Gaussian budget."""
         shares = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.01)
         return [cls(cost=cost, **_PLACE, radius=1.0) for cost in shares]
 
 
 class Residuals(NamedTuple):
-    """Numbers of each record about a public center, (n, J), and the columns they are read from."""
+    """A function from records to residuals about a public center, (n, J), and its input columns."""
 
     columns: tuple[int, ...]
     of: Callable[[Records], FloatArray]
@@ -218,7 +222,7 @@ def coefficients(center: FloatArray) -> Residuals:
 
 
 def clipped(residuals: FloatArray, radius: float, axes: FloatArray) -> FloatArray:
-    """Residuals over their axes, each clipped to the radius."""
+    """Residuals divided by their axes, each clipped to the radius."""
     return clip_rows(residuals, radius, axes=axes) / axes
 
 
@@ -232,7 +236,7 @@ def ball_mean(residuals: Residuals, *, n: int, radius: float, axes: FloatArray) 
 
 
 def radius_count(residuals: Residuals, *, radius: float, axes: FloatArray) -> Sums:
-    """How many residuals lie in a ball."""
+    """The number of residuals in a ball."""
 
     def within(records: Records) -> IntArray:
         return np.array([np.sum(_lengths(residuals.of(records), axes) <= radius)])
@@ -243,11 +247,11 @@ def radius_count(residuals: Residuals, *, radius: float, axes: FloatArray) -> Su
 def radius_scores(
     residuals: Residuals, *, radii: FloatArray, target: int, axes: FloatArray
 ) -> Sums:
-    """How far from a target the number of residuals within each radius is: low is good."""
+    """Scores |number of residuals within the radius - target| of the radii; low scores are good."""
 
     def within(records: Records) -> IntArray:
-        # The largest radius holds those beyond it too, which are clipped to it: where it held
-        # nobody, all radii would be as good.
+        # Residuals beyond the largest radius count as inside it. Otherwise, if no residual were
+        # inside it, all radii would have the same score.
         lengths = np.sort(np.minimum(_lengths(residuals.of(records), axes), radii.max()))
         return np.asarray(np.searchsorted(lengths, radii, side="right"))
 
@@ -265,7 +269,15 @@ def vector_mean(
     reach: float,
     axes: FloatArray,
 ) -> Sums:
-    """The mean of one vector a record, over the axes, with entries of at most `reach`."""
+    """The mean of one vector per record.
+
+    Args:
+        columns: the columns of a record.
+        vectors: the vectors, divided by the axes.
+        n: number of records.
+        reach: bound on the absolute entries of a vector.
+        axes: axes that multiply the mean.
+    """
     return Sums(
         columns,
         len(axes),
@@ -276,18 +288,21 @@ def vector_mean(
 
 
 def as_floats(totals: IntArray) -> FloatArray:
-    """Counts as they are."""
+    """Integer counts as floats."""
     return totals.astype(np.float64)
 
 
 def independent_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
-    """Noise of its own on each number: for Σ|h_j|/a_j ≤ S with pure ε, for ‖h/a‖₂ ≤ S with a δ."""
+    """Independent noise on each number, for changes h with sensitivity S along the axes a.
+
+    S bounds Σ|h_j|/a_j for pure ε and ‖h/a‖₂ for Gaussian noise.
+    """
     make = l1_noise if cost.pure else l2_noise
     return make(cost, sensitivity=sensitivity, axes=axes)
 
 
 def _lengths(residuals: FloatArray, axes: FloatArray) -> FloatArray:
-    """‖residual/a‖₂ of each record; infinite where a square is beyond all floats."""
+    """‖residual/a‖₂ of each record; infinite if a square overflows."""
     with np.errstate(over="ignore"):
         return np.asarray(np.sqrt(((residuals / axes) ** 2).sum(axis=1)))
 
@@ -295,9 +310,10 @@ def _lengths(residuals: FloatArray, axes: FloatArray) -> FloatArray:
 def units(n: int) -> int:
     """The number of units in a record's bound, such that sums of n records stay below 2^62.
 
-    Rounding two records moves their mean apart by a unit over n at most. A step of the lattice of
-    Gaussian noise is 2^16/μ such units or more below 2^22 records and 2^11/μ for 2^27, one of
-    Laplace noise 2^14/ε and 2^9/ε: a release is charged for two (`additive.ROUNDING_STEPS`).
+    Rounding changes the difference between the means of two neighboring data sets by at most one
+    unit over n. A lattice step of Gaussian noise is at least 2^16/μ units below 2^22 records and at
+    least 2^11/μ units for 2^27 records; for Laplace noise the numbers are 2^14/ε and 2^9/ε. The
+    sensitivity includes two lattice steps for rounding (`additive.ROUNDING_STEPS`).
 
     Examples:
         >>> units(1000) == units(2**22 - 1) == 2**40, units(2**22) == 2**39, units(2**27) == 2**34

@@ -1,4 +1,4 @@
-"""Records of a curator as bounded rows: read, fill and clip, one record at a time."""
+"""Read, fill and clip the records of a curator, one record at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpfda.curves.observations import Curves, GridPoints, public_domain, read_cu
 from dpfda.errors import InvalidData, InvalidParameter
 
 _DEFAULT_POINTS = 101
-_LARGEST = 1e100  # values beyond are moved here, so that no square overflows into a NaN
+_LARGEST = 1e100  # values are clipped to this size, so that no square overflows
 
 
 def read_records(
@@ -23,10 +23,10 @@ def read_records(
 ) -> tuple[FloatArray, Grid]:
     """Curves on one public grid, shape (n, points), without gaps.
 
-    Arrays are (n, T) for curves, and (n, T1, T2) for surfaces where the grid has two axes (s, t);
-    an ``FDataGrid`` and pairs (t, x) are read too. A missing value (NaN) is filled by the line
-    between its neighbors on the same curve, ends being continued as constants; a curve without any
-    value is refused.
+    Arrays have shape (n, T) for curves, and (n, T1, T2) for surfaces, whose grid has two axes
+    (s, t). An ``FDataGrid`` and pairs (t, x) are accepted too. Missing values (NaN) are
+    interpolated linearly on the same curve, and beyond its first and last value they are constant.
+    A curve without any value is rejected.
     """
     _refuse_odd_matrices(curves)
     values, grid = _read(curves, grid_points, domain_range)
@@ -49,9 +49,10 @@ def _read(
 def read_points(
     curves: Curves, grid_points: GridPoints, *, domain_range: tuple[float, float] | None
 ) -> tuple[FloatArray, FloatArray, Grid]:
-    """Points (T,) or (n, T) of curves, values (n, T) with NaN where nothing is seen, and a grid.
+    """Points (T,) or (n, T) of the curves, values (n, T) with NaN for missing values, and a grid.
 
-    The grid is the curves' own, the one given, or for curves with points of their own an even one.
+    The grid is the given one or that of the curves. If each curve has its own points and no grid is
+    given, the grid is even.
     """
     axis = None if grid_points is None else as_grid(_axis_of(grid_points))[0]
     span = public_domain(curves, axis, domain_range)
@@ -76,14 +77,14 @@ def fill_gaps(values: FloatArray, points: FloatArray) -> FloatArray:
 
 
 def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0) -> FloatArray:
-    """Each row pulled towards 0 until ‖row/axes‖₂ ≤ radius."""
+    """Scale down each row such that ‖row/axes‖₂ ≤ radius."""
     rows = np.clip(rows, -_LARGEST, _LARGEST)
     length = np.sqrt(((rows / axes) ** 2).sum(axis=-1, keepdims=True))
     return np.asarray(rows * (radius / np.maximum(length, radius)))
 
 
 def as_function(center: ArrayLike, points: int) -> FloatArray:
-    """A public function to subtract first: a number, or one number for each grid point."""
+    """A public center function on the grid, given as one number or one for each grid point."""
     try:
         values = np.asarray(center, dtype=np.float64)
     except (TypeError, ValueError):
@@ -97,7 +98,7 @@ def as_function(center: ArrayLike, points: int) -> FloatArray:
 
 
 def of_surfaces(grid_points: GridPoints) -> bool:
-    """Whether these are two axes, as a tuple: then and only then arrays are surfaces."""
+    """Whether the grid points are a tuple of two axes; only then are arrays read as surfaces."""
     return isinstance(grid_points, tuple) and len(grid_points) == 2 and np.ndim(grid_points[0]) == 1
 
 
@@ -115,7 +116,7 @@ def _read_surfaces(curves: Curves, grid_points: GridPoints) -> tuple[FloatArray,
 
 
 def _refuse_odd_matrices(curves: Curves) -> None:
-    """Matrices that numpy would read as something else, each with a sentence of its own."""
+    """Reject sparse, complex and one-column matrices, each with its own error message."""
     if hasattr(curves, "toarray"):
         raise InvalidData("curves", "a dense array", "a sparse one")
     kind = getattr(getattr(curves, "dtype", None), "kind", "")
@@ -134,7 +135,7 @@ def _axis_of(grid_points: GridPoints) -> GridPoints:
 
 
 def _along(t: FloatArray, x: FloatArray, grid: FloatArray) -> FloatArray:
-    """A curve seen at some points t, in any order, read off on a grid: lines, constant ends."""
+    """Interpolate a curve linearly to a grid, with constant ends; its points t have any order."""
     seen = ~np.isnan(x)
     order = np.argsort(t[seen], kind="stable")
     return np.interp(grid, t[seen][order], np.clip(x[seen], -_LARGEST, _LARGEST)[order])

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from skfda import FDataGrid
 
 NOTHING = np.zeros(1)
-"""What is unseen where nothing was left out."""
-_PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
+"""`unseen` of a release without clipping and without omitted coefficients."""
+_PATHS = 4000  # number of simulated noise curves for a band; their seed is public and fixed
 
 
 DOMAIN = ("value_range", "bound", "feature_ranges", "target_range", "weight_bound")
-"""Parameters that say what was public of the values."""
+"""Parameters that state the public ranges of the values."""
 
 
 class ReleaseBody(Body):
-    """The document of a `Release`; `values` are on `grid_points`, for readers."""
+    """The document of a `Release`; `values` on `grid_points` are for readers only."""
 
     summary: str
     sensitivity: float
@@ -62,33 +62,33 @@ class ReleaseBody(Body):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Release(Documented):
-    """A noisy function that may be shown to anyone, with its promise and its known noise.
+    """A public noisy function, with its privacy guarantee and the known law of its noise.
 
     Privacy:
-        That of `guarantee`: coefficients are what was released. Curves, derivatives, bands and
-        plots are post-processing; they cost nothing, on any grid and any number of times.
+        That of `guarantee`, which covers the released coefficients. Curves, derivatives, bands and
+        plots are post-processing; they spend no budget, on any grid and any number of times.
 
     Attributes:
-        summary: what this is: mean, covariance, density, ...
+        summary: the kind of function: mean, covariance, density, ...
         coefficients: released coefficients after post-processing, (J,); (C, J) for C channels, or
             (p, J) for p functions.
-        noisy: the same before shrinkage: the noise around it is known exactly.
-        noise: independent noise laws whose sum was added to `noisy`.
-        unseen: standard deviations, at a point, of what clipping and left-out coefficients may have
-            taken off: values that are equally likely, (K,); (C, K) for C channels.
-        sampling: laws of the error that is there because others might have been asked, where the
-            release knows them.
-        basis: the functions they belong to.
-        center: public function added back, on the basis' grid; one a channel, or one a function.
-        guarantee: what the release promises.
-        sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
-        parameters: every public choice, for the record.
-        warnings: what a reader should know, from what was released alone; of an estimator's
-            release, the sentences of a doubtful `verdict` are among them.
-        density: whether `values` are made into a density: not negative, of integral 1.
-        channels: how many channels the curves have; `values` are (C, T) where there are several.
-        names: of p functions, one a row of `values`; empty where nothing names them.
-        solved: the released moments behind functions that solve a system of equations.
+        noisy: the coefficients before shrinkage; the law of their noise is known exactly.
+        noise: independent noise laws whose sum is the noise of `noisy`.
+        unseen: standard deviations, at each point, of the bias that clipping and omitted
+            coefficients may have caused: equally likely values, (K,); (C, K) for C channels.
+        sampling: laws of the sampling error, if the release knows them.
+        basis: the functions of the coefficients.
+        center: public function that is added, on the grid of the basis; one for each channel or
+            function.
+        guarantee: the privacy guarantee.
+        sensitivity: the sensitivity for which the noise is calibrated, in the mechanism's norm.
+        parameters: all public parameters.
+        warnings: warnings for the reader, computed from released numbers only. Estimators add the
+            sentences of a doubtful `verdict`.
+        density: whether `values` form a density: nonnegative with integral 1.
+        channels: number of channels of the curves; with several, `values` have shape (C, T).
+        names: names of p functions, one for each row of `values`; empty if they have no names.
+        solved: the released moments, if the functions solve a system of equations.
 
     Examples:
         >>> from dpfda import PrivateMean
@@ -123,7 +123,7 @@ class Release(Documented):
 
     @property
     def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
-        """The grid of the input: an array, or one array a variable."""
+        """The grid of the input: an array, or one array for each variable."""
         return self.basis.grid[0] if len(self.basis.grid) == 1 else self.basis.grid
 
     def values(self, grid_points: GridPoints = None) -> FloatArray:
@@ -146,29 +146,31 @@ class Release(Documented):
         simultaneous: bool = False,
         grid_points: GridPoints = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """A band that holds the true function with probability `level`.
+        """A band that covers the true function with probability `level`.
 
-        Of the ``sample``, it holds the non-private summary of those who were asked: it speaks of
-        the privacy noise, whose law is known exactly, not of sampling error; for the default mean
-        also of what clipping and coefficients that were left out may have taken off (`unseen`). How
-        much that is rests on curves that scatter about evenly around a mean without jumps and
-        narrow peaks: otherwise the band of the whole curve may hold less often than it says. Of
-        the ``population``, it holds the mean of everybody who might have been asked; that takes
+        With ``of="sample"`` the band covers the non-private summary of the people in the data. It
+        accounts for the privacy noise, whose law is known exactly, but not for sampling error. For
+        the default mean it also accounts for the bias of clipping and of omitted coefficients
+        (`unseen`). The size of this bias is estimated for curves that scatter evenly around a mean
+        without jumps and narrow peaks. For other curves, the coverage of the whole curve may be
+        below `level`.
+
+        With ``of="population"`` the band covers the mean of the population. This requires
         ``PrivateMean(inference=True)``.
 
-        The band surrounds the unshrunk noisy curve, is widened where the released curve would leave
-        it, and is cut at 0 for a density: neither makes it cover less.
+        The band is centered at the noisy curve before shrinkage. It is widened where the released
+        curve would leave it, and cut at 0 for a density; neither reduces its coverage.
 
         Args:
-            level: of the band.
-            of: ``population`` or ``sample``; by default the former where it can be known.
-            simultaneous: for the whole curve at once; otherwise at each point by itself.
-            grid_points: where; on the release's own grid by default.
+            level: coverage probability of the band.
+            of: ``population`` or ``sample``; by default ``population`` if the release allows it.
+            simultaneous: whether the band covers the whole curve at once or each point separately.
+            grid_points: points of evaluation; by default the grid of the release.
         """
         level = _validate.fraction("level", level)
         laws = self._errors(of)
         functions = self.basis.functions if grid_points is None else self.basis.at(grid_points)
-        # Large grids (surfaces) get fewer paths, so that the table of paths stays below 200 MB.
+        # Fewer paths for large grids (surfaces), so that the table of paths stays below 200 MB.
         size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
         if self.solved is not None:
             center = self._curve(np.zeros_like(self.noisy), grid_points)
@@ -203,17 +205,17 @@ class Release(Documented):
         """The derivative of a released curve, and the two ends of its band.
 
         Privacy:
-            Post-processing: nothing is spent.
+            Post-processing; no budget is spent.
 
-        The band speaks of the noise in the released coefficients. It does not hold what clipping
-        and coefficients that were left out may have taken off: waves that are small in the curve
+        The band accounts for the noise of the released coefficients only. It does not account for
+        the bias of clipping and of omitted coefficients, because waves that are small in the curve
         can be large in its derivative.
 
         Args:
             order: 1 or 2.
-            level: of the band.
-            simultaneous: for the whole curve at once; otherwise at each point by itself.
-            grid_points: where; on the release's own grid by default.
+            level: coverage probability of the band.
+            simultaneous: whether the band covers the whole curve at once or each point separately.
+            grid_points: points of evaluation; by default the grid of the release.
 
         Examples:
             >>> from dpfda import PrivateMean
@@ -247,7 +249,7 @@ class Release(Documented):
         return _variance(self.noise, functions)
 
     def _errors(self, of: Of | None) -> tuple[NoiseLaw, ...]:
-        """Laws of what stands between the noisy coefficients and those that a band is about."""
+        """Laws of the differences between the noisy coefficients and the target of a band."""
         if of is not None and whose(of) == "sample":
             return self.noise
         if of is not None and not self.sampling:
@@ -268,18 +270,18 @@ class Release(Documented):
         )
 
     def _judged(self) -> Verdict:
-        from dpfda.central.release_report import verdict_of  # which stands on this file
+        from dpfda.central.release_report import verdict_of  # imports this module
 
         return verdict_of(self)
 
     def _contents(self) -> Contents:
-        from dpfda.central.release_report import contents  # which stands on this file
+        from dpfda.central.release_report import contents  # imports this module
 
         return contents(self)
 
     def columns(self) -> dict[str, list[float]]:
-        """Grid, values and ends of 95 % bands, at each point by itself and of the whole curve."""
-        from dpfda.central.release_report import columns  # which stands on this file
+        """Grid, values and the ends of pointwise and simultaneous 95 % bands."""
+        from dpfda.central.release_report import columns  # imports this module
 
         return columns(self)
 
@@ -306,7 +308,7 @@ class Release(Documented):
 
     @classmethod
     def _from_body(cls, body: dict[str, Any]) -> Self:
-        del body["values"]  # for readers: they follow from the coefficients
+        del body["values"]  # determined by the coefficients
         grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
         points = math.prod(axis.size for axis in grid)
         functions = _array(body, "functions", (None, points))
@@ -342,9 +344,9 @@ class Release(Documented):
         return FDataGrid(values if self.coefficients.ndim > 1 else values[None], grid_points=grid)
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the curve with its simultaneous band, or the surface; returns the axes.
+        """Draw the curve with its simultaneous band, or the surface, and return the axes.
 
-        Several curves, such as coefficients, have a panel each; then the first one is returned.
+        Several curves, such as coefficients, have one panel each; the first panel is returned.
         """
         values, title = self.values(), f"{self.summary}: {self.guarantee}"
         if len(self.basis.grid) == 2:
@@ -377,8 +379,8 @@ class Release(Documented):
             return f"the {self.summary} of everybody who might have been asked"
         if self.density:
             cells = self.parameters.get("cells")
-            told = f", counted in {cells} cells a side" if cells else ", smoothed as released"
-            return f"the density of these points{told}"
+            detail = f", counted in {cells} cells a side" if cells else ", smoothed as released"
+            return f"the density of these points{detail}"
         if self.solved is not None:
             return (
                 "the least-squares coefficient functions of these people, of curves written in "
@@ -434,7 +436,7 @@ def _own_half_width(
     simultaneous: bool,
     size: int,
 ) -> FloatArray:
-    """Of a band on the release's own grid: its verdict, report and plot all ask for it."""
+    """`_half_width` on the grid of the release, cached for its verdict, report and plot."""
     known = np.array(unseen[0] if len(unseen) == 1 else unseen)
     return _half_width(
         laws, basis.functions, level, unseen=known, simultaneous=simultaneous, size=size
@@ -454,7 +456,7 @@ def _half_width(
     generator = np.random.default_rng(0)
     paths = np.asarray(sum(law.draw(size, generator) for law in laws) @ functions)
     variance = _variance(laws, functions)
-    if np.any(unseen):  # each value as often as the others; one for all points
+    if np.any(unseen):  # every path uses one of the equally likely values, at all points
         beside = np.resize(np.moveaxis(unseen, -1, 0), (size, *unseen.shape[:-1]))[..., None]
         paths += beside * generator.standard_normal(paths.shape)
         variance = variance + (unseen**2).mean(axis=-1, keepdims=True)

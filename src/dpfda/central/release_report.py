@@ -1,9 +1,9 @@
 """Reports of a release: its verdict, table and picture.
 
-The verdict says whether a released function shows more than noise. It compares the release with
-what was public before: the center of the curves, an even density, a constant, no effect. The law of
-the privacy noise is known, so the released numbers say how far the truth is from that, and how
-large the error of the release is. All of this is post-processing.
+The verdict says whether a released function shows more than noise. It compares the release with a
+public baseline: the center of the curves, a uniform density, a constant, or no effect. The law of
+the privacy noise is known. The released numbers therefore give estimates of the distance between
+the truth and the baseline and of the error of the release. All of this is post-processing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from dpfda.report import Contents, Picture, Table, Verdict, worst_of
 from dpfda.report.contents import Kind
 
 _THIRD = 1 / 3
-"""An error estimated above that part of the error of what was public before is doubted, so that
-errors above a half rarely pass, and errors below a tenth are not doubted."""
+"""A release is doubted if its estimated error exceeds this share of the baseline's error. True
+shares above a half then rarely pass, and true shares below a tenth are rarely doubted."""
 NARROW = 0.05
-"""Of the public range: with a band of that width the curve is known, wherever it is."""
+"""A band narrower than this share of the public range determines the curve well, even if the curve
+is close to the public center."""
 MOSTLY = 0.5
-"""A mean whose expected squared error is more than that part of the public center's is called the
-center."""
+"""A mean is reported as the public center if its expected squared error exceeds this share of the
+center's error."""
 _SAME = 0.2
-"""Of the noise's deviation: a curve that is nearer to the public center is called the center."""
+"""A mean is reported as the public center if it is nearer to it than this share of the noise's
+standard deviation."""
 NO_COMPONENT = "No component stands out of the noise: those that were kept may be noise alone."
-"""A warning of components: the surface may be known although none of its components is."""
+"""A warning about components; the covariance surface may be accurate although no component is."""
 _REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
 _WIDER = "Give a wider public range first."
 
@@ -41,11 +43,11 @@ class Strength(NamedTuple):
     """Squared norms, estimated from released numbers.
 
     Attributes:
-        signal: of the difference between the truth and what was public before; one standard
-            deviation below its estimate.
-        error: of the difference between the truth and the release.
-        noise: expected, of the noise before shrinkage.
-        released: of the difference between the release and what was public before.
+        signal: squared norm of the difference between the truth and the baseline; the estimate
+            minus one standard deviation.
+        error: squared norm of the difference between the truth and the release.
+        noise: expected squared norm of the noise before shrinkage.
+        released: squared norm of the difference between the release and the baseline.
     """
 
     signal: float
@@ -55,27 +57,27 @@ class Strength(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the release is much closer to the truth than what was public before."""
+        """Whether the release is much closer to the truth than the baseline."""
         return self.signal > 0 and self.error <= _THIRD**2 * self.signal
 
     @property
     def hidden(self) -> bool:
-        """Whether what was public before may be as close to the truth as the release."""
+        """Whether the baseline may be as close to the truth as the release."""
         return self.error >= self.signal
 
     @property
     def same(self) -> bool:
-        """Whether the release is what was public before."""
+        """Whether the release is practically equal to the baseline."""
         return self.released <= _SAME**2 * self.noise
 
 
 def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
-    """The share of a released function that is signal.
+    """Estimate the signal and the error of a released function.
 
     Args:
         release: the release.
-        row: which of its functions.
-        even: compare with the level of the function, and not with the public center.
+        row: the index of the function.
+        even: whether the baseline is the mean level of the function instead of the public center.
     """
     functions, weights = release.basis.functions, release.basis.weights
     if even:
@@ -84,7 +86,9 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     kept = np.atleast_2d(release.coefficients)[row]
     factors = np.clip(kept / np.where(noisy == 0, 1.0, noisy), 0.0, 1.0)
     sampling = 0.0
-    if release.density and "n" in release.parameters:  # n points drawn from an even density
+    if (
+        release.density and "n" in release.parameters
+    ):  # sampling variance for n points with a uniform density
         sampling = 1 / (release.parameters["n"] * weights.sum())
 
     def variance(factor: FloatArray) -> float:
@@ -97,7 +101,7 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
 
     noise = variance(np.ones_like(noisy))
     left = variance(factors)
-    # Stein's estimate of the risk, the factors taken as known; the noise that was kept is in it.
+    # Stein's estimate of the risk, with the shrinkage factors treated as known.
     risk = square(noisy - kept) + 2 * variance(np.sqrt(factors)) - noise
     each = np.atleast_2d(np.asarray(sum(law.variance for law in release.noise))) + sampling
     norms = functions**2 @ weights
@@ -110,9 +114,10 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
 
 
 def _beyond(squares: FloatArray, variance: FloatArray) -> float:
-    """Bound on the part of a narrow density in functions rougher than the released ones.
+    """Estimate the squared norm of a narrow density beyond the released functions.
 
-    Their part of the square is to that of the rougher half as this is to that of the smoother half.
+    It is extrapolated: its ratio to the squared norm of the rougher half of the functions equals
+    the ratio of the rougher half to the smoother half.
     """
     half = len(squares) // 2
     smooth, rough = ((squares - variance)[part].sum() for part in (slice(half), slice(half, None)))
@@ -121,13 +126,13 @@ def _beyond(squares: FloatArray, variance: FloatArray) -> float:
 
 
 def blur(squares: FloatArray, variance: FloatArray) -> float:
-    """Standard deviation of Σ y², y noisy with these variances; `squares` are the y²."""
+    """Standard deviation of Σ y² for noisy y with these variances; `squares` are the y²."""
     kept = np.maximum(squares - variance, 0.0)
     return math.sqrt(float((2 * variance**2 + 4 * variance * kept).sum()))
 
 
 def verdict_of(release: Release) -> Verdict:
-    """The verdict on a release, by what it is a release of."""
+    """The verdict on a release, depending on its kind."""
     if release.summary == "mean":
         rows = range(len(np.atleast_2d(release.noisy)))
         return worst_of(_mean(release, row) for row in rows)
@@ -144,19 +149,19 @@ def verdict_of(release: Release) -> Verdict:
 
 
 def _sentence(what: str, instead: str, *, hidden: bool) -> str:
-    """The effect of noise on a release, compared with what was public before."""
+    """A sentence on the effect of noise, compared with the baseline."""
     if hidden:
         return f"noise hides {what}: {instead} may be as close"
     return f"noise blurs {what}: its error may be more than half of that of {instead}"
 
 
 def _mean(release: Release, row: int) -> Verdict:
-    """Whether the mean differs from the public center beyond noise, or is at least known well."""
+    """Whether the mean differs from the public center beyond noise, or has a narrow band."""
     name, found = release.name_of(row + 1), strength(release, row=row)
     span, curve = public_span(release.parameters, row), len(release.basis.grid) == 1
     wide = known = level = False
     clear, same, hidden = found.clear, found.same, found.hidden
-    if "doubt" in release.parameters:  # the default mean knows its expected error
+    if "doubt" in release.parameters:  # the default mean states its expected error
         doubt = float(np.ravel(release.parameters["doubt"])[row if release.channels > 1 else 0])
         clear, same, hidden = doubt <= DOUBTED, doubt > MOSTLY, False
     if curve:
@@ -181,7 +186,7 @@ def _mean(release: Release, row: int) -> Verdict:
 
 
 def _wide(release: Release, row: int, span: float | None) -> Verdict:
-    """The verdict on a mean that is close, with a band as wide as the public range."""
+    """The verdict on an accurate mean whose band is as wide as the public range."""
     kind: Kind = "noise"
     why = "noise hides the shape of the curve"
     if release.sampling and span is not None:
@@ -195,7 +200,7 @@ def _wide(release: Release, row: int, span: float | None) -> Verdict:
 
 
 def remedy(warnings: Iterable[str]) -> str:
-    """Advice that may help, unless the public range is known to be too small."""
+    """Advice on how to reduce the noise; if the public range is too small, to widen it first."""
     return _WIDER if any("too small" in one for one in warnings) else _REMEDY
 
 
@@ -210,7 +215,7 @@ def public_span(parameters: Mapping[str, Any], row: int = 0) -> float | None:
 
 
 def _effects(release: Release) -> Verdict:
-    """Whether predictions differ from the public center, and which bands of covariates hold 0."""
+    """Whether predictions differ from the public center, and which effects may be 0."""
     doubt = float(release.parameters["doubt"])
     if doubt > DOUBTED:
         kind: Kind = "center" if doubt > MOSTLY else "noise"
@@ -231,12 +236,12 @@ def _effects(release: Release) -> Verdict:
 
 
 def _by_doubt(release: Release, instead: str, kind: Kind) -> Verdict:
-    """Whether the shape is known, of a release that knows its expected error.
+    """Whether the shape is accurate, for a release that states its expected error.
 
     Args:
         release: the release.
-        instead: what was public before, or shows no shape.
-        kind: of the verdict where that may be as close.
+        instead: the baseline, in words.
+        kind: kind of the verdict if the baseline may be as close to the truth.
     """
     doubt = float(release.parameters["doubt"])
     if doubt <= DOUBTED:
@@ -259,11 +264,11 @@ def _shape(release: Release, instead: str) -> Verdict:
     )
 
 
-_ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface
+_ROWS, _SURFACE_ROWS = 10, 5  # rows of the table of a curve and of a surface
 
 
 def contents(release: Release) -> Contents:
-    """Some points with their bands, a picture, and in words whether noise hides everything."""
+    """The contents of the report: the verdict, a table of some points with bands, and a picture."""
     curve = len(release.basis.grid) == 1
     caption = f"The released {release.summary}"
     if curve:
@@ -284,17 +289,17 @@ def table(release: Release) -> Table:
 
 
 def columns(release: Release) -> dict[str, list[float]]:
-    """Grid, values, and 95 % bands: at each point by itself, and of the whole curve."""
+    """Grid, values and the ends of pointwise and simultaneous 95 % bands."""
     axes = np.meshgrid(*release.basis.grid, indexing="ij")
     names = ("t",) if len(axes) == 1 else tuple(f"t{number}" for number in range(1, len(axes) + 1))
     found = {name: axis.ravel().tolist() for name, axis in zip(names, axes, strict=True)}
     parts = [release.values(), *release.interval(0.95)]
     parts += release.interval(0.95, simultaneous=True)
     rows = [np.reshape(part, (-1, axes[0].size)) for part in parts]
-    said = ("", " low", " high", " low of the whole", " high of the whole")
+    suffixes = ("", " low", " high", " low of the whole", " high of the whole")
     for number, kinds in enumerate(zip(*rows, strict=True), start=1):
         name = release.name_of(number) if len(rows[0]) > 1 else "value"
-        known = zip(said, kinds, strict=True)
+        known = zip(suffixes, kinds, strict=True)
         found |= {f"{name}{end}": [float(value) for value in row] for end, row in known}
     return found
 

@@ -1,4 +1,4 @@
-"""Private accuracy of a public classifier on private rows, by one query."""
+"""The accuracy of a public classifier on private rows, released with one query."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.person import equal, one_by_one
 from dpfda.protocol.query import Records
 
-_STREAM = 0x73636F72  # of a seed: the model may have been fitted with the plain one
-_NORMAL = 1.96  # standard errors on either side of a 95 % interval
+_STREAM = 0x73636F72  # separate random stream: the model may have been fitted with the same seed
+_NORMAL = 1.96  # half-width of a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,10 @@ class Score:
     """A private estimate of accuracy.
 
     Attributes:
-        accuracy: share of persons whose label is predicted, with noise; cut to [0, 1].
-        noise: standard deviation of what privacy added.
-        n: how many persons.
-        guarantee: what it promises.
+        accuracy: noisy share of persons whose label is predicted correctly, cut to [0, 1].
+        noise: standard deviation of the privacy noise.
+        n: number of persons.
+        guarantee: the privacy guarantee.
     """
 
     accuracy: float
@@ -43,7 +43,7 @@ class Score:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """About 95 % of such intervals hold the accuracy for all people: noise and sampling."""
+        """A 95 % interval for the accuracy in the population; includes noise and sampling error."""
         sampling = self.accuracy * (1 - self.accuracy) / self.n
         reach = _NORMAL * math.sqrt(self.noise**2 + sampling)
         return max(0.0, self.accuracy - reach), min(1.0, self.accuracy + reach)
@@ -58,13 +58,14 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreRelease(Conversation[Score], name="score"):
-    """The one question behind a score: the mean of one number in [0, 1] a person.
+    """The conversation of a score: one query of the mean of one number in [0, 1] per person.
 
     Privacy:
-        (ε, δ)-DP for replacing one person: the mean of n numbers in [0, 1] moves by 1/n.
+        (ε, δ)-DP for replacing one person, which changes the mean of n numbers in [0, 1] by at most
+        1/n.
 
     Attributes:
-        n: how many persons.
+        n: number of persons.
     """
 
     n: int
@@ -74,19 +75,19 @@ class ScoreRelease(Conversation[Score], name="score"):
         _validate.whole("n", self.n, least=2, most=MOST_RECORDS)
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The one of less noise."""
+        """The budget with less noise."""
         return min(pure, gaussian, key=self._noise)
 
     def _noise(self, cost: Cost) -> float:
         return float(self._query(cost).mechanism.law.variance[0])
 
     def _query(self, cost: Cost) -> BallMean:
-        """[0, 1] is a ball of radius 1/2."""
+        """The mean query for the interval [0, 1], which is a ball of radius 1/2."""
         middle, axes = np.array([0.5]), np.ones(1)
         return BallMean(unit=self.unit, cost=cost, n=self.n, center=middle, axes=axes, radius=0.5)
 
     def questions(self) -> Questions[Score]:
-        """The mean, with noise."""
+        """Query the mean, and compute the score."""
         answer = yield self._query(self.whole)
         return Score(
             accuracy=float(np.clip(0.5 + answer.values[0], 0, 1)),
@@ -97,11 +98,11 @@ class ScoreRelease(Conversation[Score], name="score"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """There is one."""
+        """The only instance."""
         return [cls(epsilon=epsilon, delta=delta, n=n)]
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One person is predicted, or not."""
+        """Data sets that differ in whether one person is predicted correctly."""
         here, there = np.ones((n, 1)), np.ones((n, 1))
         there[0] = 0
         return (here,), (there,)
@@ -123,19 +124,19 @@ def private_score(
     """Private accuracy of a public classifier: the share of private labels that it predicts.
 
     Privacy:
-        (ε, δ)-DP for replacing one person. The model must be public: made of other people's data,
-        released, or paid for. A prediction must depend on its own row alone.
+        (ε, δ)-DP for replacing one person. The model must be public: fitted to other data, or
+        itself a private release with its own budget. A prediction must depend on its own row only.
 
     Args:
-        model: anything fitted that has `predict`.
-        X: private rows or curves, as `predict` takes them.
+        model: a fitted object with a `predict` method.
+        X: private rows or curves, in the form that `predict` takes.
         y: their labels.
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        grid_points: where curves were seen, as `predict` takes it.
-        groups: who each row belongs to, where a person has several; their rows are averaged.
-        unit: whose data one row is.
-        ledger: budget of the data over all releases: spent before noise is drawn.
+        grid_points: grid of the curves, if `predict` takes it.
+        groups: the person of each row, if a person has several rows; these are averaged.
+        unit: the unit of privacy, such as person.
+        ledger: budget of the data over all releases, which is spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Examples:

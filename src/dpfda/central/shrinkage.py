@@ -1,8 +1,9 @@
-"""Post-processing of noisy coefficients: shrinkage, and the size of what is left out.
+"""Post-processing of noisy coefficients: shrinkage, and the size of the omitted part.
 
-A row is the first coefficients of a curve, a few sums of further ones with random signs, and the
-norm of all that remains. It is as long as the curve, so that nothing changes for privacy. The
-sums say how much the *mean* has beyond; the norm says how much single curves have, at most.
+A row has the first coefficients of a curve, a few sums of further coefficients with random signs,
+and the norm of the remainder. A row has the same norm as the curve, so the sensitivity does not
+change. The sums estimate the omitted part of the *mean*; the norm gives an upper bound from the
+omitted parts of single curves.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from dpfda.curves.matrices import Triangle, row_product
 from dpfda.noise.law import LEVEL_ODDS, LEVELS, mixed
 
 _TINY = 1e-300
-_CLEAR = 2.0  # deviations above what noise makes
-_SCALES = 2.0 ** -np.arange(1, 15)  # of a bound: of the first wave of a mean curve
-_DECAYS = np.array([0.3, 0.6, 1.0, 2.0])  # b: the scale of wave j falls like j^-b
-_PARTS = np.array([0.1, 1.0, 4.0])  # some waves are much weaker or stronger than their scale
+_CLEAR = 2.0  # noise deviations beyond which a sum of squares counts as signal
+_SCALES = 2.0 ** -np.arange(1, 15)  # prior scales of a mean curve's first wave, over the bound
+_DECAYS = np.array([0.3, 0.6, 1.0, 2.0])  # b: the prior scale of wave j is proportional to j^-b
+_PARTS = np.array([0.1, 1.0, 4.0])  # scale factors of single waves, which may be weak or strong
 _PART_ODDS = np.array([0.3, 0.6, 0.1])
 
 
@@ -37,7 +38,7 @@ class Posterior(NamedTuple):
 
     @property
     def doubt(self) -> float:
-        """Expected squared error of the mean, over that of 0, the public center."""
+        """Expected squared error of the mean, divided by that of 0, the public center."""
         error = float(self.variance.sum())
         return error / (error + float(self.mean @ self.mean))
 
@@ -45,16 +46,16 @@ class Posterior(NamedTuple):
 def posterior(
     noisy: FloatArray, variance: FloatArray, reach: float, *, level_odds: FloatArray = LEVEL_ODDS
 ) -> Posterior:
-    """Mean and variance of coefficients of a mean curve, given noisy ones.
+    """Posterior mean and variance of the coefficients of a mean curve, given noisy ones.
 
-    One belief for all curves: the level is anywhere within the public bound; waves have a scale
-    from half of the bound down to next to nothing, which falls along the coefficients, and single
-    ones are stronger or weaker. Hypotheses are weighed by how probable they make the noisy numbers,
-    so that where there is nothing but noise 0 is left.
+    All curves have the same prior. The level is anywhere within the public bound. The scale of the
+    waves is between half of the bound and nearly 0, and decreases along the coefficients; single
+    waves are stronger or weaker. Hypotheses are weighted by the likelihood of the noisy numbers, so
+    that the posterior mean is close to 0 if there is only noise.
 
     Args:
-        noisy: coefficients about the public center, smooth ones first.
-        variance: of their noise.
+        noisy: coefficients about the public center, in order of decreasing smoothness.
+        variance: variances of their noise.
         reach: the public bound.
         level_odds: prior probabilities of the deviations `LEVELS` of the first coefficient.
 
@@ -76,15 +77,15 @@ def posterior(
 
 
 def _averaged(mean: FloatArray, spread: FloatArray, evidence: FloatArray) -> Posterior:
-    """Over hypotheses (first axis), each as likely as its evidence, a logarithm, says."""
+    """The average over hypotheses (first axis), weighted by their log-likelihoods `evidence`."""
     weights = np.exp(evidence - logsumexp(evidence))
     found = weights @ mean
     return Posterior(found, weights @ (spread + mean**2) - found**2)
 
 
 _ALIGNED = np.array([0.05, 0.5, 1.0])
-"""Products of two coefficients, over those of their deviations: coefficients of most curves vary by
-themselves, those of curves that all have one shape together."""
+"""Prior correlations of two coefficients: coefficients of most curves vary almost independently,
+and those of curves that differ only by a factor vary together."""
 _ALIGNED_ODDS = np.full(3, 1 / 3)
 
 
@@ -96,21 +97,22 @@ def surface_posterior(
     triangle: Triangle,
     offsets: FloatArray,
 ) -> Posterior:
-    """Mean and variance of a covariance, given noisy mean products of residuals.
+    """Posterior mean and variance of a covariance, given noisy mean products of residuals.
 
-    As for means (`posterior`): curves deviate by anything from half of a public bound down to next
-    to nothing, and the deviations of their coefficients fall like a power. An entry is normal, with
-    a part of the product of two deviations. The residuals are about a center that is not their
-    mean, and the square of how far it is off is in the products; how far is known up to noise.
-    Hypotheses about both are weighed by how probable they make the noisy numbers, so that where
-    there is nothing but noise 0 is left, however large the noise.
+    The prior is similar to that of means (`posterior`). The standard deviation of the curves is
+    between half of the public bound and nearly 0, and the deviations of the coefficients decrease
+    like a power. An entry of the covariance is normal, with a scale that is a fraction of the
+    product of two deviations. The center of the residuals is not their mean; the products contain
+    the square of this offset, which is known up to noise. Hypotheses about the scales and the
+    offset are weighted by the likelihood of the noisy numbers, so that the posterior mean is close
+    to 0 if there is only noise.
 
     Args:
         noisy: mean products, as a vector.
-        variance: of their noise.
+        variance: variances of their noise.
         reach: public bound on deviations.
         triangle: the order of the vector.
-        offsets: draws of how far the mean may be from the center, (draws, coefficients).
+        offsets: draws of the difference between the mean and the center, (draws, coefficients).
 
     Examples:
         >>> one = Triangle(np.ones(1))
@@ -124,11 +126,13 @@ def surface_posterior(
     index = (triangle.rows + 1.0) * (triangle.columns + 1.0)
     diagonal = (triangle.rows == triangle.columns)[:, None]
     scales = (reach * _SCALES[:, None, None]) ** 2 * index ** -_DECAYS[:, None]
-    parts = np.where(diagonal, _PARTS, math.sqrt(2) * _ALIGNED)  # of a vector whose norm is ‖·‖_F
+    parts = np.where(
+        diagonal, _PARTS, math.sqrt(2) * _ALIGNED
+    )  # √2: off-diagonal entries count twice in ‖·‖_F
     prior = (scales.reshape(-1, index.size, 1) * parts) ** 2
     odds = np.log(np.where(diagonal, _PART_ODDS, _ALIGNED_ODDS))
     found, evidence = [], []
-    for offset in offsets:  # one by one: all together may need gigabytes
+    for offset in offsets:  # a loop, because all draws at once may need gigabytes
         centered = noisy - triangle.vector(np.outer(offset, offset))
         given, logs = mixed(centered[:, None], variance[:, None], prior, odds)
         found.append(_averaged(*given, logs.sum(axis=1)))
@@ -138,11 +142,11 @@ def surface_posterior(
 
 
 def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:
-    """Factors in [0, 1], not increasing along the coefficients, of least estimated risk.
+    """Shrinkage factors in [0, 1] of least estimated risk that decrease along the coefficients.
 
-    For factors s the unbiased estimate of risk is Σ y²(s - (1 - v/y²))² + const: a weighted
-    isotonic regression of 1 - v/y². Smooth-first bases make "not
-    increasing" right.
+    For factors s, the unbiased estimate of the risk is Σ y²(s - (1 - v/y²))² + const. Its minimizer
+    is a weighted isotonic regression of 1 - v/y². Decreasing factors are reasonable, because the
+    basis starts with its smoothest functions.
 
     Examples:
         >>> monotone_shrinkage(np.array([9.0, 0.1]), np.array([1.0, 1.0])).round(2)
@@ -154,9 +158,9 @@ def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def stands_out(noisy: FloatArray, variance: FloatArray) -> bool:
-    """Whether the first so many coefficients together are larger than noise makes them.
+    """Whether, for some k, the first k coefficients together are clearly larger than their noise.
 
-    Where they are not, 0 is on average nearer to the truth than what is left of them.
+    If they are not, 0 is on average closer to the truth than the shrunk coefficients.
 
     Examples:
         >>> stands_out(np.array([9.0, 0.1]), np.ones(2)), stands_out(np.ones(2), np.ones(2))
@@ -166,48 +170,48 @@ def stands_out(noisy: FloatArray, variance: FloatArray) -> bool:
     return bool(np.max(excess / np.maximum(doubt, _TINY)) > _CLEAR)
 
 
-_NORMS = 2.0 ** (-np.arange(31) / 2)  # of a bound: norms that are thought of, all alike
-_QUANTILES = (np.arange(20) + 0.5) / 20  # of what is left out, for bands
-_EXCESS = 0.35  # of a radius: how far a clipped curve is beyond it
-_ASKEW = 0.5  # of what is clipped: in one direction
-_PEAKED = 1.6  # what is left out may be spikes, which are higher than their root mean square
+_NORMS = 2.0 ** (-np.arange(31) / 2)  # norms with equal prior probability, as shares of the bound
+_QUANTILES = (np.arange(20) + 0.5) / 20  # quantile levels of the omitted norm, for bands
+_EXCESS = 0.35  # typical distance of a clipped curve beyond the radius, as a share of it
+_ASKEW = 0.5  # share of the clipped part that is assumed to have the same direction
+_PEAKED = 1.6  # allowance for peaks of the omitted part, which exceed its root mean square
 
 
 class LeftOut(NamedTuple):
-    """Norm of what is left out of a mean: equally likely values, increasing."""
+    """Norm of the omitted part of a mean, as equally likely values in increasing order."""
 
     values: FloatArray
 
     @property
     def least(self) -> float:
-        """It is probably larger."""
+        """A value that the norm probably exceeds."""
         return float(self.values[0])
 
     @property
     def likely(self) -> float:
-        """As likely too large as too small."""
+        """The median."""
         return float(np.median(self.values))
 
     @property
     def most(self) -> float:
-        """It is probably smaller, even if what is left out is spikes."""
+        """An upper limit that the norm probably does not exceed, even with peaks."""
         return float(self.peaks[-2])
 
     @property
     def peaks(self) -> FloatArray:
-        """The same if what is left out is spikes."""
+        """The values, increased for an omitted part with peaks."""
         return _PEAKED * self.values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """The coefficients of a curve that a query uses.
+    """The numbers of a curve that a query uses: coefficients, sums and a norm.
 
     Attributes:
         basis: all functions.
-        size: how many of them have coefficients of their own.
-        folds: sums of further coefficients.
-        rest: whether the norm of all others is asked for.
+        size: number of single coefficients.
+        folds: number of sums of further coefficients.
+        rest: whether the norm of the remainder is queried.
     """
 
     basis: FunctionBasis
@@ -217,16 +221,16 @@ class Layout:
 
     @property
     def beyond(self) -> int:
-        """Coefficients that are left out."""
+        """Number of omitted coefficients."""
         return self.basis.size - self.size
 
     @property
     def width(self) -> int:
-        """Numbers of a row."""
+        """Length of a row."""
         return self.size + (self._folded + self.rest if self.beyond else 0)
 
     def axes(self, tilt: float) -> FloatArray:
-        """a_j = j^-tilt; half of the tilt for what is left out, which may be all of a curve."""
+        """a_j = j^-tilt; for the omitted part, which may be a whole curve, half of the tilt."""
         index = np.arange(1, self.width + 1, dtype=np.float64)
         return np.where(index > self.size, (self.size + 1) ** (-tilt / 2), index**-tilt)
 
@@ -236,7 +240,7 @@ class Layout:
 
     @cached_property
     def _sums(self) -> FloatArray:
-        """Orthonormal combinations of the further functions, (folds, beyond): each is in one."""
+        """Orthonormal sums of the further functions, (folds, beyond), each function in one sum."""
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=self.beyond)  # public and fixed
         table = np.zeros((self._folded, self.beyond))
         place = np.arange(self.beyond) % max(1, self._folded)
@@ -259,11 +263,11 @@ class Layout:
         return np.hstack([own, np.sqrt(rest)])
 
     def left_out(self, noisy: FloatArray, variance: FloatArray, reach: float) -> LeftOut:
-        """The part of the mean beyond the queried coefficients, estimated from a noisy row.
+        """Estimate the norm of the omitted part of the mean from a noisy row.
 
         Args:
-            noisy: the mean row.
-            variance: of its noise.
+            noisy: the noisy mean of the rows.
+            variance: variances of its noise.
             reach: the public bound.
         """
         own, folds = slice(self.size, None), self._folded
@@ -272,13 +276,13 @@ class Layout:
 
 
 class FurtherCoefficients(NamedTuple):
-    """Estimate of coefficients beyond those in the query, from a noisy row.
+    """The noisy numbers that measure the omitted coefficients.
 
     Attributes:
-        noisy: sums of them and, if it was asked for, the norm of all others.
-        variance: of the noise.
-        folds: how many sums there are.
-        beyond: coefficients that are left out.
+        noisy: sums of them and, if it was queried, the norm of the remainder.
+        variance: variances of the noise.
+        folds: number of sums.
+        beyond: number of omitted coefficients.
     """
 
     noisy: FloatArray
@@ -287,7 +291,7 @@ class FurtherCoefficients(NamedTuple):
     beyond: int
 
     def left_out(self, reach: float) -> LeftOut:
-        """The part of the mean beyond the queried coefficients, within a public bound."""
+        """Estimate the norm of the omitted part of the mean, within a public bound."""
         if not self.beyond:
             return LeftOut(np.zeros(1))
         scales = reach * _NORMS[:, None]
@@ -298,7 +302,7 @@ class FurtherCoefficients(NamedTuple):
             logs -= 0.5 * (np.log(spread) + sums**2 / spread).sum(axis=1)
         if self.noisy.size > self.folds:
             above = self.noisy[-1] - scales[:, 0]
-            if self.folds:  # single curves have as much on average, or more
+            if self.folds:  # the mean norm of single curves is only an upper bound
                 above = np.minimum(above, 0.0)
             logs -= 0.5 * above**2 / self.variance[-1]
         weights = np.exp(logs - logs.max())
@@ -308,11 +312,11 @@ class FurtherCoefficients(NamedTuple):
 
 
 def clipped_away(radius: float, outside: float, n: int) -> float:
-    """Norm of what clipping takes off a mean: of skewed curves, and by chance of all others.
+    """Norm of the bias that clipping causes in a mean, from skewed curves and from chance.
 
     Args:
-        radius: that was looked for.
-        outside: share of the curves that it leaves outside.
-        n: curves.
+        radius: the clipping radius.
+        outside: share of the curves outside the radius.
+        n: number of curves.
     """
     return float(radius * _EXCESS * np.hypot(_ASKEW * outside, np.sqrt(outside / n)))

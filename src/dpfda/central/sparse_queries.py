@@ -1,13 +1,13 @@
-"""Queries about sparse curves: a person's few points, weighted by the density of their times.
+"""Queries about sparse curves: few points per person, weighted by the density of their times.
 
-A person with points (t_j, y_j) is a row of 2T numbers on a public grid of T points: the shares of
-the points near each grid point, and the same with values (`sparse_rows`). Times between two grid
-points are divided between them by linear interpolation. About a public curve c,
+A person with points (t_j, y_j) is a row of 2T numbers on a public grid of T points: the share of
+the points near each grid point, and the share multiplied by the values (`sparse_rows`). A point
+between two grid points is divided between them, as in linear interpolation. For a public curve c,
 
     z = mean_j (y_j - c(t_j)) φ(t_j)/f(t_j)
 
-has the expectation ∫(μ - c)φ, where f is the density of times: no curve is interpolated. If f is
-wrong by a factor, only what c misses of μ is.
+has expectation ∫(μ - c)φ, where f is the density of the times, so that no curve has to be
+interpolated. An error in f affects only the difference between μ and c.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from dpfda.protocol.fields import Declared, array, number, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
 MOST_POINTS = 2048
-"""Largest grid: the data holder computes its functions anew."""
-_LEAST_GAP = 1e-7  # between two points: closer ones have no functions of their own
+"""Largest number of grid points, because each data holder computes the functions on the grid."""
+_LEAST_GAP = 1e-7  # smallest distance between grid points; closer ones are numerically equal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparsePoints(Declared):
-    """What is computed of a person's points, about a public curve c.
+    """The public parameters of z: a curve c, a grid and a density of times.
 
     Attributes:
-        center: c, in coefficients.
+        center: coefficients of c.
         grid: T points from 0 to 1, the domain.
-        density: f at them; 1 is uniform.
+        density: f at these points; 1 for the uniform density.
     """
 
     center: FloatArray = vector("coefficients")
@@ -66,7 +66,7 @@ class SparsePoints(Declared):
             raise InvalidParameter("grid", rule, "others")
 
     def require(self, axes: FloatArray) -> None:
-        """Refuse axes of another number of coefficients."""
+        """Reject axes whose number differs from the number of coefficients."""
         if len(axes) != len(self.center):
             rule = f"of length {len(self.center)}, as the center of the points"
             raise InvalidParameter("axes", rule, f"length {len(axes)}")
@@ -83,7 +83,7 @@ class SparsePoints(Declared):
 
     @property
     def residuals(self) -> Residuals:
-        """z of each person, from shares and values at the grid points."""
+        """z of each person, from a row of shares and values."""
         return Residuals((2 * len(self.grid),), self._residuals)
 
     @property
@@ -103,7 +103,7 @@ class SparsePoints(Declared):
 
 
 class SparsePlace(Surroundings):
-    """The records of a query about sparse curves, its axes, and what is computed of them."""
+    """The records, the axes and the parameters of z in a query about sparse curves."""
 
     points: SparsePoints
 
@@ -125,10 +125,10 @@ _COSTS = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.5)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseMean(AdditiveQuery, name="sparse_mean"):
-    """Mean of z, each clipped to ‖z/a‖₂ ≤ R.
+    """Mean of z, clipped to ‖z/a‖₂ ≤ R.
 
     Privacy:
-        That of `BallMean`: whatever a person's points, z is clipped.
+        As for `BallMean`, because z is clipped for any points of a person.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -143,12 +143,12 @@ class SparseMean(AdditiveQuery, name="sparse_mean"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise for the width of the ball over n, along its axes."""
+        """Noise for the sensitivity 2R/n, along the axes of the ball."""
         return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
 
     @property
     def summed(self) -> Sums:
-        """z, clipped."""
+        """Sums of clipped z."""
         residuals = self.points.residuals
         return ball_mean(residuals, n=self.n, radius=self.radius, axes=self.axes)
 
@@ -160,10 +160,10 @@ class SparseMean(AdditiveQuery, name="sparse_mean"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseTimes(AdditiveQuery, name="sparse_times"):
-    """Mean of mean_j φ(t_j)/f(t_j) minus a public vector, its expectation if f is right.
+    """Mean of mean_j φ(t_j)/f(t_j) minus a public vector, which is its expectation if f is correct.
 
     Privacy:
-        That of `BallMean`.
+        As for `BallMean`.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -178,12 +178,12 @@ class SparseTimes(AdditiveQuery, name="sparse_times"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise for the width of the ball over n, along its axes."""
+        """Noise for the sensitivity 2R/n, along the axes of the ball."""
         return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
 
     @property
     def summed(self) -> Sums:
-        """Residuals of the times alone, clipped."""
+        """Sums of clipped residuals of the times."""
         return ball_mean(self.points.times, n=self.n, radius=self.radius, axes=self.axes)
 
     @classmethod
@@ -194,10 +194,10 @@ class SparseTimes(AdditiveQuery, name="sparse_times"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseRadiusChoice(AdditiveQuery, name="sparse_radius_choice"):
-    """Which of some public radii leaves about `target` of the z inside.
+    """The public radius that contains about `target` of the z, by the exponential mechanism.
 
     Privacy:
-        That of `RadiusChoice`.
+        As for `RadiusChoice`.
     """
 
     linear: ClassVar[bool] = False
@@ -216,28 +216,28 @@ class SparseRadiusChoice(AdditiveQuery, name="sparse_radius_choice"):
 
     @cached_property
     def mechanism(self) -> Exponential:
-        """A choice with prior odds."""
+        """The exponential mechanism with prior weights."""
         return Exponential(epsilon=self.cost.epsilon_spent, prior=tuple(map(int, self.prior)))
 
     @property
     def summed(self) -> Sums:
-        """People with z within each radius."""
+        """Scores of the radii, from the number of people with z within each."""
         residuals = self.points.residuals
         return radius_scores(residuals, radii=self.radii, target=self.target, axes=self.axes)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Four radii, a steep prior."""
+        """Four radii with a steep prior."""
         radii, prior = np.array([4.0, 2.0, 1.0, 0.5]), np.array([1, 2, 4, 8])
         return [cls(cost=_COSTS[0], **_PLACE, target=4, radii=radii, prior=prior)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseRadiusCount(AdditiveQuery, name="sparse_radius_count"):
-    """How many of the z lie within a public radius.
+    """The number of z within a public radius.
 
     Privacy:
-        That of `RadiusCount`.
+        As for `RadiusCount`.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -252,12 +252,12 @@ class SparseRadiusCount(AdditiveQuery, name="sparse_radius_count"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise on a count."""
+        """Noise on one count."""
         return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
 
     @property
     def summed(self) -> Sums:
-        """People with z within the radius."""
+        """The number of people with z within the radius."""
         return radius_count(self.points.residuals, radius=self.radius, axes=self.axes)
 
     @classmethod
@@ -267,7 +267,7 @@ class SparseRadiusCount(AdditiveQuery, name="sparse_radius_count"):
 
 
 def sparse_rows(points: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
-    """Points (T,) or (n, m) with values (n, m), NaN where nothing was seen, as rows (n, 2T).
+    """Convert points (T,) or (n, m) and values (n, m), NaN if missing, to rows (n, 2T).
 
     Examples:
         >>> points, values = np.array([[0.25, 1.0]]), np.array([[4.0, 2.0]])
@@ -279,7 +279,9 @@ def sparse_rows(points: FloatArray, values: FloatArray, grid: FloatArray) -> Flo
     left = np.clip(np.searchsorted(grid, times, side="right") - 1, 0, size - 2)
     right_share = np.clip((times - grid[left]) / (grid[left + 1] - grid[left]), 0.0, 1.0)
     counted = seen / np.maximum(seen.sum(axis=1, keepdims=True), 1)
-    first = left + 2 * size * np.arange(len(values))[:, None]  # of a row of shares and values
+    first = (
+        left + 2 * size * np.arange(len(values))[:, None]
+    )  # index of the left grid point's share
     rows = np.zeros(2 * size * len(values))
     for place, share in ((first, 1 - right_share), (first + 1, right_share)):
         np.add.at(rows, place, counted * share)

@@ -1,15 +1,15 @@
-"""The mean of curves with private weights: a mean of weighted curves over a mean weight.
+"""The mean of curves with private weights: the mean weighted curve divided by the mean weight.
 
-A record is a pair (u, v): v in [0, 1] is the share of a public bound that a private weight is, and
-u = v·x is the curve about the public center times this share. The weighted mean is Σu/Σv.
+A record is a pair (u, v). v in [0, 1] is the private weight divided by its public bound, and
+u = v·x, where x is the curve minus the public center. The weighted mean is Σu/Σv.
 
 Privacy:
-    A curve x in the public ball, ‖x‖ ≤ R, gives ‖u‖ ≤ R, because v ≤ 1. A weighted curve is thus
-    one of the curves that `MeanRelease` is calibrated for, and its questions about u have the
-    sensitivity that they have without weights: the mean of u moves by 2R/n at most when all of a
-    record, its weight included, is replaced, and no other weight changes. Queries clip u to the
-    ball once more, so this does not rest on how u was made. The mean of v moves by 1/n
-    (`MeanWeight`). Both spend shares of one budget; their quotient is post-processing.
+    For a curve x in the public ball, ‖x‖ ≤ R, also ‖u‖ ≤ R, because v ≤ 1. The queries of
+    `MeanRelease` about u thus have the same sensitivity as without weights. If one record is
+    replaced, including its weight, and no other weight changes, the mean of u changes by at most
+    2R/n. Queries clip u to the ball again, so the guarantee does not depend on how u was computed.
+    The mean of v changes by at most 1/n (`MeanWeight`). Both spend shares of one budget, and their
+    quotient is post-processing.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dpfda.protocol.fields import part, whole
 from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
 
 OF_CURVES = Fraction(9, 10)
-"""Share of the budget for the mean of weighted curves. An error of the mean weight moves the result
-along one function, the mean itself, and the noise of curves along all."""
-_HIDDEN = 4.0  # deviations of the noise: a mean weight below says little
+"""Budget share of the mean of weighted curves. It is large because the noise of the weighted curves
+affects all coefficients, while an error of the mean weight only scales the result."""
+_HIDDEN = 4.0  # a mean weight below this many deviations of its noise causes a warning
 _WEIGHTS = (
     "noise hides the mean of the weights: nearly all of them are far below weight_bound, and the "
     "band does not hold. Give a smaller public bound, allow a larger epsilon or ask more people"
@@ -50,10 +50,10 @@ _WEIGHTS = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanWeight(AdditiveQuery, name="mean_weight"):
-    """The mean of one number of each record, moved into [0, 1].
+    """The mean of one number of each record, clipped to [0, 1].
 
     Privacy:
-        A neighbor moves the mean by 1/n.
+        Replacing a record changes the mean by at most 1/n.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -66,7 +66,7 @@ class MeanWeight(AdditiveQuery, name="mean_weight"):
 
     @property
     def summed(self) -> Sums:
-        """Weights, beside curves that are not read."""
+        """Sums of the weights; the curves of the records are not read."""
         per_bound = units(self.n)
 
         def weights(records: Records) -> IntArray:
@@ -79,27 +79,27 @@ class MeanWeight(AdditiveQuery, name="mean_weight"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Pure, and a tenth of a Gaussian budget."""
+        """Pure noise, and a tenth of a Gaussian budget."""
         costs = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(Fraction(1, 10))
         return [cls(cost=cost, n=5) for cost in costs]
 
 
 def shares(weights: FloatArray) -> FloatArray:
-    """Numbers in [0, 1], whatever they were."""
+    """Clip numbers to [0, 1]."""
     return np.asarray(np.clip(weights, 0.0, 1.0))
 
 
 def weighted_curves(
     curves: FloatArray, weights: FloatArray, *, bound: float, grid: Grid, largest: bool
 ) -> FloatArray:
-    """Curves about a public center, pulled into their ball and multiplied by weights in [0, 1].
+    """Clip curves about a public center to their ball, and multiply them by weights in [0, 1].
 
     Args:
-        curves: on the grid, (n, points).
-        weights: (n,).
-        bound: on the average norm, or on the largest absolute value.
-        grid: where curves are known.
-        largest: whether it is on the latter.
+        curves: curves on the grid minus the center, (n, points).
+        weights: weights, (n,).
+        bound: bound on the average norm or on the largest absolute value.
+        grid: grid of the curves.
+        largest: whether the bound is on the largest absolute value.
     """
     if largest:
         pulled = np.clip(curves, -bound, bound)
@@ -111,11 +111,11 @@ def weighted_curves(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightedMean(CentralConversation[Release], name="weighted_mean"):
-    """The questions behind the weighted mean of n curves.
+    """The conversation that releases the weighted mean of n curves.
 
     Attributes:
-        mean: the questions about weighted curves, for `OF_CURVES` of the same budget.
-        weight_bound: the public bound on weights, for the record.
+        mean: the conversation about weighted curves, with a share `OF_CURVES` of the budget.
+        weight_bound: the public bound on weights, which is recorded in the release.
     """
 
     summary: ClassVar[str] = "mean"
@@ -135,22 +135,22 @@ class WeightedMean(CentralConversation[Release], name="weighted_mean"):
 
     @property
     def pure(self) -> bool:
-        """Whether no question uses δ: both are asked in the same way."""
+        """Whether no query uses δ; this is the same for curves and weights."""
         return self.mean.pure
 
     def among_sites(self) -> Self:
-        """Gaussian noise where a δ is given."""
+        """The same conversation for sites: Gaussian noise if δ > 0."""
         return replace(self, mean=self.mean.among_sites())
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Those of the mean; weights that are normalized would change with other records."""
+        """Those of the mean, and that the weight of a person does not depend on other records."""
         return (*self.mean.assumptions, WEIGHTS_ARE_INDIVIDUAL)
 
     def questions(self) -> Questions[Release]:
-        """The mean weight, and all questions about the mean of weighted curves."""
+        """Query the mean weight, then the mean of the weighted curves."""
         inner = self.mean.questions()
-        first = next(inner)  # what is refused is refused before anything is asked
+        first = next(inner)  # invalid parameters raise here, before the first query is answered
         whole = Cost(epsilon=self.epsilon, delta=0.0 if self.pure else self.delta)
         cost = whole.part(1 - OF_CURVES)
         weight = yield MeanWeight(cost=cost, unit=self.unit, n=self.n)
@@ -158,7 +158,7 @@ class WeightedMean(CentralConversation[Release], name="weighted_mean"):
         return self._divided((yield from about_channel(inner, first, **place)), weight)
 
     def _divided(self, release: Release, weight: Answer) -> Release:
-        """The quotient, and its errors to first order in that of the mean weight."""
+        """The quotient, with noise that is linearized in the error of the mean weight."""
         found, sigma = float(weight.values[0]), weight.sigma
         mean = max(found, sigma)
         noisy = release.noisy / mean
@@ -178,18 +178,18 @@ class WeightedMean(CentralConversation[Release], name="weighted_mean"):
         )
 
     def records(self, weighted: FloatArray, weights: FloatArray) -> Records:
-        """Weighted curves as the questions need them, and weights in [0, 1]."""
+        """Weighted curves in the form that the queries need, and weights in [0, 1]."""
         return (*self.mean.records(weighted), weights)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One curve at either end of what is allowed, with the largest weight and none."""
+        """Data sets that differ in one record: opposite curves, with the largest weight and 0."""
         (here,), (there,) = self.mean.neighbors(n)
         full = np.ones(n)
         return (here, full), (there, np.where(np.arange(n) == 0, 0.0, full))
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Means of a known bound, by mechanisms with several questions and with one."""
+        """Means with a known bound, by mechanisms with several queries and with one."""
         known: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta}
         means = {
             mean.mechanism.name: mean

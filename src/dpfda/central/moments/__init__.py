@@ -1,4 +1,4 @@
-"""Curves that a curator holds: one joint release of means, sizes and covariances, and its uses."""
+"""A joint release of the means, sizes and covariances of groups of curves, and its uses."""
 
 from dpfda._registry import discover
 

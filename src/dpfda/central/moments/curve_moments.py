@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from skfda import FDataGrid
 
-_BELIEVED = 4.0  # noise deviations: with fewer, curves are drawn that a classifier mistakes
-_DRAWN = 40  # curves of a picture
+_BELIEVED = (
+    4.0  # eigenvalue floor for synthetic curves, in noise deviations: less misled classifiers
+)
+_DRAWN = 40  # number of curves in a picture
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -43,9 +45,9 @@ class SyntheticCurves:
     """Synthetic curves that may be shared freely.
 
     Attributes:
-        curves: on the grid, (n, T).
-        groups: the name of each one's group; empty where there is one.
-        grid_points: where the curves are known.
+        curves: values on the grid, (n, T).
+        groups: the group of each curve; empty if there is only one group.
+        grid_points: the grid of the curves.
     """
 
     curves: FloatArray
@@ -59,7 +61,7 @@ class SyntheticCurves:
         return f"SyntheticCurves({len(self)} curves at {len(self.grid_points)} points)"
 
     def to_frame(self) -> DataFrame:
-        """A pandas data frame: a row a curve, a column a point; ``group`` first, if there are."""
+        """A pandas data frame: one row per curve, one column per point, and first any ``group``."""
         try:
             import pandas as pd
         except ImportError:
@@ -78,7 +80,7 @@ class SyntheticCurves:
         return FDataGrid(self.curves, grid_points=[self.grid_points])
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the first few, a color a group; returns the axes."""
+        """Draw the first curves, with one color for each group, and return the axes."""
         ax = axes_or_new(ax)
         names = list(dict.fromkeys(self.groups.tolist()))
         for number, row in enumerate(self.curves[:_DRAWN]):
@@ -111,14 +113,14 @@ class CurveMoments(JointAnswer, Documented):
     """Means of groups of curves, group sizes and covariances, from one private release.
 
     Attributes:
-        query: the public question whose answer this is.
-        noisy: the answer.
-        basis: functions that the coefficients belong to.
-        groups: names of the groups; empty where there is one.
-        center: public function added back, on the basis' grid.
-        guarantee: what the release promises.
-        parameters: every public choice, for the record.
-        warnings: what a reader should know, from what was released alone.
+        query: the public query.
+        noisy: the noisy answer.
+        basis: the functions of the coefficients.
+        groups: names of the groups; empty if there is only one group.
+        center: public function that is added, on the grid of the basis.
+        guarantee: the privacy guarantee.
+        parameters: all public parameters.
+        warnings: warnings for the reader, computed from released numbers only.
     """
 
     kind: ClassVar[str] = "moments"
@@ -138,22 +140,22 @@ class CurveMoments(JointAnswer, Documented):
 
     @property
     def means(self) -> FloatArray:
-        """Mean curves on the grid, (groups, T), as they are believed to be (`belief`)."""
+        """Posterior mean curves of the groups on the grid, (groups, T)."""
         return np.asarray(self.shrunk @ self.basis.functions + self.center)
 
     @cached_property
     def coefficients(self) -> FloatArray:
-        """Noisy means in the basis, (groups, M), the public center not included."""
+        """Noisy means in the basis, (groups, M), without the public center."""
         return np.asarray(self.query.center + self.shift * self.unit)[:, : self.basis.size]
 
     @property
     def shrunk(self) -> FloatArray:
-        """The same, as they are believed to be."""
+        """Posterior means in the basis, (groups, M), without the public center."""
         return self.posterior.mean
 
     @cached_property
     def posterior(self) -> GroupMeans:
-        """Posterior of the group means: of the overall mean, and of the differences of groups."""
+        """Posterior of the group means, from the overall mean and the differences of groups."""
         span = public_span(self.parameters)
         reach = self.query.radius if span is None else norm_bound(span / 2, self.basis.grid)
         most = max(self.grid_points.size, self.basis.size)
@@ -161,7 +163,7 @@ class CurveMoments(JointAnswer, Documented):
 
     @property
     def left_out(self) -> FloatArray:
-        """Deviation, at a point, of what further functions and clipping may add, one a group."""
+        """Pointwise standard deviation of the bias of each group from omission and clipping."""
         further = np.sqrt(self.posterior.most) / norm_bound(1.0, self.basis.grid)
         clipped = self.parameters.get("clipped", 0.0) if self.query.emphasis == "means" else 0.0
         return np.asarray(np.hypot(further, clipped))
@@ -170,8 +172,8 @@ class CurveMoments(JointAnswer, Documented):
         """Covariance (M, M) of the coefficients of a person's curve: see `covariance_in`.
 
         Args:
-            group: whose; left out where there is one covariance for all.
-            floor: of eigenvalues, in deviations of the noise.
+            group: the group; not needed if all groups have one covariance.
+            floor: smallest eigenvalue, in deviations of the noise.
         """
         table = 0 if self.query.blocks == 1 else self.number_of(group)
         size = self.basis.size
@@ -188,15 +190,16 @@ class CurveMoments(JointAnswer, Documented):
     def sample(
         self, size: int, *, group: Label | None = None, seed: int | None = None
     ) -> SyntheticCurves:
-        """Synthetic curves.
+        """Draw synthetic curves.
 
-        They reveal no more than the release did: draw as many as you like. They are normal about
-        the groups' means; what means and covariances do not hold is not in them.
+        The curves are post-processing of the release, so any number of them may be drawn. They are
+        normally distributed with the released means and covariances, and show no other features of
+        the data.
 
         Args:
-            size: how many.
-            group: of one group only; otherwise of all, in the proportion of their sizes.
-            seed: of the drawing, which protects nobody.
+            size: number of curves.
+            group: a single group; by default all groups, in proportion to their sizes.
+            seed: seed of the draws, which does not affect privacy.
         """
         size = _validate.whole("size", size)
         generator = np.random.default_rng(seed)
@@ -216,8 +219,8 @@ class CurveMoments(JointAnswer, Documented):
         )
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the mean of every group with its band; returns the axes."""
-        from dpfda.central.moments.moments_report import plot_means  # which stands on this file
+        """Draw the mean of every group with its band, and return the axes."""
+        from dpfda.central.moments.moments_report import plot_means  # imports this module
 
         return plot_means(self, ax, level=level)
 
@@ -239,18 +242,18 @@ class CurveMoments(JointAnswer, Documented):
         )
 
     def _judged(self) -> Verdict:
-        from dpfda.central.moments.moments_report import verdict_of  # which stands on this file
+        from dpfda.central.moments.moments_report import verdict_of  # imports this module
 
         return verdict_of(self)
 
     def columns(self) -> dict[str, list[float]]:
-        """Grid, and the means of groups with 95 % bands of the population's whole curve."""
-        from dpfda.central.moments.moments_report import columns  # which stands on this file
+        """Grid, and the means of the groups with simultaneous 95 % bands for the population."""
+        from dpfda.central.moments.moments_report import columns  # imports this module
 
         return columns(self)
 
     def _contents(self) -> Contents:
-        from dpfda.central.moments.moments_report import contents  # which stands on this file
+        from dpfda.central.moments.moments_report import contents  # imports this module
 
         return contents(self)
 

@@ -19,22 +19,22 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
 
-_BELIEVED = 6.0  # noise deviations below which no eigenvalue of the covariance is believed
-_NARROWED = 0.5  # of the radius that holds most rows: noise falls, directions stay
+_BELIEVED = 6.0  # eigenvalue floor of the covariance, in noise deviations
+_NARROWED = 0.5  # share of the radius that contains most rows: less noise, the same directions
 MOST_FEATURES = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discriminant(CurveConversation[Fitted], name="discriminant"):
-    """Classes of rows with ‖x‖ ≤ bound, separated by released means and their common covariance.
+    """Discriminant analysis of rows with ‖x‖ ≤ bound, from class means and a common covariance.
 
     Privacy:
         The budgets of all queries (center, steps of a search for a radius, the joint one) add up.
 
     Attributes:
-        groups: names of the classes; with fewer than two nobody is asked for theirs.
-        features: numbers in a row.
-        found_classes: whether labels that were not given were found in the data.
+        groups: names of the classes; with fewer than two, rows have no label.
+        features: length of a row.
+        found_classes: whether the labels were not given but read from the data.
     """
 
     summary: ClassVar[str] = "discriminant"
@@ -54,11 +54,11 @@ class Discriminant(CurveConversation[Fitted], name="discriminant"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The number of rows is public; found labels are taken to be."""
+        """The number of rows is public, and so are labels that were read from the data."""
         return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
 
     def questions(self) -> Questions[Fitted]:
-        """A center, a radius, the joint query; then algebra."""
+        """Queries for a center and a radius, and the joint query."""
         clipping = ClippingSchedule(widened=_NARROWED, tilt=0.0)
         found = yield from joint(
             self,
@@ -73,20 +73,20 @@ class Discriminant(CurveConversation[Fitted], name="discriminant"):
         return _solved(found.answer, found.warnings)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One row at either end of the ball, in another class."""
+        """Data sets that differ in one row, at opposite ends of the ball and in another class."""
         groups = len(self.groups)
         return far_apart_in_groups(n, width=self.features, reach=self.reach, groups=groups)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Three classes; of rows within a bound, and of rows of which nothing is known."""
+        """Three classes, with a bound on the rows and without one."""
         names = ("a", "b", "c")
         known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "groups": names}
         return [cls(**known, bound=bound, features=3) for bound in (1.0, math.inf)]
 
 
 def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
-    """Scores m_kᵀΣ⁻¹u - m_kᵀΣ⁻¹m_k/2 + log p_k; u a row over the radius, clipped."""
+    """Scores m_kᵀΣ⁻¹u - m_kᵀΣ⁻¹m_k/2 + log p_k, where u is a row over the radius, clipped."""
     floor = _BELIEVED * found.product_noise()
     inverse = floored(found.products[0], floor, inverted=True)
     slope = found.shift @ inverse
@@ -106,10 +106,11 @@ def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
 
 
 def _between(found: JointAnswer, inverse: FloatArray, share: FloatArray) -> tuple[float, float]:
-    """The share of the variance that lies between classes, and how clearly it is there.
+    """The share of the variance between classes, and its significance in standard deviations.
 
-    Σ p_k |m_k - m|² in the metric of Σ⁻¹, m the common mean. Noise and sampling of m_k add to it,
-    and so does the noise of a class size, by which the noisy sum of the class is divided.
+    The variance between classes is Σ p_k |m_k - m|² in the metric of Σ⁻¹, where m is the common
+    mean. Noise and sampling error of m_k, and the noise of the class sizes, increase it; their
+    expected contribution is subtracted.
     """
     metric = np.diag(inverse)
     apart = found.shift - share @ found.shift

@@ -15,22 +15,22 @@ from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.plan import Label
 
-_SKEWED = 0.3  # deviations that clipping moves a mean by, at most, where nearly all is clipped
+_SKEWED = 0.3  # largest bias of a mean by clipping, in deviations, if nearly all curves are clipped
 
 
-@lru_cache(maxsize=4)  # of a release, every pair of groups is asked for
+@lru_cache(maxsize=4)  # every pair of groups of a release needs the same errors
 def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -> FloatArray:
-    """Errors of the means' coefficients like the ones made, (size, groups, M).
+    """Simulated errors of the coefficients of the group means, (size, groups, M).
 
-    Drawn from the law of the privacy noise and, with `sampling`, from N(0, Σ_g/n_g): other people
-    might have been asked, and clipping may have moved apart groups that scatter differently.
+    They contain the privacy noise. With `sampling` they also contain the sampling error
+    N(0, Σ_g/n_g) and the bias of clipping, which may differ between groups of different spread.
     """
     generator = np.random.default_rng(0)
     drawn = moments.parts(moments.law.draw(size, generator))
     kept = moments.basis.size
     found = (drawn.means / moments.share[:, None] * moments.unit)[..., :kept]
     people = np.full((size, len(moments.sizes)), float(moments.n))
-    if drawn.shares.size:  # a size that came out too large makes the mean too small
+    if drawn.shares.size:  # a size that is too large makes the mean too small
         wrong = drawn.shares - drawn.shares.mean(axis=-1, keepdims=True)
         share = np.clip(moments.answer.shares - wrong, 1 / moments.n, 1.0)
         truth = moments.posterior.mean - moments.query.center[:kept]
@@ -51,7 +51,7 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
 
 
 def _spreads(moments: CurveMoments) -> list[FloatArray]:
-    """Covariances of the groups; those of tests need no floor."""
+    """Covariances of the groups; tests use no eigenvalue floor."""
     floor = 0.0 if moments.query.emphasis == "differences" else BELIEVED
     names = moments.groups or (None,)
     return [moments.covariance(name, floor=floor) for name in names]
@@ -60,16 +60,16 @@ def _spreads(moments: CurveMoments) -> list[FloatArray]:
 def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
     """Bound on differences of groups that clipping alone may cause, (groups, M).
 
-    A skewed group loses more of its tail the further it scatters: of exponential and lognormal
-    curves the mean of a coefficient is moved by 0.3 s³ deviations at most, s being the root mean
-    square of what was left of curves over the radius (s = 0.3 to 0.83, 0.5 to 30 % of the curves
-    clipped). What all groups have in common sets none apart. Only what the released second moments
-    clearly show of a difference counts, so that groups that scatter alike are compared as sharply
-    as before.
+    Clipping removes more of the tail of a skewed group if the group has a larger spread. For
+    exponential and lognormal curves, the bias of the mean of a coefficient is at most 0.3 s³
+    deviations, where s is the root mean square of the clipped curves over the radius (s = 0.3 to
+    0.83, with 0.5 to 30 % of the curves clipped). A bias common to all groups does not affect
+    differences. The bound uses only differences of spread that the released second moments show
+    clearly, so that it does not reduce the power for groups of equal spread.
 
     Args:
         moments: the release.
-        deviations: of a person's coefficients, (groups, M).
+        deviations: standard deviations of a person's coefficients, (groups, M).
     """
     squares = _mean_squares(moments, deviations)
     share = moments.sizes / moments.sizes.sum()
@@ -96,7 +96,7 @@ def _square_noise(moments: CurveMoments) -> FloatArray:
     """Variance of the noise on each group's mean square of clipped curves."""
     parts, people, few = moments.variances, moments.share, moments.query.second
     if moments.query.blocks == 1:
-        return np.zeros(len(people))  # one covariance for all: nothing tells them apart
+        return np.zeros(len(people))  # one covariance for all groups: their spreads are equal
     entries = np.array([few * moments.product_noise(table) ** 2 for table in range(len(people))])
     return np.asarray(entries + parts.rests / people**2)
 
@@ -109,21 +109,21 @@ def band(
     of: Of = "population",
     simultaneous: bool = True,
 ) -> Band:
-    """Σ_g c_g mean_g with a band; the public center is left out.
+    """The contrast Σ_g c_g mean_g with a band, without the public center.
 
     Args:
         moments: the release.
         contrast: c.
-        level: probability with which the band holds the true curve.
-        of: whose mean: of everybody who might have been asked, or of those who were.
-        simultaneous: for the whole curve at once; otherwise at each point by itself.
+        level: coverage probability of the band.
+        of: ``population`` or ``sample``: the mean of the population, or of the people in the data.
+        simultaneous: whether the band covers the whole curve at once or each point separately.
     """
     level = _validate.fraction("level", level)
     sampling = whose(of) == "population"
     paths = np.einsum("g,sgm->sm", contrast, errors(moments, sampling=sampling))
     if not sampling and moments.query.emphasis == "differences":
         deviations = np.sqrt([np.diag(spread) for spread in _spreads(moments)])
-        most = contrast @ _clipped(moments, deviations)  # two deviations: the radius is for tests
+        most = contrast @ _clipped(moments, deviations)  # taken as two deviations of the bias
         paths = paths + np.random.default_rng(1).normal(size=paths.shape) * most / 2
     middle = np.asarray((contrast @ moments.coefficients) @ moments.basis.functions)
     curves = paths @ moments.basis.functions
@@ -162,18 +162,17 @@ def difference(
     return band(moments, contrast, level=level, simultaneous=simultaneous)
 
 
-_LEAST = 30.0  # people of the smallest group that is tested
-_CLEAR = 3.0  # deviations of noise below which a size is too uncertain
-_PLAUSIBLE = 2.0  # deviations of noise within which a group may be empty
-_NOBODY = 5.0
+_LEAST = 30.0  # smallest size of a group that is tested
+_CLEAR = 3.0  # a tested group is also larger than this many deviations of the noise of its size
+_PLAUSIBLE = 2.0  # a group may be empty if its size is below this many deviations of its noise
+_NOBODY = 5.0  # or if its released size is below this number
 
 
 def pvalue(moments: CurveMoments) -> float:
-    """p-value of the hypothesis that all groups have one mean curve.
+    """p-value of the hypothesis that all groups have the same mean curve.
 
-    The statistic is that of `chance`; its law under the hypothesis is that of simulated errors.
-    Groups too small to be told of are left out (`large`); where that leaves fewer than two, nothing
-    speaks against the hypothesis: 1.
+    The statistic is that of `chance`; its null distribution comes from simulated errors. Small
+    groups are excluded (`large`). If fewer than two groups remain, the p-value is 1.
     """
     if len(moments.sizes) < 2:
         raise InvalidParameter("groups", "at least two", moments.groups)
@@ -185,7 +184,7 @@ def pvalue(moments: CurveMoments) -> float:
 
 
 def large(moments: CurveMoments) -> list[int]:
-    """The groups whose released size is not too small to tell anything of them."""
+    """The groups whose released size is large enough for a test."""
     wanted = np.maximum(_LEAST, _CLEAR * _size_noise(moments))
     return np.flatnonzero(moments.sizes >= wanted).tolist()
 
@@ -193,9 +192,9 @@ def large(moments: CurveMoments) -> list[int]:
 def about_small(moments: CurveMoments) -> tuple[str, ...]:
     """Warnings about small groups, from the released sizes.
 
-    Tests take errors of means for normal, and so want people. The band of a mean allows for few of
-    them, and for a size that is hardly known: where means are asked for, a group is too small only
-    if nobody may be in it.
+    Tests assume normal errors of the means and therefore need large groups. Bands of means are
+    valid for small groups and for uncertain sizes. If the emphasis is on means, a group is thus too
+    small only if it may be empty.
     """
     if len(moments.groups) < 2:
         return ()
@@ -222,14 +221,14 @@ def _size_noise(moments: CurveMoments) -> FloatArray:
 def chance(null: FloatArray, seen: FloatArray) -> float:
     """Share of simulated errors (draws, groups, coefficients) as extreme as the released means.
 
-    Each group counts by its precision (`_scores`), so that groups of which little is known cost no
-    power. The scores are made uncorrelated along the coefficients, smooth functions first; the
-    statistic is the largest standardized partial sum of their squares, so that a difference in the
-    first few functions is not drowned by the others.
+    Each group is weighted by its precision (`_scores`), so that groups with large errors do not
+    reduce the power. The scores are made uncorrelated along the coefficients, in order of
+    decreasing smoothness. The statistic is the largest standardized partial sum of their squares,
+    so that differences in the first few functions are detected in spite of noise in the others.
 
     Args:
-        null: simulated errors of the groups' means, noise and sampling.
-        seen: the means, (groups, coefficients).
+        null: simulated errors of the group means, from noise and sampling.
+        seen: the released means, (groups, coefficients).
     """
     weights = _precision(null)
     null, seen = _scores(null, weights), _scores(seen, weights)
@@ -245,7 +244,7 @@ def chance(null: FloatArray, seen: FloatArray) -> float:
 def _precision(null: FloatArray) -> FloatArray:
     """P = C⁻¹ - C⁻¹11ᵀC⁻¹/1ᵀC⁻¹1 of each coefficient, (coefficients, groups, groups).
 
-    C is the covariance of the groups' errors; groups share a part of the noise.
+    C is the covariance of the errors of the groups, which share a part of the noise.
     """
     covariance = np.einsum("sgj,shj->jgh", null, null) / len(null)
     inverse = np.linalg.inv(covariance)
@@ -254,7 +253,7 @@ def _precision(null: FloatArray) -> FloatArray:
 
 
 def _scores(means: FloatArray, weights: FloatArray) -> FloatArray:
-    """(P m)_g: a group's distance from the common mean times its precision.
+    """(P m)_g, the difference of a group from the common mean times its precision.
 
     Their squares add up to the locally most powerful invariant statistic against effects of the
     same variance in every group; independent errors of variance v_g give (m_g - common mean)/v_g.

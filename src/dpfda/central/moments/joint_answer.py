@@ -19,16 +19,16 @@ from dpfda.central.shrinkage import FurtherCoefficients, posterior
 from dpfda.curves.matrices import floored
 from dpfda.noise.law import NoiseLaw
 
-BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
-_FAR = 6.0  # deviations of noise within which sizes are looked for
-_SHARES = 201  # sizes that are looked at
+BELIEVED = 1.0  # eigenvalue floor of a covariance, in noise deviations
+_FAR = 6.0  # half-width of the range of considered sizes, in noise deviations
+_SHARES = 201  # number of considered sizes
 
 
 class Parts(NamedTuple):
-    """A joint vector cut into its parts, each over n: sums of u, of 1, of products, of the rest."""
+    """The parts of a joint vector: sums of u, of 1, of products and of remainders, each over n."""
 
     means: FloatArray  # (..., G, M)
-    shares: FloatArray  # (..., G), or empty where there is one group
+    shares: FloatArray  # (..., G), or empty if there is one group
     products: FloatArray  # (..., tables, entries)
     rests: FloatArray  # (..., tables)
 
@@ -38,8 +38,8 @@ class JointAnswer:
     """Estimates of all groups from one answer.
 
     Attributes:
-        query: the public question.
-        noisy: the answer.
+        query: the public query.
+        noisy: the noisy answer.
     """
 
     query: JointMoments
@@ -47,12 +47,12 @@ class JointAnswer:
 
     @property
     def n(self) -> int:
-        """How many people (public)."""
+        """Number of people (public)."""
         return self.query.n
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """People in each group: noisy, at least one; with one group, all."""
+        """Noisy numbers of people in each group, at least 1; with one group, all people."""
         if self.query.groups == 1:
             return np.array([float(self.n)])
         return np.maximum(self.answer.shares * self.n, 1.0)
@@ -64,7 +64,7 @@ class JointAnswer:
 
     @cached_property
     def answer(self) -> Parts:
-        """The noisy vector; shares add up to 1, as everybody is in some group."""
+        """The parts of the noisy vector, with shares that are corrected to add up to 1."""
         found = self.parts(self.noisy / self._scale)
         if not found.shares.size:
             return found
@@ -77,11 +77,11 @@ class JointAnswer:
 
     @cached_property
     def share(self) -> FloatArray:
-        """The divisor of a group's sums: its share s of all people, as E[s²]/E[s].
+        """The divisor of the sums S of a group: E[s²]/E[s], where s is its share of all people.
 
-        s is between one person and all; the noise on it is known. That is s where s is known well,
-        keeps 1/s from being far too large where it is not, and makes the mean S E[s]/E[s²] the
-        linear one of least error.
+        The expectation is over the posterior of s, which is between 1/n and 1 and has known noise.
+        If s is known well, the divisor is s. Otherwise it avoids a mean that is much too large: the
+        mean S E[s]/E[s²] is the linear estimate of least error.
         """
         if self.query.groups == 1:
             return np.ones(1)
@@ -94,7 +94,7 @@ class JointAnswer:
 
     @property
     def pooled(self) -> tuple[FloatArray, FloatArray]:
-        """Mean of u over all people, and the variance of its noise: no size is needed for it."""
+        """Mean of u over all people, and the variance of its noise; it does not depend on sizes."""
         common = self.query.weights.mixing(self.query.groups)[1]
         noise = self._cut(self.law.variance).means.sum(axis=0) / common**2
         return np.asarray(self.answer.means.sum(axis=0)), np.asarray(noise)
@@ -106,7 +106,7 @@ class JointAnswer:
 
     @cached_property
     def shift_variance(self) -> FloatArray:
-        """Of the noise on them."""
+        """Variances of the noise on `shift`."""
         return np.asarray(self.variances.means / self.share[:, None] ** 2)
 
     @cached_property
@@ -122,28 +122,28 @@ class JointAnswer:
 
     @cached_property
     def products(self) -> FloatArray:
-        """Covariances of the first u, (tables, J, J), as they came out of the noise."""
+        """Noisy covariances of the first J entries of u, (tables, J, J), without a floor."""
         few, triangle = self.query.second, self.query.triangle
         found = []
         for table, weight in enumerate(self._weights):
             mean = self.shift[:, :few]
-            own = np.diag(weight @ self.shift_variance[:, :few])  # noise that squared means carry
+            own = np.diag(weight @ self.shift_variance[:, :few])  # the bias of squared noisy means
             raw = triangle.matrix(self.answer.products[table] / self._people(table))
             found.append(raw - (mean.T * weight) @ mean + own)
         return np.stack(found)
 
     @cached_property
     def rests(self) -> FloatArray:
-        """Sums of the variances of all further u, one a table."""
+        """Sum of the variances of all further entries of u, one for each table."""
         squares = (self.shift**2 - self.shift_variance)[:, self.query.second :].sum(axis=1)
         raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
         return np.asarray(np.array(raw) - self._weights @ squares)
 
     def covariance_in(self, table: int = 0, *, floor: float = BELIEVED) -> FloatArray:
-        """Covariance of coefficients, (M, M), eigenvalues at least `floor` deviations of noise.
+        """Covariance of the coefficients, (M, M), with eigenvalues of at least `floor` deviations.
 
-        Beyond the coefficients whose products were released only the sum of variances is known; it
-        is spread along the axes.
+        For coefficients beyond those with released products only the sum of the variances is known.
+        It is distributed in proportion to the squared axes.
         """
         many, few = len(self.query.axes), self.query.second
         full = np.zeros((many, many))
@@ -158,7 +158,7 @@ class JointAnswer:
         return math.sqrt(float(variance.mean())) / self._people(table)
 
     def parts(self, vectors: FloatArray) -> Parts:
-        """Joint vectors (..., size) in their parts, group by group."""
+        """Split joint vectors (..., size) into their parts, group by group."""
         return self._cut(self.query.mixed(vectors, back=True))
 
     def _cut(self, vectors: FloatArray) -> Parts:
@@ -187,17 +187,17 @@ class JointAnswer:
         return float(self.share[table]) if self.query.blocks > 1 else 1.0
 
 
-_UNSEEN = 1e6  # of a bound: deviation of the noise on a coefficient that was not queried
+_UNSEEN = 1e6  # noise deviation of coefficients that were not queried, as a multiple of the bound
 
 
 class GroupMeans(NamedTuple):
     """Posterior of the group means.
 
     Attributes:
-        mean: of coefficients about the public center, (groups, M).
-        variance: of the same.
-        left_out: expected square of all further coefficients together, one a group.
-        most: of the same, the square that a band allows for.
+        mean: posterior means of the coefficients about the public center, (groups, M).
+        variance: posterior variances of the coefficients.
+        left_out: expected squared norm of all further coefficients, one for each group.
+        most: upper bound on this squared norm that bands account for.
     """
 
     mean: FloatArray
@@ -212,13 +212,13 @@ class GroupMeans(NamedTuple):
 
 
 def posterior_means(answer: JointAnswer, *, reach: float, size: int, most: int) -> GroupMeans:
-    """Means of groups under the belief of `posterior`.
+    """Posterior means of the groups, with the prior of `posterior`.
 
     Args:
-        answer: the release; beyond `size`, its vectors say how much is left out (`Layout`).
-        reach: the public bound on the norm of a curve, or what was found instead.
-        size: coefficients that were released.
-        most: coefficients that a curve has.
+        answer: the release; entries after `size` measure the omitted part (`Layout`).
+        reach: the public bound on the norm of a curve, or the bound that was found.
+        size: number of released coefficients.
+        most: number of all coefficients of a curve.
     """
     unit, beyond = answer.unit, most - size
     none, noise = np.zeros(beyond), np.full(beyond, (_UNSEEN * reach) ** 2)
@@ -240,7 +240,7 @@ def posterior_means(answer: JointAnswer, *, reach: float, size: int, most: int) 
         effects = [posterior(*one, reach) for one in apart]
         effect = np.stack([one.variance for one in effects])
         means = common.mean + np.stack([one.mean for one in effects])
-        # Where noise hides a group, it is as uncertain as the mean of all besides.
+        # A group that is hidden by noise also has the uncertainty of the overall mean.
         variances = effect + (effect / np.stack([own for _, own in apart])) ** 2 * common.variance
         further = effect[:, size:].sum(axis=1)
     return GroupMeans(means[:, :size], variances[:, :size], usual + further, highest + further)
@@ -251,7 +251,8 @@ def _apart(
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Estimated difference of each group from the overall mean, and the variance of its noise.
 
-    A wrong size multiplies what a mean is away from the center of the query, 1 at most.
+    An error of the group size scales the difference between the mean and the center of the query,
+    which is at most 1.
     """
     size = common.size - noise.size
     wrong = answer.variances.shares[:, None] * np.minimum(answer.shift**2, 1.0)

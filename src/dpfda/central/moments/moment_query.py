@@ -1,4 +1,4 @@
-"""The one question behind this package: means, sizes and second moments of groups, jointly."""
+"""The query of this package: means, sizes and second moments of groups, released jointly."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class Weights(NamedTuple):
     """Weights of the parts of the joint vector.
 
     Attributes:
-        second: w of second moments.
-        first_share: with pure ε, the share of the budget (in squares) of means and sizes.
-        common: b² of what groups have in common; below 1, the more of what sets them apart.
+        second: weight w of second moments.
+        first_share: with pure ε, the share of the squared budget for means and sizes.
+        common: squared weight b² of the mean of all groups; a value below 1 gives more weight to
+            the differences between groups.
     """
 
     second: float
@@ -42,9 +43,9 @@ class Weights(NamedTuple):
     common: float = 1.0
 
     def mixing(self, groups: int) -> tuple[float, float]:
-        """The mixing of group sums: a times their differences, b times their mean.
+        """The factors (a, b) of the mixing: a multiplies differences of group sums, b their mean.
 
-        A person's vector in the mixed sums, a(e_g - 1/G) + b/G, is as long as e_g: 1.
+        The vector of a person in the mixed sums, a(e_g - 1/G) + b/G, has norm 1, like e_g.
         """
         if groups == 1:
             return 1.0, 1.0
@@ -52,19 +53,20 @@ class Weights(NamedTuple):
 
     @property
     def width(self) -> float:
-        """The largest distance of two people's vectors, for residuals in the unit ball.
+        """The largest distance between the vectors of two people, for residuals in the unit ball.
 
-        In one group, with a = |u|², b = |v|² and c the cosine between them, the squared distance
-        a + b - 2c√(ab) + w²(a² + b² - 2abc²) is largest for a = b = 1, at c = -1 or at
-        c = -1/(2w²) where that is a cosine. In two groups it is as much (`size`).
+        For two people in one group, with a = |u|², b = |v|² and the cosine c between u and v, the
+        squared distance is a + b - 2c√(ab) + w²(a² + b² - 2abc²). It is largest for a = b = 1 and
+        c = -1, or c = -1/(2w²) if this is a cosine. For two groups the maximum is the same by the
+        choice of `size`.
         """
         return math.sqrt(self._alike)
 
     def size(self, groups: int) -> float:
-        """κ of the constant that counts a group's members: as much as costs nothing.
+        """The weight κ of the counts of members: the largest one that does not increase `width`.
 
-        In two groups, whose vectors in the mixed sums have the product m = (b² - a²)/G, two
-        people's vectors are 2 + 2|m| + 2κ² + 2w² apart at most, squared.
+        For two people in different groups, the group vectors in the mixed sums have the inner
+        product m = (b² - a²)/G, and the squared distance is at most 2 + 2|m| + 2κ² + 2w².
         """
         own, common = self.mixing(groups)
         product = abs(common**2 - own**2) / groups
@@ -81,32 +83,34 @@ WEIGHTS = {
     "covariances": Weights(1.0, 0.36),
     "differences": Weights(math.sqrt(0.35), 0.81, common=0.5),
 }
-"""The difference of two groups' sums has 1.33 times the noise of one with ``differences``, instead
-of twice; that loses where one group has less than a quarter of the other's members."""
+"""With ``differences``, the noise of the difference of two group sums is 1.33 times that of one
+sum, instead of twice. This is a disadvantage if one group has less than a quarter of the members of
+the other."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JointMoments(AdditiveQuery, name="joint_moments"):
     """Mean of (e_g ⊗ (u, κ), w (uuᵀ of the first J coefficients, |rest of u|²)) over people.
 
-    u is a person's residual over R along the axes, clipped to the unit ball, and g their group.
-    Second moments are pooled, or `separate` for each group.
+    u is the residual of a person along the axes, divided by R and clipped to the unit ball; g is
+    the group of the person. Second moments are pooled, or `separate` for each group.
 
     Privacy:
-        Replacing a person, curve and group, moves the vector by at most `Weights.width`/n in ℓ2:
-        2/n with w² = κ² = ½, exactly what a mean of u alone would cost. So it is where the groups'
-        sums are mixed by a public matrix first (`Weights.mixing`). Pure ε: noise in blocks whose
-        squared shares of ε add up to 1 (`EllipsoidLaplace`), one event.
+        Replacing a person, including the group, changes the vector by at most `Weights.width`/n in
+        ℓ2. With w² = κ² = ½ this is 2/n, the same as for the mean of u alone. The bound also holds
+        if the sums of the groups are first mixed by a public matrix (`Weights.mixing`). For pure ε,
+        the noise is in blocks whose squared shares of ε add up to 1 (`EllipsoidLaplace`); it is one
+        event.
 
     Attributes:
         radius: R.
-        groups: how many; with one, nobody is asked for theirs.
-        second: J, coefficients whose products are wanted.
-        separate: products for each group.
-        emphasis: what is to be exact: ``means``, their ``differences``, or ``covariances``.
+        groups: number of groups; with one, records have no group.
+        second: J, the number of coefficients with products.
+        separate: whether each group has its own products.
+        emphasis: the most accurate part: ``means``, their ``differences``, or ``covariances``.
     """
 
-    block_rows: ClassVar[int] = 1 << 12  # J² numbers a person are held at once
+    block_rows: ClassVar[int] = 1 << 12  # a record has J² products
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
@@ -125,7 +129,7 @@ class JointMoments(AdditiveQuery, name="joint_moments"):
 
     @property
     def attained(self) -> float | None:  # type: ignore[override]
-        """Noise in blocks is made for any direction: a person cannot move all blocks at once."""
+        """Below 1 for pure ε, because one person cannot change all blocks of noise maximally."""
         return 0.75 if self.cost.pure else 0.99
 
     @property
@@ -135,7 +139,7 @@ class JointMoments(AdditiveQuery, name="joint_moments"):
 
     @property
     def blocks(self) -> int:
-        """How many tables of products."""
+        """Number of tables of products."""
         return self.groups if self.separate else 1
 
     @cached_property
@@ -151,13 +155,13 @@ class JointMoments(AdditiveQuery, name="joint_moments"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise for the width over n; with pure ε, in blocks."""
+        """Noise for the sensitivity `width`/n; with pure ε it is in blocks."""
         sensitivity = self.weights.width / self.n
         return l2_noise(self.cost, sensitivity=sensitivity, axes=self.noise_axes)
 
     @cached_property
     def noise_axes(self) -> FloatArray:
-        """Axes of the coefficients, and smaller ones for products, by their share of ε."""
+        """Axes of the coefficients, and axes of the products, scaled by their share of ε."""
         least = float(self.axes.min()) ** 2
         one = np.append(self.axes, [1.0] * (self.groups > 1))
         two = np.append(self.triangle.axes, least)
@@ -177,13 +181,13 @@ class JointMoments(AdditiveQuery, name="joint_moments"):
 
     @property
     def summed(self) -> Sums:
-        """Vectors of people by their coefficients and the number of their group."""
-        # In a row's last place is the group's number, where there are several.
+        """Sums of the vectors of people, from their coefficients and group numbers."""
+        # If there are several groups, the last entry of a row is the group number.
         columns = (len(self.center) + (self.groups > 1),)
         return self.summed_of(coefficients(self.center)._replace(columns=columns))
 
     def summed_of(self, residuals: Residuals) -> Sums:
-        """Vectors of people with these residuals: sums of each group, then their mixed means."""
+        """Sums of the vectors of people with these residuals, for each group, and mixed means."""
 
         def block(records: Records) -> IntArray:
             u = clipped(residuals.of(records), self.radius, self.axes) / self.radius
@@ -206,7 +210,7 @@ class JointMoments(AdditiveQuery, name="joint_moments"):
         return Sums(residuals.columns, len(self.noise_axes), units(self.n), block, statistic)
 
     def mixed(self, vectors: FloatArray, *, back: bool = False) -> FloatArray:
-        """Joint vectors (..., size) with the groups' sums mixed, or `back` to those of each."""
+        """Joint vectors (..., size) with mixed group sums; with `back`, undo the mixing."""
         own, common = self.weights.mixing(self.groups)
         if back:
             own, common = 1 / own, 1 / common
@@ -221,7 +225,7 @@ class JointMoments(AdditiveQuery, name="joint_moments"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One group and two, products pooled and apart, either emphasis; pure and Gaussian."""
+        """One to three groups, pooled and separate products, each emphasis, pure and Gaussian."""
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
         center, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
         return [

@@ -1,6 +1,6 @@
 """Conversations that end in a joint query: moments of groups of curves, a mean with inference.
 
-A center is found first, a radius about it, and then one joint query asks for everything else.
+The first queries find a center and a radius about it. One joint query releases everything else.
 """
 
 from __future__ import annotations
@@ -29,28 +29,26 @@ from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
 
 _CERTAIN = 3.0
-"""Deviations of noise that a count must be wrong by to mislead the search: it errs upwards once in
-150 instead of once in 9. A radius that is ten times too large costs a band more than a few clipped
-curves do."""
-_DOUBT = (
-    2.0  # what noise is multiplied with in a center: noise that is left there widens the radius
-)
+"""Number of curves to leave outside the radius, in deviations of the counts' noise. The search then
+overestimates the radius once in 150 releases, instead of once in 9 with the default. A radius that
+is ten times too large widens bands more than a few clipped curves do."""
+_DOUBT = 2.0  # factor on the noise variance of a center, because noise left in it widens the radius
 
-AFTER = 0.25  # of the curves outside a radius: that many are outside the widened one
+AFTER = 0.25  # share of the curves outside the found radius that are outside the widened radius
 
 BANDS_FROM = 500
-"""n·ε from which bands hold what they say; below, the covariance is mostly noise."""
+"""Smallest n·ε at which bands have their stated coverage; below, the covariance is mostly noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The division of a budget among steps, from n, ε and the number of functions alone (public).
+    """The division of a budget among steps; it depends on public numbers only.
 
     Attributes:
         first: share of the first query.
         radius: share of the search for a radius; the second query gets the rest.
-        coarse: coefficients of the first query.
-        fine: coefficients of the second query.
+        coarse: number of coefficients of the first query.
+        fine: number of coefficients of the second query.
 
     Examples:
         >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
@@ -64,7 +62,7 @@ class Schedule:
 
     @classmethod
     def of(cls, budget: Cost, *, n: int, most: int) -> Schedule:
-        """Rules for pure ε and for (ε, δ)."""
+        """The schedule for n people and at most `most` coefficients."""
         share = float(budget.share)
         strength = n * budget.epsilon * (share if budget.pure else math.sqrt(share))
         fine = min(most, math.ceil(math.sqrt(strength)))
@@ -80,13 +78,13 @@ class Schedule:
 
 
 class ClippingSchedule(NamedTuple):
-    """The schedule of clipping regions; public.
+    """Public settings of the search for a clipping region.
 
     Attributes:
-        first, search: shares of the looks for a center and a radius. With pure ε they are those of
-            the adaptive mean.
-        widened: what the radius that was found is multiplied with.
-        tilt: a_j = j^-tilt, the shape of the clipping region.
+        widened: factor on the radius that was found.
+        tilt: exponent of the axes a_j = j^-tilt of the clipping region.
+        first, search: budget shares of the center and of the radius. With pure ε, those of
+            `Schedule` are used instead.
     """
 
     widened: float
@@ -100,32 +98,33 @@ class ClippingSchedule(NamedTuple):
 
 
 FOR_BANDS = ClippingSchedule(widened=1.5, tilt=0.75, first=0.15, search=0.1)
-"""Of bands. A mean that clipping moved is not where its band says: the search for a radius is paid
-well, and what it finds is widened. Steep axes keep noise off rough functions, which make bands of
-whole curves wide. Chosen on simulated curves, normal and exponential, whose coefficients fall like
-j^-0.8, j^-1.2 and j^-2."""
+"""Settings for bands. Clipping bias shifts the mean out of its band, so the search for the radius
+has a large share and the radius is widened. Steep axes reduce the noise of rough functions, which
+would widen the bands of whole curves. The values were chosen on simulated normal and exponential
+curves with coefficients that decrease like j^-0.8, j^-1.2 and j^-2."""
 
 FOR_MOMENTS = ClippingSchedule(widened=1.25, tilt=0.5)
-"""Of means, covariances and synthetic curves together."""
+"""Settings for means, covariances and synthetic curves together."""
 
 FOR_CLASSES = ClippingSchedule(widened=0.7, tilt=0.5)
-"""Of covariances that tell groups apart, and of synthetic curves. Chosen on
-speech of five classes, among 0.5, 0.7 and 0.85."""
+"""Settings for covariances that separate groups, and for synthetic curves. The factor was chosen
+among 0.5, 0.7 and 0.85 on speech data with five classes."""
 
 FOR_TESTS = ClippingSchedule(widened=1.0, tilt=0.35, first=0.1, search=0.05)
-"""Of tests whether groups differ: clipping moves the means of groups that are alike alike, so that
-less noise is worth more. Skewed groups of which one scatters more are moved apart, which
-`inference.moved` allows for. Chosen on the curves of `dpfda bench groups`."""
+"""Settings for tests whether groups differ. Clipping shifts the means of equal groups equally, so
+less noise matters more than less bias. It can separate skewed groups of different spread, which
+`inference.moved` accounts for. The values were chosen on the curves of `dpfda bench groups`."""
 
 
 class JointFound(NamedTuple):
     """The results of the queries.
 
     Attributes:
-        coarse: the first, a mean of all that the bound allows, and the law of its noise, if any.
-        answer: the joint one.
-        outside: share of the vectors that the radius, before it was widened, leaves outside.
-        warnings: what they show to be wrong with the bound.
+        coarse: the first mean, over the whole bound, and the law of its noise; None if there was no
+            such query.
+        answer: the answer to the joint query.
+        outside: share of the vectors that the radius leaves outside, before it is widened.
+        warnings: warnings about the bound.
     """
 
     coarse: tuple[FloatArray, NoiseLaw] | None
@@ -142,18 +141,18 @@ def joint(
     most: int,
     groups: int = 1,
     plan: MeanPlan | None = None,
-    **asked: Any,
+    **further: Any,
 ) -> Questions[JointFound]:
-    """Queries at vectors: a center, a radius about it, and then everything else in one.
+    """Query a center of the vectors, a radius about it, and then the joint moments.
 
     Args:
-        about: whose vectors, for which budget.
-        clipping: how queries are made.
-        axes: shape of the clipping region, one for each number of a vector that is looked at.
-        most: numbers in a vector.
-        groups: how many.
-        plan: of a mean, whose shares of the budget are the least for center and radius.
-        asked: more fields of `JointMoments`.
+        about: the conversation, with its records and budget.
+        clipping: settings of the search.
+        axes: axes of the clipping region, one for each queried number of a vector.
+        most: number of available numbers of a vector.
+        groups: number of groups.
+        plan: plan of a mean; its shares are lower limits for those of center and radius.
+        further: further fields of `JointMoments`.
     """
     schedule = Schedule.of(about.whole, n=about.n, most=most)
     pure = about.whole.pure
@@ -170,24 +169,24 @@ def joint(
     )
     found = yield from scouting.questions(about)
     radius = clipping.widened * found.radius
-    last = JointMoments(cost=found.left, **found.place, radius=radius, groups=groups, **asked)
+    last = JointMoments(cost=found.left, **found.place, radius=radius, groups=groups, **further)
     answer = yield last
     joint_answer = JointAnswer(query=last, noisy=answer.values)
     return JointFound(found.coarse, joint_answer, found.outside, found.warnings)
 
 
 def whole_ball(
-    about: CurveConversation[Any], *, size: int, groups: int = 1, **asked: Any
+    about: CurveConversation[Any], *, size: int, groups: int = 1, **further: Any
 ) -> Questions[JointFound]:
-    """One query at all that the bound allows; arguments as in `joint`."""
+    """One joint query over the whole bound; arguments as in `joint`."""
     place = about.place(np.zeros(size), np.ones(size))
-    query = JointMoments(cost=about.whole, **place, radius=about.bound, groups=groups, **asked)
+    query = JointMoments(cost=about.whole, **place, radius=about.bound, groups=groups, **further)
     answer = yield query
     return JointFound(None, JointAnswer(query=query, noisy=answer.values), 0.0, ())
 
 
 def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:
-    """How many coefficients of curves have means, and how many of these covariances."""
+    """The number of coefficients with means, and the number of these with covariances."""
     size = Schedule.of(about.whole, n=about.n, most=most).fine
     return size, min(size, math.ceil(1.2 * about.strength**0.25))
 
@@ -201,13 +200,13 @@ def too_few(about: CurveConversation[Any]) -> tuple[str, ...]:
     return (text,) * (about.strength < BANDS_FROM)
 
 
-_SMOOTH = 16  # functions of which covariances are worth more than rougher means
+_SMOOTH = 16  # largest number of coefficients if the emphasis is on covariances
 
 
 def far_apart_in_groups(
     n: int, *, width: int, reach: float, groups: int
 ) -> tuple[Records, Records]:
-    """One vector at either end of the ball; with several groups, in another one too."""
+    """Data sets that differ in one vector, at opposite ends of the ball and in another group."""
     (here,), (there,) = far_apart(n, np.ones(width), reach)
     if groups < 2:
         return (here,), (there,)
@@ -222,14 +221,14 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
 
     Privacy:
         The budgets of all queries (center, steps of a search for a radius, the joint one) add up.
-        The last one moves by no more than a mean of the vectors alone would (`JointMoments`).
+        The joint query has the sensitivity of a mean of the vectors alone (`JointMoments`).
 
     Attributes:
-        groups: names of the groups; with fewer than two nobody is asked for theirs.
-        basis: functions that the coefficients belong to.
-        separate: covariances for each group instead of one for all.
-        emphasis: what is to be exact: ``means``, their ``differences`` or ``covariances``.
-        clipping: how queries are made.
+        groups: names of the groups; with fewer than two, records have no group.
+        basis: the functions of the coefficients.
+        separate: whether each group has its own covariance.
+        emphasis: the most accurate part: ``means``, their ``differences`` or ``covariances``.
+        clipping: settings of the search for a clipping region.
     """
 
     summary: ClassVar[str] = "moments"
@@ -246,15 +245,15 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
         return True
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The one with which the means of groups that are alike in size have the smaller error."""
+        """The budget of smaller error for the means of groups of equal size."""
         if self.emphasis == "covariances" or self.bound == math.inf:
             return gaussian
         return min(pure, gaussian, key=self._error)
 
     def _error(self, cost: Cost) -> float:
-        """Expected error of a group's mean: that of as many curves as are in it.
+        """Expected error of a group mean, that is of a mean of n divided by the number of groups.
 
-        Pure noise also grows with the number of means.
+        Pure noise also increases with the number of means, so n is reduced further.
         """
         many = max(1, len(self.groups))
         n = round(self.n / (many**1.5 if cost.pure else many))
@@ -262,7 +261,7 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
 
     @property
     def layout(self) -> Layout:
-        """What is queried about a curve; for means also the norm of the omitted coefficients."""
+        """The queried numbers of a curve; for means also the norm of the omitted coefficients."""
         size = self.sizes[0]
         if self.emphasis != "means":
             return Layout(basis=self.basis, size=size, rest=False)
@@ -271,7 +270,7 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many coefficients have means, and how many of these covariances."""
+        """The number of coefficients with means, and the number of these with covariances."""
         if self.emphasis == "covariances":
             few = min(self.basis.size, _SMOOTH)
             return few, few
@@ -281,19 +280,19 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
 
     @property
     def plan(self) -> MeanPlan:
-        """The one of least expected error for the mean of all."""
+        """The plan of least expected error for the mean of all people."""
         known = math.isfinite(self.bound)
         return MeanPlan.of((self.whole,), n=self.n, most=self.basis.size, single=known)
 
     @property
     def searches(self) -> bool:
-        """Whether a center and a radius are looked for: where counts say where curves are."""
+        """Whether a center and a radius are searched first."""
         return self.emphasis == "covariances" or bool(self.plan.first)
 
     def questions(self) -> Questions[CurveMoments]:
         """Queries of a center and a radius, if they reduce the error, and the joint query."""
         layout, many = self.layout, max(1, len(self.groups))
-        asked: dict[str, Any] = {
+        further: dict[str, Any] = {
             "second": self.sizes[1],
             "separate": self.separate,
             "emphasis": self.emphasis,
@@ -302,10 +301,10 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
         if self.searches:
             axes = layout.axes(self.clipping.tilt)
             found = yield from joint(
-                self, self.clipping, axes, most=self.basis.size, plan=self.plan, **asked
+                self, self.clipping, axes, most=self.basis.size, plan=self.plan, **further
             )
         else:
-            found = yield from whole_ball(self, size=layout.width, **asked)
+            found = yield from whole_ball(self, size=layout.width, **further)
         radius = found.answer.query.radius
         return CurveMoments(
             query=found.answer.query,
@@ -319,13 +318,13 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One curve at either end of the ball, in another group."""
+        """Data sets that differ in one curve, at opposite ends of the ball and in another group."""
         width, groups = self.layout.width, len(self.groups)
         return far_apart_in_groups(n, width=width, reach=self.reach, groups=groups)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """One group, three that are compared, two of which nothing is known."""
+        """One group; three groups that are compared; two groups without a bound."""
         basis = spline_basis(as_grid(np.linspace(0.0, 1.0, 9)), size=9)
         tests: dict[str, Any] = {"emphasis": "differences", "clipping": FOR_TESTS}
         variants: list[dict[str, Any]] = [
@@ -338,21 +337,21 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
 
 
 UNSURE = 1.08
-"""By how much a variance may be larger than the one released: of rough functions only the sum is
-known, and clipping takes some of a tail. Without it bands that are nearly all sampling error held
-the mean of the population too rarely; chosen on lognormal and exponential curves of `dpfda bench
-bands`."""
+"""Factor on released variances. They are too small because clipping removes part of the tails and,
+for rough functions, only the sum is known. Without the factor, the coverage of bands that consist
+mainly of sampling error was too low. It was chosen on the lognormal and exponential curves of
+`dpfda bench bands`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanWithInference(Adaptive, name="moments"):
-    """Queries of the adaptive mean, the last of which holds second moments too.
+    """The queries of the adaptive mean, with second moments in the last query.
 
-    Second moments ride on the mean for nothing (`JointMoments`): they say how far the mean of other
-    people might lie, so that a band holds the mean of the population.
+    The second moments do not increase the sensitivity (`JointMoments`). They estimate the sampling
+    error, so that a band can cover the mean of the population.
 
     Privacy:
-        That of `Adaptive`: the budgets of all queries add up.
+        As for `Adaptive`: the budgets of all queries add up.
 
     Examples:
         >>> MeanWithInference().name
@@ -360,16 +359,16 @@ class MeanWithInference(Adaptive, name="moments"):
     """
 
     def layout(self, mean: MeanRelease) -> Layout:
-        """Coefficients, and the norm of all others."""
+        """The queried coefficients, and the norm of the others."""
         basis, plan = self.basis(mean.grid), self.plan(mean)
         size = sizes(mean, most=basis.size)[0] if plan.first else plan.size
         plan = replace(plan, size=size)
         return Layout(basis=basis, size=size, folds=plan.folds, rest=plan.rest(mean.n))
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """A joint query, with a center and a radius before it where that is worth it."""
+        """The joint query; before it, if the plan says so, queries of a center and a radius."""
         layout = self.layout(mean)
-        asked: dict[str, Any] = {
+        further: dict[str, Any] = {
             "second": min(layout.size, sizes(mean, most=layout.basis.size)[1]),
             "separate": False,
             "emphasis": "means",
@@ -378,10 +377,10 @@ class MeanWithInference(Adaptive, name="moments"):
         if plan.first:
             axes = layout.axes(FOR_BANDS.tilt)
             found = yield from joint(
-                mean, FOR_BANDS, axes, most=layout.basis.size, plan=plan, **asked
+                mean, FOR_BANDS, axes, most=layout.basis.size, plan=plan, **further
             )
         else:
-            found = yield from whole_ball(mean, size=layout.width, **asked)
+            found = yield from whole_ball(mean, size=layout.width, **further)
         answer, query = found.answer, found.answer.query
         noisy = query.center + answer.shift[0] * answer.unit
         laws: tuple[NoiseLaw, ...] = (answer.law.first(layout.width).times(answer.unit),)

@@ -21,37 +21,37 @@ from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SURE = 0.05  # p-value below which groups are said to differ
+_SURE = 0.05  # level of the test whether groups differ
 
 
 def pairs(moments: CurveMoments) -> list[tuple[Label, Label]]:
-    """Every two groups that are large enough, the later first: it is compared with the earlier."""
+    """All pairs of groups that are large enough for a test, each with the later group first."""
     names = [moments.groups[place] for place in large(moments)]
     return list(combinations(reversed(names), 2))
 
 
 def differ(moments: CurveMoments) -> bool:
-    """Whether the groups are said to differ."""
+    """Whether the test finds that the groups differ."""
     return pvalue(moments) <= _SURE
 
 
 def differences_in_words(moments: CurveMoments, level: float = 0.95) -> str:
-    """Which groups are too small, whether the others differ, and where; in a few sentences."""
+    """Sentences on which groups are too small, and on whether and where the others differ."""
     small = [f"{text[0].upper()}{text[1:]}." for text in about_small(moments)]
     return " ".join([*small, compared(moments, level)])
 
 
 def compared(moments: CurveMoments, level: float = 0.95) -> str:
-    """Whether groups differ, and where, in a sentence or two; also when nothing was found.
+    """A few sentences on whether and where the groups differ.
 
-    Bands of all pairs hold together with probability `level` at least (Bonferroni), so that many
-    groups do not make false differences likely.
+    The bands of all pairs hold together with probability at least `level` (Bonferroni), so that
+    many groups do not make false differences likely.
     """
     if len(large(moments)) < 2:
         return "Fewer than two groups are large enough to be compared."
     p = pvalue(moments)
     which = "groups"
-    if len(large(moments)) < len(moments.groups):  # of means, not all of the small ones are named
+    if len(large(moments)) < len(moments.groups):  # for means, not all small groups are named
         which = "larger groups" if moments.query.emphasis == "means" else "other groups"
     if p > _SURE:
         return (
@@ -84,7 +84,7 @@ def _where(t: FloatArray, found: Band) -> list[str]:
 
 
 def plot_means(moments: CurveMoments, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-    """Draw the mean of every group with its band; returns the axes."""
+    """Draw the mean of every group with its band, and return the axes."""
     bands = {name: interval(moments, level, group=name) for name in moments.groups or (None,)}
     ax = headed(axes_or_new(ax), str(moments.guarantee))
     for name, band in bands.items():
@@ -95,9 +95,9 @@ def plot_means(moments: CurveMoments, ax: Axes | None = None, *, level: float = 
 
 
 def plot_differences(moments: CurveMoments, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-    """Draw the difference of every two groups with its band; returns the axes.
+    """Draw the difference of every pair of groups with its band, and return the axes.
 
-    Several differences have a panel each; then the first one is returned.
+    Several differences have one panel each; the first panel is returned.
     """
     both = pairs(moments)
     names = [f"{one} minus {other}" for one, other in both]
@@ -123,7 +123,7 @@ def _draw(ax: Axes, moments: CurveMoments, name: Label, band: Band) -> None:
     ax.fill_between(t, band.low, band.high, **shade)
 
 
-_DRAWS = 400  # of errors, for their mean squares
+_DRAWS = 400  # number of simulated errors for a mean square
 
 
 def verdict_of(moments: CurveMoments) -> Verdict:
@@ -139,11 +139,11 @@ def verdict_of(moments: CurveMoments) -> Verdict:
 
 
 def _means(moments: CurveMoments) -> Verdict:
-    """Whether the means differ from the public center beyond noise, or are known well."""
+    """Whether the means differ from the public center beyond noise, or have narrow bands."""
     belief, length = moments.posterior, float(np.ptp(moments.grid_points))
     error, span = belief.error, public_span(moments.parameters)
     doubt = error.sum() / (error.sum() + (belief.mean**2).sum())
-    # A band of ±2 deviations that narrow is known well, wherever it is.
+    # Narrow bands are informative even if the means are close to the center.
     if span is not None and 4 * math.sqrt(error.mean() / length) <= NARROW * span:
         return Verdict()
     if doubt <= DOUBTED:
@@ -154,7 +154,7 @@ def _means(moments: CurveMoments) -> Verdict:
 
 
 def _covariances(moments: CurveMoments) -> Verdict:
-    """Whether any direction of the covariance stands out of the noise."""
+    """Whether the largest eigenvalue of a covariance exceeds that of noise alone."""
     few = moments.query.second
     for table, products in enumerate(moments.products):
         # The largest eigenvalue of a symmetric matrix of noise is about 2σ√J.
@@ -168,7 +168,9 @@ def _covariances(moments: CurveMoments) -> Verdict:
 def _differences(moments: CurveMoments) -> Verdict:
     """Whether groups differ; if not, whether privacy noise exceeds sampling error."""
     text = (compared(moments),)
-    if differ(moments) or moments.query.emphasis == "means":  # where that was not the question
+    if (
+        differ(moments) or moments.query.emphasis == "means"
+    ):  # with the emphasis on means, a difference is not required
         return Verdict(sentences=text)
     noise, whole = (
         float((_apart(errors(moments, sampling=sampling, size=_DRAWS)) ** 2).mean())
@@ -178,11 +180,11 @@ def _differences(moments: CurveMoments) -> Verdict:
 
 
 def _apart(drawn: FloatArray) -> FloatArray:
-    """Errors of groups about their mean."""
+    """Errors of the groups minus their mean over groups."""
     return np.asarray(drawn - drawn.mean(axis=1, keepdims=True))
 
 
-_ROWS = 10  # points shown of a curve
+_ROWS = 10  # rows of the table of a curve
 _BAND = "with a 95 % band for the whole curve, of noise and sampling"
 
 
@@ -208,13 +210,13 @@ def contents(moments: CurveMoments) -> Contents:
 
 
 def columns(moments: CurveMoments) -> dict[str, list[float]]:
-    """Grid, and the means of groups with 95 % bands of the population's whole curve."""
+    """Grid, and the means of the groups with simultaneous 95 % bands for the population."""
     found = {"t": [float(t) for t in moments.grid_points]}
     for place, name in enumerate(moments.groups or (None,)):
         band = interval(moments, group=name)
-        said = "mean" if name is None else f"mean of {name}"
+        title = "mean" if name is None else f"mean of {name}"
         rows = {"": moments.means[place], " low": band.low, " high": band.high}
-        found |= {f"{said}{end}": [float(one) for one in row] for end, row in rows.items()}
+        found |= {f"{title}{end}": [float(one) for one in row] for end, row in rows.items()}
     return found
 
 

@@ -1,4 +1,4 @@
-"""The mean of sparse curves: pooled moments of everybody's few points, instead of interpolation."""
+"""The mean of sparse curves from pooled moments of all points, without interpolation."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import array, flag, number, part, vector, whole
 from dpfda.protocol.query import AdditiveQuery, Records, Sums
 
-_CHECK, _ESTIMATE, _FIRST = 0.05, 0.15, 0.2  # shares of the queries before the search
-_LEAST_SEARCH, _MOST_SEARCH = 0.05, 0.15  # share of the search for a radius
-_TELLING = 90.0  # n times the ε of a search that finds it
-_TIME_FUNCTIONS = 5  # of the density of times: level, slope and three waves
-_CERTAIN = 2.0  # deviations of noise that people outside the radius are worth
-_ROOM = 3.0  # how much a radius is widened for each share of people whom the search leaves outside
-_SURE = 0.99  # of a warning about the density of times
-_FAR = 0.2  # relative distance of densities that is worth a warning
-_LEAST = 1 / 3  # of a uniform density: an estimated one is nowhere lower
-_LEAST_GIVEN = 0.01  # and a declared one: weights 1/f beyond are noise
+_CHECK, _ESTIMATE, _FIRST = 0.05, 0.15, 0.2  # budget shares: check or estimate of times; center
+_LEAST_SEARCH, _MOST_SEARCH = 0.05, 0.15  # limits of the budget share of the search for a radius
+_TELLING = 90.0  # n times the ε of the search at which the search is reliable
+_TIME_FUNCTIONS = 5  # basis functions of the density of times: level, slope and three waves
+_CERTAIN = 2.0  # number of people to leave outside the radius, in deviations of the counts' noise
+_ROOM = 3.0  # the radius is multiplied by 1 + this times the share of people outside
+_SURE = 0.99  # level of the test of the declared density of times
+_FAR = 0.2  # smallest relative distance of densities that causes a warning
+_LEAST = 1 / 3  # smallest estimated density, as a share of the declared one
+_LEAST_GIVEN = 0.01  # smallest declared density over its mean: larger weights 1/f give only noise
 
 DENSE = "each curve interpolated between its points (few points a curve: try design='sparse')"
-"""How dense curves are read. Every release says so: which points are missing is private."""
+"""How dense curves are read. Every release states it, because missing points are private."""
 _OTHER_TIMES = (
     "the times of the points are not distributed as declared: the mean may be wrong where it "
     "changes fast; give their density as times=, or times='estimate'"
@@ -63,14 +63,14 @@ _RARE_TIMES = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseMoments(AdditiveQuery, name="sparse_moments"):
-    """The joint query at z of sparse rows: their mean and second moments.
+    """The joint query of the mean and the second moments of z, for sparse curves.
 
     Privacy:
-        That of `JointMoments`, with one group: z is clipped, whatever a person's points.
+        As for `JointMoments` with one group, because z is clipped for any points of a person.
 
     Attributes:
         radius: R.
-        second: J, coefficients whose products are wanted.
+        second: J, the number of coefficients with products.
     """
 
     block_rows: ClassVar[int] = JointMoments.block_rows
@@ -85,11 +85,11 @@ class SparseMoments(AdditiveQuery, name="sparse_moments"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.points.require(self.axes)
-        _ = self.joint  # which checks the fields
+        _ = self.joint  # checks the fields
 
     @cached_property
     def joint(self) -> JointMoments:
-        """The same question about coefficients."""
+        """The joint query about coefficients, with the same parameters."""
         return JointMoments(
             unit=self.unit,
             cost=self.cost,
@@ -115,7 +115,7 @@ class SparseMoments(AdditiveQuery, name="sparse_moments"):
 
     @property
     def summed(self) -> Sums:
-        """Vectors of people by their z."""
+        """Sums of the vectors of people, computed from z."""
         return self.joint.summed_of(self.points.residuals)
 
     @classmethod
@@ -130,7 +130,7 @@ class SparseMoments(AdditiveQuery, name="sparse_moments"):
 
 
 class _Sizes(NamedTuple):
-    """How many coefficients the first and the last query ask for, and covariances of how many."""
+    """Numbers of coefficients: in the first query, in the last query, and with covariances."""
 
     first: int
     fine: int
@@ -145,18 +145,19 @@ class _Sizes(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sparse(FunctionMechanism, name="sparse"):
-    """Means of curves of which few points are known, `PrivateMean(design="sparse")`.
+    """Means of curves with few observed points, `PrivateMean(design="sparse")`.
 
-    A person contributes z = mean_j (y_j - c(t_j)) φ(t_j)/f(t_j), clipped, whatever their number of
-    points: first about the public center, coarsely, then about what that gave. Second moments of z
-    ride on the last query, so that bands hold the mean of the population.
+    A person with any number of points contributes the clipped z = mean_j (y_j - c(t_j))
+    φ(t_j)/f(t_j). The first query is coarse, with c = 0; its result is the c of the last query. The
+    last query also releases second moments of z, so that bands can cover the mean of the
+    population.
 
     Privacy:
         The budgets of all queries (times, center, radius, moments) add up, as for `Adaptive`.
 
     Attributes:
-        density: f on the grid, up to a factor; empty for points that are equally likely everywhere.
-        estimate: estimate f privately instead.
+        density: f on the grid, up to a factor; empty for uniformly distributed points.
+        estimate: whether f is estimated privately instead.
 
     Examples:
         >>> Sparse().name
@@ -175,11 +176,11 @@ class Sparse(FunctionMechanism, name="sparse"):
         return FunctionBasis(mean.grid, functions, np.ones(len(functions)))
 
     def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
-        """They are read as `sparse_rows`."""
+        """The records unchanged; `sparse_rows` has converted them."""
         return records
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """The density of times, a center, a radius about it, and the moments."""
+        """Query the density of times, a center, a radius about it, and the moments."""
         basis, budget, length = self.basis(mean), mean.whole, norm_bound(1.0, mean.grid)
         sizes = _Sizes.of(mean.strength, basis.size)
         shares = (_ESTIMATE if self.estimate else _CHECK, _FIRST, _search_share(mean))
@@ -245,7 +246,7 @@ class Sparse(FunctionMechanism, name="sparse"):
     ) -> Questions[tuple[FloatArray, FloatArray, tuple[str, ...]]]:
         """f at the grid points of [0, 1]: declared and checked, or estimated.
 
-        Returns f, what may be wrong with an estimate (`_wrong_times`), and warnings.
+        Returns f, functions that describe its estimation error (`_wrong_times`), and warnings.
         """
         unit = unit_grid(mean)
         weights = trapezoid(unit)
@@ -276,7 +277,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         return {"unit": mean.unit, "n": mean.n, "axes": axes, "points": points}
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
-        """One person at either end of the range at all points."""
+        """Data sets that differ in one person, at opposite ends of the range at all points."""
         points = mean.grid[0].size
         rows = np.full((mean.n, 2 * points), 1 / points)
         rows[:, points:] = 0.01 * np.random.default_rng(0).normal(size=(mean.n, points)) / points
@@ -288,14 +289,15 @@ class Sparse(FunctionMechanism, name="sparse"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Uniform times, declared ones, estimated ones."""
+        """Uniform, declared and estimated densities of times."""
         return [cls(), cls(density=np.linspace(1.0, 2.0, 9)), cls(estimate=True)]
 
 
 def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
-    """A law of the rougher coefficients that were not asked for, so that bands hold them too.
+    """A law for the rougher coefficients that were not queried, so that bands account for them.
 
-    They are believed to go on as large as the last third of those released, falling as 1/j.
+    They are assumed to continue from the size of the last third of the released coefficients and to
+    decrease as 1/j.
     """
     size = len(noisy)
     last = slice(size - math.ceil(size / 3), size)
@@ -305,12 +307,12 @@ def _left_out(noisy: FloatArray, variance: FloatArray, wider: int) -> NoiseLaw:
 
 
 def _wrong_times(points: SparsePoints, shift: FloatArray, doubt: FloatArray) -> FloatArray:
-    """Covariance of what a wrong density adds to the mean of z: ∫ (μ - c) (f̂/f - 1) φ.
+    """Covariance of the bias ∫ (μ - c) (f̂/f - 1) φ that a wrong density causes in the mean of z.
 
     Args:
-        points: of z; their center is c.
-        shift: the released μ - c, in coefficients.
-        doubt: functions of t (rows): f̂/f - 1 is the sum of normal deviates times them.
+        points: parameters of z; their center is c.
+        shift: coefficients of the released μ - c.
+        doubt: functions of t (rows); f̂/f - 1 is their sum with standard normal factors.
     """
     weights = trapezoid((points.grid,))
     moved = (points.functions * (shift @ points.functions) * weights) @ doubt.T
@@ -318,14 +320,14 @@ def _wrong_times(points: SparsePoints, shift: FloatArray, doubt: FloatArray) -> 
 
 
 def _search_share(mean: MeanRelease) -> float:
-    """More of a small pure ε, so that the radius is not noise."""
+    """The budget share of the search; it is larger for a small pure ε, to find the radius."""
     if not mean.whole.pure:
         return _LEAST_SEARCH
     return min(_MOST_SEARCH, max(_LEAST_SEARCH, _TELLING / mean.strength))
 
 
 def unit_grid(mean: MeanRelease) -> Grid:
-    """The grid, the domain being [0, 1]."""
+    """The grid, mapped to the domain [0, 1]."""
     points = mean.grid[0]
     unit = (points - points[0]) / (points[-1] - points[0])
     unit[-1] = 1.0
@@ -333,7 +335,7 @@ def unit_grid(mean: MeanRelease) -> Grid:
 
 
 def _reach(mean: MeanRelease, place: SparsePlace) -> float:
-    """‖z‖ of a person with one point, at the end of the range: root mean square over times."""
+    """‖z‖ of a person with one point at the end of the range, root mean square over times."""
     points = place["points"]
     half = mean.bound / norm_bound(1.0, mean.grid)
     squares = (points.functions**2).sum(axis=0)
@@ -345,7 +347,7 @@ def declared_density(times: Any, grid: FloatArray, *, shared: bool) -> FloatArra
 
     Args:
         times: "uniform", "estimate", numbers at the grid points, or a function of t.
-        grid: the points.
+        grid: the grid points.
         shared: whether curves are observed at grid points only; `times` are then frequencies.
     """
     if isinstance(times, str):
@@ -357,7 +359,7 @@ def declared_density(times: Any, grid: FloatArray, *, shared: bool) -> FloatArra
     values = np.asarray(times if function is None else function(grid), dtype=np.float64)
     if values.shape != grid.shape or not np.isfinite(values).all():
         raise InvalidParameter("times", f"{len(grid)} finite numbers", values.shape)
-    if shared:  # probabilities of points, each of which stands for a stretch of t
+    if shared:  # from probabilities of grid points to a density
         values = values / trapezoid((grid,))
     least = _LEAST_GIVEN * float(trapezoid((grid,)) @ values) / float(grid[-1] - grid[0])
     if not (least > 0 and values.min() >= least):

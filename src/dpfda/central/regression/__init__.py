@@ -1,9 +1,9 @@
-"""Private linear and logistic regression of rows that a data holder can add up.
+"""Private linear and logistic regression from noisy sums over rows.
 
-A method (users choose it as `mechanism`) is a short conversation: it asks for a sum over all rows,
-receives the sum with noise, and may ask again. Who answers, a curator, chunks, a cluster or sites
-under a secure sum, is decided in `estimators/central_base.py`. How rows, tables and curves become
-features is public (`recipe.py`).
+A method (the parameter `mechanism`) is a short conversation: it queries a sum over all rows,
+receives the noisy sum, and may query again. The data holder may be a curator, chunks of rows, a
+cluster, or sites with a secure sum; `estimators/central_base.py` chooses it. The map from rows,
+tables and curves to features is public (`recipe.py`).
 """
 
 from dpfda._registry import discover

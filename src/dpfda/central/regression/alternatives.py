@@ -1,8 +1,8 @@
 """Alternatives to the default method: the functional mechanism, AdaSSP, noisy gradient descent.
 
-The functional mechanism of 002 is here in its sound form. AdaSSP (Wang 2018) chooses its ridge from
-a noisy smallest eigenvalue. Both release the moments about the public balls once. Gradient descent
-passes over the data in every step.
+The functional mechanism of 002 is implemented with its corrections. AdaSSP (Wang 2018) chooses its
+ridge from a noisy smallest eigenvalue. Both release the moments about the public balls once.
+Gradient descent passes over the data in every step.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ class ObjectiveMethod(RegressionMechanism):
     """Release the coefficients of a quadratic objective once, and minimize it.
 
     Attributes:
-        floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
+        floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to this value.
     """
 
     floor: float = number(above=0.0, default=2.0)
 
     @property
     def curvature(self) -> float:
-        """The coefficient of z² that stands for log(1 + e^z)."""
-        return 0.125  # Taylor's
+        """The coefficient of z² in the quadratic approximation of log(1 + e^z)."""
+        return 0.125  # Taylor expansion at 0
 
     @abstractmethod
     def query(self, regression: Regression) -> MomentQuery | WeightedMomentQuery:
-        """The one question."""
+        """The only query."""
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, one answer."""
+        """Ask one query, and compute the fit from its answer."""
         query, problem = self.query(regression), regression.problem
         answer = yield query
         moments = query.moments.read(answer)
@@ -88,7 +88,7 @@ class ObjectiveMethod(RegressionMechanism):
         return replace(in_units(problem, w, logit=logit), released=released, warnings=hidden)
 
 
-_HIDDEN = 4.0  # deviations of the noise: a mean weight below says little
+_HIDDEN = 4.0  # a mean weight below this many deviations of its noise causes a warning
 _WEIGHTS = (
     "noise hides the mean of the weights: nearly all of them are far below weight_bound. Give a "
     "smaller public bound, allow a larger epsilon or ask more people"
@@ -100,16 +100,16 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
     """Perturb the coefficients of the objective, then minimize it (002 with C7 and C9).
 
     Privacy:
-        (Λ1, Λ2) is released once, as one vector with exact calibration (Balle & Wang 2018) of its
-        joint sensitivity; Λ0 is not released, no minimizer needs it. The weight of Λ2 against Λ1
-        minimizes the noise that reaches w. Minimizing is post-processing. With weights of rows,
-        `WeightedMomentQuery` is asked instead, of the same sensitivity.
+        (Λ1, Λ2) is released once, as one vector, with noise calibrated exactly (Balle & Wang 2018)
+        to its joint sensitivity. Λ0 is not released, because the minimizer does not depend on it.
+        The weight of Λ2 relative to Λ1 minimizes the noise of w. Minimizing is post-processing.
+        With weights of rows, the query is `WeightedMomentQuery`, which has the same sensitivity.
 
     Attributes:
-        expansion: quadratic that stands for log(1 + e^z): ``taylor`` at 0, as in 002, or
-            ``chebyshev`` on [-logit_range, logit_range]. It scales the log-odds and leaves the
-            boundary where it is.
-        logit_range: the range that matters, for ``chebyshev``.
+        expansion: quadratic approximation of log(1 + e^z): ``taylor`` at 0, as in 002, or
+            ``chebyshev`` on [-logit_range, logit_range]. It changes the scale of the log-odds, but
+            not the decision boundary.
+        logit_range: range of the approximation, for ``chebyshev``.
 
     Examples:
         >>> round(GaussianFM(expansion="chebyshev", logit_range=4.0).curvature, 4)
@@ -123,7 +123,7 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
 
     @property
     def curvature(self) -> float:
-        """The coefficient of z² that stands for log(1 + e^z)."""
+        """The coefficient of z² in the quadratic approximation of log(1 + e^z)."""
         if self.expansion == "taylor":
             return super().curvature
         series = chebyshev.Chebyshev.interpolate(
@@ -132,14 +132,14 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
         return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
 
     def query(self, regression: Regression) -> MomentQuery | WeightedMomentQuery:
-        """Weighted for the least noise on w."""
+        """The query, weighted for the least noise of w."""
         linear, quadratic = COEFFICIENTS[regression.problem.link]
         weight = best_weight(linear, quadratic, dimension=regression.problem.size)
         known: dict[str, Any] = {"linear_weight": linear, "quadratic_weight": quadratic * weight}
         about = about_all(regression)
         if regression.weight_bound is None:
             return MomentQuery(**about, **known)
-        del about["constant"]  # which weighted rows always have
+        del about["constant"]  # weighted rows always have a constant
         return WeightedMomentQuery(**about, **known, weight_bound=regression.weight_bound)
 
 
@@ -155,9 +155,10 @@ def about_all(regression: Regression) -> dict[str, Any]:
 
 
 def in_units(problem: Problem, w: FloatArray, *, logit: float = 1.0) -> Fitted:
-    """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units.
+    """Convert a predictor w of unit-ball rows (with any constant feature) to the original units.
 
-    A linear one predicts the target in its radius; of a logistic one, log-odds are `logit` times.
+    For a linear link, predictions are multiplied by the target radius; for a logistic link, by
+    `logit`, which gives log-odds.
     """
     dimension, bounds = problem.dimension, problem.bounds
     shrunk = _shrunk(problem)
@@ -170,7 +171,7 @@ def in_units(problem: Problem, w: FloatArray, *, logit: float = 1.0) -> Fitted:
 
 
 def of_public_balls(problem: Problem, moments: NoisyMoments, *, rows: int) -> Released | None:
-    """Moments about the public balls; None for a logistic link, whose line only stands for odds."""
+    """Released moments about the public balls; None for a logistic link, which has no intervals."""
     if problem.link == "logistic":
         return None
     bounds, shrunk = problem.bounds, _shrunk(problem)
@@ -196,15 +197,15 @@ class EigenvalueQuery(AdditiveQuery, name="regression_eigenvalue"):
     """(λ_min(Σxxᵀ), w1 Σxy, w2 svec Σxxᵀ).
 
     Privacy:
-        `eigenvalue_l2(w1, w2)`: λ_min moves by no more than the largest eigenvalue of xxᵀ - x'x'ᵀ,
-        which is short where the moments move far.
+        The sensitivity is `eigenvalue_l2(w1, w2)`. λ_min changes by at most the largest eigenvalue
+        of xxᵀ - x'x'ᵀ, which is small if the moments change much.
 
     Attributes:
         bounds: the balls.
         linear_weight: w1.
         quadratic_weight: w2.
         constant: append a constant feature, so that the line has an intercept.
-        weighted: shorten a target as its row is shortened.
+        weighted: scale each target by the same factor as its row.
     """
 
     linear: ClassVar[bool] = False
@@ -218,7 +219,7 @@ class EigenvalueQuery(AdditiveQuery, name="regression_eigenvalue"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+        _ = self.mechanism  # rejects invalid budgets
 
     def fitting(self, records: Records) -> Records:
         """Rows and targets of the right shapes."""
@@ -236,12 +237,12 @@ class EigenvalueQuery(AdditiveQuery, name="regression_eigenvalue"):
 
     @cached_property
     def moments(self) -> MomentSums:
-        """What is summed."""
+        """The sums of moments."""
         return moment_sums(self)
 
     @property
     def summed(self) -> Sums:
-        """The moments, with a place in front for the eigenvalue that comes with `_statistic`."""
+        """The sums of moments, after an entry for the eigenvalue, which `_statistic` computes."""
         weights = np.concatenate([[SQUARE], self.moments.weights])
         sums = weighted_sums(self._block, weights, dimension=self.bounds.dimension)
         return sums._replace(statistic=self._statistic)
@@ -256,12 +257,12 @@ class EigenvalueQuery(AdditiveQuery, name="regression_eigenvalue"):
         return np.concatenate([smallest, totals[1:] * self.moments.weights])
 
     def read(self, answer: Answer) -> NoisyMoments:
-        """The moments behind the eigenvalue."""
+        """The moments, without the eigenvalue."""
         return self.moments.read(replace(answer, values=answer.values[1:]))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """AdaSSP's weights, and others."""
+        """The weights of AdaSSP, and other weights."""
         cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
         return [
             cls(cost=cost, bounds=bounds, linear_weight=linear, quadratic_weight=quadratic)
@@ -274,8 +275,8 @@ class AdaSSP(RegressionMechanism, name="adassp"):
     """Noisy XᵀX and Xᵀy with an adaptive ridge; a logistic link regresses the label ±1.
 
     Privacy:
-        The three statistics are one Gaussian release of joint sensitivity √2.53 = 1.59 (three
-        separate ones: √3); exact calibration.
+        The three statistics are one Gaussian release with joint sensitivity √2.53 = 1.59 (three
+        separate releases would have √3) and exact calibration.
 
     Attributes:
         failure: probability that the ridge is too small.
@@ -288,7 +289,7 @@ class AdaSSP(RegressionMechanism, name="adassp"):
     failure: float = number(least=1e-6, most=0.999999, default=0.05)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, one answer."""
+        """Ask one query, and compute the fit from its answer."""
         problem = regression.problem
         query = EigenvalueQuery(
             **about_all(regression), linear_weight=0.5, quadratic_weight=math.sqrt(0.5)
@@ -301,7 +302,7 @@ class AdaSSP(RegressionMechanism, name="adassp"):
         spread = math.sqrt(size * math.log(2 * size**2 / self.failure))
         ridge = max(0.0, spread * moments.quadratic_sigma * answer.n - smallest) / answer.n
         inverse = np.linalg.pinv(moments.quadratic + ridge * np.eye(size), hermitian=True)
-        # A logistic link: the line predicts ±1; around it, log-odds are about twice the line.
+        # For a logistic link the line predicts ±1; log-odds are about twice the line.
         fitted = in_units(problem, inverse @ moments.linear, logit=2.0)
         return replace(fitted, released=of_public_balls(problem, moments, rows=answer.n))
 
@@ -311,11 +312,11 @@ class GradientQuery(AdditiveQuery, name="regression_gradient"):
     """Σ r(x, y; θ) x, with |r| ≤ 1 and |x| ≤ 1.
 
     Privacy:
-        Euclidean sensitivity 2: two gradients of length 1.
+        The Euclidean sensitivity is 2, because gradients have length at most 1.
 
     Attributes:
-        problem: which.
-        theta: where the gradient is taken.
+        problem: link and public bounds.
+        theta: the point at which the gradient is computed.
     """
 
     l2 = 2.0
@@ -326,7 +327,7 @@ class GradientQuery(AdditiveQuery, name="regression_gradient"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.mechanism  # refuses a budget without δ
+        _ = self.mechanism  # rejects a budget without δ
         if len(self.theta) != self.problem.size:
             raise InvalidParameter("theta", f"of length {self.problem.size}", len(self.theta))
 
@@ -341,13 +342,15 @@ class GradientQuery(AdditiveQuery, name="regression_gradient"):
 
     @property
     def summed(self) -> Sums:
-        """Gradients, the residual cut to the grid."""
+        """Sums of gradients, with residuals rounded to the grid."""
         weights = np.full(self.problem.size, SQUARE)
         return weighted_sums(self._block, weights, dimension=self.problem.dimension)
 
     def _block(self, records: Records) -> FloatArray:
         x, v = self.problem.unit_rows(*records)
-        line = np.einsum("ij,j->i", x, self.theta / ONE)  # row by row: BLAS rounds as rows lie
+        line = np.einsum(
+            "ij,j->i", x, self.theta / ONE
+        )  # row by row: rounding in BLAS depends on the other rows
         if self.problem.link == "linear":
             residual = np.clip(line - v / ONE, -1.0, 1.0)  # a long residual is clipped
         else:
@@ -356,7 +359,7 @@ class GradientQuery(AdditiveQuery, name="regression_gradient"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Both losses; the logistic one at a steep line, where the sensitivity is reached."""
+        """Both losses; the logistic one at a steep line, where the sensitivity is attained."""
         cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
         line = Problem(link="linear", bounds=bounds)
         classes = Problem(link="logistic", bounds=bounds, fit_intercept=False)
@@ -372,8 +375,8 @@ class NoisyGradient(RegressionMechanism, name="noisy_gradient"):
 
     Privacy:
         T Gaussian releases of sensitivity 2, each with μ/√T. Gaussian releases compose exactly
-        (Σμ_i² = μ²), which is never worse than the Rényi accounting of 002 and equals the
-        privacy-loss-distribution value.
+        (Σμ_i² = μ²). The result equals that of accounting with privacy loss distributions, and is
+        never worse than the Rényi accounting of 002.
 
     Attributes:
         steps: T.
@@ -388,7 +391,7 @@ class NoisyGradient(RegressionMechanism, name="noisy_gradient"):
     steps: int = whole(default=25)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """T questions; the answer is the average of the second half of the path."""
+        """Ask T queries; the fit is the average of the second half of the path."""
         problem = regression.problem
         theta = np.zeros(problem.size)
         rate = 1.0 if problem.link == "linear" else 4.0  # 1/smoothness

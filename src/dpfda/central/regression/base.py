@@ -1,4 +1,4 @@
-"""Conversations of regressions: public queries that end in a predictor, by one of the methods."""
+"""Regressions: the base of their methods, and conversations that end in a public predictor."""
 
 from __future__ import annotations
 
@@ -39,22 +39,23 @@ from dpfda.protocol.query import Records
 class Fitted:
     """A public predictor x ↦ intercept + slope·(x clipped to a ball).
 
-    For a logistic link the prediction is the log-odds of class 1. Of K classes there are K scores,
-    and the largest says which.
+    For a logistic link the prediction is the log-odds of class 1. For K classes there are K scores;
+    the class of the largest score is predicted.
 
     Attributes:
         slope: coefficients of the clipped, centered row; (K, D) for K scores.
         offset: value at the center; (K,) for K scores.
         center, radius: the ball; `radius` may be infinite (no clipping).
-        clips: whether `slope` belongs to rows that are shortened though they lie inside the public
-            bounds; then it is no statement about rows as they are.
-        released: moments that `slope` was computed from, from which intervals follow; None where
-            a mechanism releases none, or where rows were shortened.
-        explained: expected share of the targets' variance that predictions for others explain, from
-            released numbers; below 0 where a constant would be better. None if it is not known.
-        clarity: by how many deviations the fit explains more than noise alone would.
+        clips: whether rows inside the public bounds were clipped to a smaller ball; `slope` then
+            does not estimate the coefficients of unclipped rows.
+        released: moments from which `slope` and its intervals are computed; None if the mechanism
+            releases no moments, or if rows were clipped to a smaller ball.
+        explained: expected share of the targets' variance that predictions for other people
+            explain, from released numbers; negative if a constant would be better, None if unknown.
+        clarity: significance of the fit: the explained variance beyond that of noise alone, in
+            standard deviations.
         spread: standard deviation of the predictions.
-        warnings: what a reader of the numbers should know.
+        warnings: warnings for the reader.
     """
 
     slope: FloatArray
@@ -70,11 +71,11 @@ class Fitted:
 
     @property
     def intercept(self) -> Any:
-        """Value at x = 0 of the line that holds inside the ball; an array of K."""
+        """Value at x = 0 of the line that holds inside the ball; an array for K scores."""
         return self.offset - self.slope @ self.center
 
     def predict(self, rows: FloatArray) -> FloatArray:
-        """Predictions, one a row, or K; rows beyond the ball are clipped as in training."""
+        """One prediction, or K scores, for each row; rows are clipped to the ball as in the fit."""
         if np.isinf(self.radius):
             return np.asarray(rows @ self.slope.T + self.intercept)
         clipped = clip_to_ball(rows, center=self.center, radius=self.radius)
@@ -83,46 +84,46 @@ class Fitted:
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionMechanism(Registered, family="regression mechanism"):
-    """A way to fit. Frozen and public; subclasses state their privacy."""
+    """Base of the regression methods; they are frozen and public, and state their privacy."""
 
     pure: ClassVar[bool] = False
-    """Whether the fit costs no δ whatever δ was allowed."""
+    """Whether the fit never uses δ."""
     pure_too: ClassVar[bool] = False
-    """Whether it can do without δ."""
+    """Whether the fit is possible without δ."""
     shows_rows: ClassVar[bool] = True
-    """Whether its answers show where rows are, and thereby whether a bound on them is too small."""
+    """Whether answers estimate the location of rows, which shows if their bound is too small."""
     additive: ClassVar[bool] = True
-    """Whether its questions are sums, so that rows may come in chunks."""
+    """Whether the queries are sums, so that rows may come in chunks."""
     takes_weights: ClassVar[bool] = False
-    """Whether it fits rows with private weights below a public bound."""
+    """Whether the method fits rows with private weights below a public bound."""
     gaussian: ClassVar[bool] = True
-    """Whether a budget with δ is all spent on Gaussian noise, whose μ² add up."""
+    """Whether a budget with δ is spent on Gaussian noise only, whose μ² add up."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
-        """Which of the costs it spends: the last, all that is given, unless it can do better."""
+        """The budget to spend, one of `costs`: by default the last, the whole of (ε, δ)."""
         return costs[-1]
 
     @abstractmethod
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """Ask for noisy sums, one query after the other, and return the fit."""
+        """Query noisy sums, one after the other, and return the fit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Regression(Conversation[Fitted], name="regression"):
-    """A private regression: one of the methods, asking about one problem.
+    """A private regression: the conversation of one method about one problem.
 
     Attributes:
         problem: link and public bounds.
-        mechanism: how the budget is spent.
-        found_classes: whether labels that were not given were found in the data.
-        share: of the budget; the rest is for what was asked before.
-        counts_outside: whether records have a third column, which marks the rows that were moved
-            into their public ranges; they are counted first, for a small part of the budget.
-        weight_bound: public bound on the weights of rows, the last column of records; None where
-            they have none.
+        mechanism: the method, which determines the queries.
+        found_classes: whether the labels were not given but read from the data.
+        share: share of the budget; earlier queries have spent the rest.
+        counts_outside: whether records have a third column that marks the rows outside their public
+            ranges; these rows are counted first, with a small share of the budget.
+        weight_bound: public bound on the weights of rows, which are the last column of records;
+            None if there are no weights.
 
     Examples:
         >>> from dpfda.curate import curate
@@ -164,22 +165,22 @@ class Regression(Conversation[Fitted], name="regression"):
         return super().whole.part(self.share)
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The mechanism's choice."""
+        """The choice of the mechanism."""
         return self.mechanism.budget(self, [pure, gaussian])
 
     def among_sites(self) -> Self:
-        """Whether sites can answer: with Gaussian noise (δ above 0), and without the count."""
+        """The same conversation for sites: Gaussian noise (δ > 0), and no count of rows outside."""
         return replace(super().among_sites(), counts_outside=False)
 
     def questions(self) -> Questions[Fitted]:
-        """A count of rows outside their ranges, where it is asked for; those of the method."""
+        """Query the number of rows outside their ranges, if wanted; then the method's queries."""
         known = self.problem.rows
         if not self.counts_outside or known is None or not self.mechanism.additive:
             return (yield from self.mechanism.questions(self))
         whole, dimension = self.whole, self.problem.dimension
         check = price_of_a_count(whole, known)
         outside = yield OutsideCount(cost=check, unit=self.unit, features=dimension)
-        # What is left is spent as all would have been: the kind of noise stays.
+        # The rest of the budget uses the same kind of noise as the whole would have.
         delta = 0.0 if whole.pure else self.delta
         left = replace(
             self, share=whole.rest(check).share, delta=delta, either=False, counts_outside=False
@@ -189,35 +190,35 @@ class Regression(Conversation[Fitted], name="regression"):
         return fitted if few else replace(fitted, warnings=(*fitted.warnings, OUTSIDE))
 
     def clarity(self, rows: int) -> float:
-        """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
+        """nμ/√D: below 10, the fit is mostly noise; above 1000, noise has little effect."""
         whole = self.whole
         budget = whole.epsilon_spent if whole.pure else whole.mu
         return rows * budget / math.sqrt(self.problem.dimension)
 
     @property
     def most(self) -> Price:
-        """The limit; a method that is not Gaussian announces ε and δ as they are."""
+        """The limit of the price; a method that is not Gaussian states ε and δ directly."""
         if self.mechanism.gaussian or not self.delta:
             return super().most
         return Price(epsilon=exact(self.epsilon), delta=exact(self.delta))
 
     @property
     def event(self) -> Event:
-        """Likewise as one release."""
+        """The event of the whole conversation; a method that is not Gaussian states ε and δ."""
         if self.mechanism.gaussian or not self.delta:
             return super().event
         return ApproximateEvent(epsilon=self.epsilon, delta=self.delta)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The number of rows is public, and so are labels that are read off the data."""
+        """The number of rows is public, and so are labels that were read from the data."""
         found = (CLASSES_ARE_PUBLIC,) if self.found_classes else ()
         weights = (WEIGHTS_ARE_INDIVIDUAL,) if self.weight_bound is not None else ()
         return (*super().assumptions, *found, *weights)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Every method that can do with or without δ, both links, few rows and many."""
+        """Every method that fits the budget, with both links, with known and unknown n."""
         bounds = Bounds(center=np.zeros(2))
         line = Problem(link="linear", bounds=bounds)
         classes = Problem(
@@ -254,7 +255,7 @@ class Regression(Conversation[Fitted], name="regression"):
         ]
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """Equal rows, and one row at the opposite end of both balls."""
+        """Data sets of equal rows that differ in one row, at the opposite end of both balls."""
         bounds = self.problem.bounds
         rows = np.tile(bounds.center, (n, 1))
         rows[:, 0] += bounds.radius
@@ -272,7 +273,7 @@ class Regression(Conversation[Fitted], name="regression"):
         return one, two
 
 
-_LARGEST = ANY_VALUE[1]  # a power of two, so that nothing is rounded
+_LARGEST = ANY_VALUE[1]  # a power of two, so that scaling does not round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -280,12 +281,12 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
     """A search for the ball of the rows by noisy bisection, then a regression in that ball.
 
     Privacy:
-        The budgets of all queries add up; those of the search see rows only.
+        The budgets of all queries add up. The queries of the search use rows only, not targets.
 
     Attributes:
-        problem: link and targets; its ball of rows is the one that is found.
-        mechanism: how the rest of the budget is spent: ``moments``.
-        found_classes: whether labels that were not given were found in the data.
+        problem: link and bounds of the targets; the ball of the rows is replaced by the found one.
+        mechanism: the method for the rest of the budget: ``moments``.
+        found_classes: whether the labels were not given but read from the data.
     """
 
     summary: ClassVar[str] = "regression"
@@ -302,11 +303,11 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The number of rows is public, and so are labels that are read off the data."""
+        """The number of rows is public, and so are labels that were read from the data."""
         return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
 
     def questions(self) -> Questions[Fitted]:
-        """A search for where rows are, then those of the method about what was found."""
+        """Search the region of the rows, then ask the queries of the method in this region."""
         everywhere = Region(np.zeros(self.problem.dimension), math.inf, self.whole, ())
         search = locate(self, everywhere)
         found = yield from about_channel(search, next(search), channel=0, channels=1, numbers=1)
@@ -323,7 +324,7 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
         return replace(fitted, warnings=(*found.warnings, *fitted.warnings))
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """One row at either end of the rows, and of the targets."""
+        """Data sets that differ in one row, at opposite ends of rows and targets."""
         (here,), (there,) = far_apart(n, np.ones(self.problem.dimension), self.reach)
         bounds = self.problem.bounds
         targets = np.full(n, bounds.target_center)
@@ -344,7 +345,7 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
 
 
 def in_features(fitted: Fitted) -> Fitted:
-    """A fit to rows in their own units as one to features, which are so many times smaller."""
+    """Convert a fit in the units of the rows to one for features, which are 2^31 times smaller."""
     released = fitted.released
     if released is not None:
         released = replace(released, combinations=released.combinations * _LARGEST)

@@ -1,4 +1,4 @@
-"""A finished regression: public, portable, with its guarantee."""
+"""The public result of a regression, with its guarantee; it can be written to a document."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLUMN_POINTS = 101  # of a slope function that is written as columns
+_COLUMN_POINTS = 101  # number of points of a slope function written as columns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,16 +48,16 @@ class RegressionModel(Documented):
     """The result of a private regression: predictions for new rows or curves.
 
     Attributes:
-        guarantee: what the people behind it were promised.
+        guarantee: the privacy guarantee.
         link: ``linear``, ``logistic``, or ``discriminant`` for several classes.
-        mechanism: how the budget was spent.
-        rows: how many rows it was fitted to (public).
-        stages: how many questions were asked.
+        mechanism: name of the method.
+        rows: number of rows in the fit (public).
+        stages: number of queries.
         classes: the labels; None for a linear link.
-        target_range: of a linear link.
-        recipe: how rows in their own units, or curves, become features.
-        fit: the predictor of features.
-        weight_bound: public bound on the weights that rows had; None where they had none.
+        target_range: public range of the targets of a linear link.
+        recipe: the map from rows in their own units, or from curves, to features.
+        fit: the predictor for features.
+        weight_bound: public bound on the weights of the rows; None if they had no weights.
 
     Examples:
         >>> from dpfda.estimators.private_linear_regression import PrivateLinearRegression
@@ -86,11 +86,11 @@ class RegressionModel(Documented):
     weight_bound: float | None = None
 
     def decision_function(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
-        """The target's value, or the log-odds of the second class; of several, a score each."""
+        """Predicted targets, or log-odds of the second class, or one score for each class."""
         return self.fit.predict(self.recipe.features(X, grid_points))
 
     def predict(self, X: Curves, *, grid_points: GridPoints = None) -> AnyArray:
-        """Targets inside their public range, or labels."""
+        """Predicted targets, clipped to their public range, or labels."""
         score = self.decision_function(X, grid_points=grid_points)
         if self.classes is not None:
             return np.asarray(np.asarray(self.classes)[decided(score.reshape(len(score), -1))])
@@ -107,7 +107,7 @@ class RegressionModel(Documented):
         return self.recipe.names
 
     def named(self, features: Sequence[str]) -> Self:
-        """The same with other names for its features."""
+        """A copy with other names of the features."""
         return replace(self, recipe=replace(self.recipe, names=tuple(features)))
 
     @property
@@ -133,25 +133,25 @@ class RegressionModel(Documented):
 
     @property
     def has_interval(self) -> bool:
-        """Whether `interval` is known: of linear models whose released moments tell it."""
+        """Whether `interval` is available: for linear models with released moments."""
         released = self.fit.released
         return released is not None and not self.fit.clips and len(released.vector) <= WIDEST
 
     def interval(
         self, level: float = 0.95, *, of: Of | None = None, simultaneous: bool = False
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends of intervals that hold the coefficients, or the slope function at 101 points.
+        """Ends of intervals for the coefficients, or for the slope function at 101 points.
 
-        Coefficients are those that least squares without noise finds for rows moved into their
-        public ranges (``of="sample"``). Intervals follow from the released moments and the known
-        law of their noise (`dpfda.noise.law`). They are wide where features move together:
-        then noise hides which of them counts, and intervals rest on the belief that standardized
-        coefficients are of the order of 4 at most.
+        The intervals cover the coefficients that least squares without noise finds for rows moved
+        into their public ranges (``of="sample"``). They follow from the released moments and the
+        known law of their noise (`dpfda.noise.law`). If features are collinear, noise hides their
+        separate effects. The intervals are then wide, and assume that standardized coefficients are
+        at most of the order of 4.
 
         Args:
-            level: probability of each interval.
-            of: ``sample``; of curves also ``population``, as `slope_band`.
-            simultaneous: for all coefficients at once; otherwise for each by itself.
+            level: coverage probability of each interval.
+            of: ``sample``; for curves also ``population``, as in `slope_band`.
+            simultaneous: whether the intervals cover all coefficients at once or each separately.
         """
         if self.of_curves:
             band = self.slope_band(level, of=of or "population", simultaneous=simultaneous)
@@ -183,7 +183,7 @@ class RegressionModel(Documented):
         )
 
     def coefficients(self) -> tuple[Any, list[Coefficient]]:
-        """Intercept and coefficients in the units of the features; class by class."""
+        """Intercept and coefficients in the units of the features, class by class."""
         names, values = list(self.features), self.slopes.ravel().tolist()
         if self.slopes.ndim == 2 and self.classes is not None:
             names = [f"{name} ({label})" for label in self.classes for name in names]
@@ -198,14 +198,14 @@ class RegressionModel(Documented):
     def slope(self, points: ArrayLike | None = None) -> FloatArray:
         """The slope function β(t) of a model of curves, by default at 101 points.
 
-        Of several classes, or channels: one row each.
+        Several classes or channels have one row each.
         """
         assert self.encoder is not None
         return self.encoder.slope(self.fit.slope, points)
 
     @property
     def has_band(self) -> bool:
-        """Whether `slope_band` is known: of linear models of curves with released moments."""
+        """Whether `slope_band` is available: for linear models of curves with released moments."""
         return self.of_curves and self.has_interval
 
     def slope_band(
@@ -218,20 +218,20 @@ class RegressionModel(Documented):
     ) -> Band:
         """The slope function of a linear model of curves with a band, by default at 101 points.
 
-        Slope functions are made of a few smooth functions, the encoder's, and y = a + ∫ β x holds
-        with integrals of curves that these functions are fitted to. The band follows from the
-        released moments and the known law of their noise (`dpfda.noise.law`). What noise
-        hides of a slope no answer says: there the band holds slopes of like size in all functions
-        that explain all of the target together, and where this is most of the band, a
-        `UserWarning` says so (`pulled`).
+        The slope function is a combination of the encoder's smooth functions, and the model is
+        y = a + ∫ β x, where x is the projection of a curve on these functions. The band follows
+        from the released moments and the known law of their noise (`dpfda.noise.law`). For the part
+        of the slope that noise hides, the band uses a prior: slopes of similar size in all
+        functions, which together explain the whole target. If the prior determines most of the
+        band, a `UserWarning` says so (`pulled`).
 
         Args:
-            level: probability of the band.
-            points: where.
-            of: ``population``; ``sample`` leaves out the error that is there because others might
-                have been asked, and holds the slope of these curves weighted by how central they
-                are.
-            simultaneous: for the whole curve at once (all channels); otherwise point by point.
+            level: coverage probability of the band.
+            points: points of evaluation.
+            of: ``population``; ``sample`` omits the sampling error, and covers the slope of the
+                curves in the data, weighted by their distance from the center.
+            simultaneous: whether the band covers all points (and channels) at once or each
+                separately.
         """
         level = _validate.fraction("level", level)
         if not self.has_band:
@@ -249,12 +249,12 @@ class RegressionModel(Documented):
         return Band(middle, np.minimum(band.low, middle), np.maximum(band.high, middle))
 
     def columns(self) -> dict[str, list[float]]:
-        """The slope function with the ends of its 95 % band; none where no band is known."""
+        """The slope function with the ends of its 95 % band; empty if there is no band."""
         if not self.has_band or self.encoder is None:
             return {}
         points = np.linspace(*self.encoder.basis.domain_range, _COLUMN_POINTS)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # among the warnings of the model
+            warnings.simplefilter("ignore", UserWarning)  # also in `warnings` of the model
             band = self.slope_band(points=points)
         rows = [part.reshape(-1, len(points)) for part in band]
         found = {"t": points.tolist()}
@@ -264,50 +264,50 @@ class RegressionModel(Documented):
         return found
 
     def plausible_slopes(self, *, sampling: bool) -> FloatArray:
-        """Slopes of the features of curves that agree with what was released."""
+        """Draws of the slopes that are plausible given the released moments."""
         released = self.fit.released
         assert released is not None
         return released.slopes(released.draws, sampling=sampling, sizes=self.slope_sizes)
 
     @property
     def slope_sizes(self) -> FloatArray:
-        """Relative slopes of features, of like size in all functions."""
+        """Relative prior sizes of the slopes of features, for equal sizes in all functions."""
         assert self.encoder is not None
         basis = self.encoder.basis
         scales = np.asarray(self.encoder.rescaler.scales(len(self.fit.slope)), dtype=np.float64)
-        if isinstance(basis, ChannelBasis):  # whose units have nothing to do with each other
+        if isinstance(basis, ChannelBasis):  # units of channels are not comparable
             scales = basis.in_turns([one / one.max() for one in basis.apart(scales)])
         return scales
 
     @property
     def pulled(self) -> str | None:
-        """A warning where noise hides how curves vary, so that a band may miss; or None."""
+        """A warning if noise hides how curves vary, so that the band may be wrong; or None."""
         from dpfda.central.regression import model_report  # which imports this file
 
         return model_report.pulled(self)
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the slope function with its band, or the coefficients; returns the axes.
+        """Draw the slope function with its band, or the coefficients, and return the axes.
 
-        Slope functions of several classes or channels have a panel each; then the first one is
-        returned. A bar is a coefficient times the width of its feature's public range: features
-        with different units have one scale.
+        Slope functions of several classes or channels have one panel each; the first panel is
+        returned. A bar is a coefficient times the width of its feature's public range, so that
+        features with different units are comparable.
         """
         title = f"{self.link} regression: {self.guarantee}"
         if self.encoder is None:
             return self._plot_coefficients(headed(axes_or_new(ax), title))
-        known, told = self.has_band, f"{100 * level:g} % band for the whole curve"
+        known, label = self.has_band, f"{100 * level:g} % band for the whole curve"
         band = self.slope_band(level) if known else Band(*[self.slope()] * 3)
         t = np.linspace(*self.encoder.basis.domain_range, band.middle.shape[-1])
         rows = [part.reshape(-1, len(t)) for part in band]
         names = slope_names(self, len(rows[0]))
         several = len(names) > 1
-        places = panels(ax, names, title=f"{title}\n{told}" if several and known else title)
+        places = panels(ax, names, title=f"{title}\n{label}" if several and known else title)
         for place, line, low, high in zip(places, *rows, strict=True):
             (drawn,) = place.plot(t, line)
             if known:
                 shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
-                place.fill_between(t, low, high, label=told, **shade)
+                place.fill_between(t, low, high, label=label, **shade)
             place.axhline(0, color="0.6", linewidth=0.8)
         if not several:
             places[0].set(xlabel="t", ylabel="slope function β(t)")
@@ -316,7 +316,7 @@ class RegressionModel(Documented):
         return places[0]
 
     def _plot_coefficients(self, ax: Axes) -> Axes:
-        """Bars of coefficients over the public ranges of their features."""
+        """Draw bars of the coefficients times the public ranges of their features."""
         found, table = self.coefficients()[1], self.recipe.table
         widths = np.ones(len(self.features))
         if table is not None:
@@ -341,7 +341,9 @@ class RegressionModel(Documented):
         if self.link == "discriminant":
             return found
         method = RegressionMechanism.named(self.mechanism)
-        counted = method.additive and self.recipe.table is not None  # people outside its ranges
+        counted = (
+            method.additive and self.recipe.table is not None
+        )  # counts people outside the ranges
         if not (method.shows_rows or counted):
             found.append(
                 f"nothing that {self.mechanism} releases shows whether the public range of a "
@@ -394,7 +396,7 @@ class RegressionModel(Documented):
 
     @property
     def hidden_features(self) -> tuple[str, ...]:
-        """A warning that names features whose variation noise hides, or none."""
+        """A warning that names features whose variation is hidden by noise, if any."""
         from dpfda.central.regression import model_report  # which imports this file
 
         return model_report.hidden_features(self)
@@ -444,7 +446,7 @@ class RegressionModel(Documented):
 
 
 def _array(part: list[FloatArray]) -> FloatArray:
-    """Numbers of a document; rows of unequal lengths give an empty array, refused by its shape."""
+    """Numbers of a document; rows of unequal lengths give an empty array with an invalid shape."""
     try:
         return np.array(part, dtype=np.float64)
     except ValueError:

@@ -23,7 +23,7 @@ from dpfda.protocol.holder import Exchange
 from dpfda.protocol.model import common_range, slope_names, slope_table
 from dpfda.report import Contents, Picture, Table, Verdict
 
-_POINTS = 10  # of a slope function
+_POINTS = 10  # number of points of a slope function in the table
 _UNKNOWN = (
     "How well it predicts is not known: to judge it on the same data would cost more of their "
     "budget. Judge it on people whose data are public, or in a simulation (dpfda plan)."
@@ -31,7 +31,7 @@ _UNKNOWN = (
 
 
 def contents(model: RegressionModel) -> Contents:
-    """Coefficients or the slope function, a picture, and in words whether they are noise."""
+    """The contents of the report: the verdict, a table of coefficients or slopes, a picture."""
     what = "slope function β(t)" if model.of_curves else "coefficients"
     beside = ""
     if model.has_band:
@@ -53,7 +53,7 @@ def contents(model: RegressionModel) -> Contents:
 
 
 def table(model: RegressionModel) -> Table:
-    """Coefficients in the units of the features; of curves, the slope function at a few points."""
+    """Coefficients in the units of the features; for curves, the slope function at a few points."""
     if model.has_band:
         return _banded(model)
     if not model.of_curves:
@@ -67,11 +67,11 @@ def table(model: RegressionModel) -> Table:
 
 
 def _banded(model: RegressionModel) -> Table:
-    """The slope function at a few points, each with its part of the band of the whole."""
+    """The slope function at a few points, with its simultaneous band."""
     assert model.encoder is not None
     points = np.linspace(*model.encoder.basis.domain_range, _POINTS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said below the table
+        warnings.simplefilter("ignore")  # printed below the table
         band = model.slope_band(points=points)
     rows = [part.reshape(-1, len(points)) for part in band]
     headings = ["t"]
@@ -110,14 +110,14 @@ def _coefficients(model: RegressionModel) -> Table:
     return Table(headings=tuple(headings), rows=tuple(map(tuple, rows)))
 
 
-_MOSTLY = 1 / 3  # of the variance of the belief about slopes: so much is left by the release
+_MOSTLY = 1 / 3  # share of the slopes' prior variance that remains and causes a warning
 _CLEAR = 3.0
-"""Deviations by which a fit explains more than noise would: noise alone does a few times in 100
-(most often with one feature and Laplace noise, whose square has the longest tail)."""
-_FEW = 10.0  # nμ/√D below which noise hides nearly everything (`Regression.clarity`)
-_CHANCE = 0.05  # of noise alone making any of several coefficients stand out
-_WIDE = 64  # columns of which all together are judged: whether each stands out takes long to know
-_NEARLY_ALL = 2.5  # deviations of scores from 0: one person in 160 gets another class
+"""Significance of a fit, in deviations, that counts as clear. Noise alone reaches it a few times in
+100, most often with one feature and Laplace noise, whose square has the longest tail."""
+_FEW = 10.0  # nμ/√D below which a fit is mostly noise (`Regression.clarity`)
+_CHANCE = 0.05  # probability that noise alone makes any coefficient significant
+_WIDE = 64  # with more columns only the joint significance is computed, to save time
+_NEARLY_ALL = 2.5  # score deviations from 0 beyond which 159 of 160 people get the same class
 _HIDDEN = (
     "noise hides how these features vary apart from each other: {names}. The intervals of their "
     "coefficients are as wide as coefficients may be. Leave out features that move together or "
@@ -179,13 +179,14 @@ def verdict_of(model: RegressionModel) -> Verdict:
 def _clarity(released: Released, *, sampling: bool = True) -> float:
     """The explained variance, in standard deviations above that of noise and sampling alone.
 
-    Of vectors b̂ that have errors of covariance S alone, b̂ᵀQb̂ has mean tr(QS) and variance
-    2 tr(QSQS); Q = 2A - AMA says what the line of A b̂ explains, A a regularized inverse of M.
+    The line with slopes A b̂ explains the variance b̂ᵀQb̂ with Q = 2A - AMA, where A is a regularized
+    inverse of M. If b̂ consists only of errors with covariance S, this has mean tr(QS) and variance
+    2 tr(QSQS).
     """
     matrix, b = released.matrix, released.vector
     errors = released.vector_sigma**2 * np.eye(len(b))
     noise = released.matrix_variance
-    if released.constant:  # take the mean row and the mean target off
+    if released.constant:  # subtract the mean row and the mean target
         mean, target = matrix[:-1, -1] / matrix[-1, -1], b[-1] / matrix[-1, -1]
         matrix, b = matrix[:-1, :-1] - np.outer(mean, matrix[-1, :-1]), b[:-1] - mean * b[-1]
         errors = released.vector_sigma**2 * (np.eye(len(b)) + np.outer(mean, mean))
@@ -203,7 +204,7 @@ def _clarity(released: Released, *, sampling: bool = True) -> float:
 
 
 def _strength(model: RegressionModel) -> float:
-    """nμ/√D of a fit whose noise has no simple form (nε/√D without a δ)."""
+    """nμ/√D for a fit whose noise has no simple form (nε/√D if δ = 0)."""
     promise = model.guarantee
     mu = promise.epsilon
     if promise.delta:
@@ -224,13 +225,13 @@ def _zero_everywhere(model: RegressionModel) -> bool:
     if not model.has_interval:
         return False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said by `pulled`
+        warnings.simplefilter("ignore", UserWarning)  # reported by `pulled`
         low, high = model.interval(1 - _CHANCE, simultaneous=True)
     return bool(np.all((low <= 0) & (high >= 0)))
 
 
 def pulled(model: RegressionModel) -> str | None:
-    """A warning where noise hides how curves vary, so that a band may miss; or None."""
+    """A warning if noise hides how curves vary, so that the band may be wrong; or None."""
     released = model.fit.released
     if not model.has_band or released is None:
         return None
@@ -242,7 +243,7 @@ def pulled(model: RegressionModel) -> str | None:
 
 
 def hidden_features(model: RegressionModel) -> tuple[str, ...]:
-    """A warning that names features whose variation noise hides; none where another says more."""
+    """A warning that names features whose variation is hidden by noise, if there is no other."""
     released = model.fit.released
     if model.of_curves or released is None or model.fit.warnings:
         return ()
@@ -250,10 +251,10 @@ def hidden_features(model: RegressionModel) -> tuple[str, ...]:
     return (_HIDDEN.format(names=", ".join(names)),) * bool(names)
 
 
-_EDGE = 0.95  # length of a mean row in units of the ball: nearly all rows reach it in one direction
-_END = 0.99  # of a range: fewer than one in two hundred are at its other end
-_FLAT = 0.9  # of a range: a line that is nowhere below it has seen targets at one end only
-_BLUR = 0.02  # noise above which no warning is given
+_EDGE = 0.95  # a mean row longer than this share of the radius shows that nearly all rows reach it
+_END = 0.99  # a mean beyond this share of the range: fewer than one in 200 are at the other end
+_FLAT = 0.9  # if predictions are all beyond this share of the range, so were nearly all targets
+_BLUR = 0.02  # no warning is given if the noise is larger
 
 Shape = Literal["ball", "box", "curves"]
 _WRONG = "probably far too small, and then the result is wrong"
@@ -266,7 +267,7 @@ _TARGETS = f"nearly all targets are at one end of their range: it is {_WRONG}"
 
 
 class Means(NamedTuple):
-    """Mean row (None: not known) and mean target in units of their bounds, and the noise."""
+    """Mean row (None if unknown) and mean target in units of their bounds, and their noise."""
 
     row: FloatArray | None
     target: float
@@ -276,14 +277,14 @@ class Means(NamedTuple):
 def range_warnings(
     first: Exchange, fitted: Fitted, *, problem: Problem, shape: Shape
 ) -> tuple[str, ...]:
-    """Warnings from released numbers alone; post-processing.
+    """Warnings about public ranges, from released numbers only (post-processing).
 
     Args:
-        first: question and its answer.
-        fitted: what the fit ended with.
+        first: the first query and its answer.
+        fitted: the fit.
         problem: link and bounds.
-        shape: of the public bound: a ball, a box with a range for every feature, or the range of
-            the values of curves.
+        shape: kind of the public bound: a ball, a box with a range for every feature, or the range
+            of the values of curves.
     """
     means, found = _means(first), []
     if means is not None and means.row is not None:
@@ -304,8 +305,8 @@ def _about_rows(row: FloatArray, noise: float, shape: Shape) -> list[str]:
             f"nearly everybody is at an end of the range of feature {which}: the range is probably "
             "far too small; if it is right, the feature says nothing"
         ] * bool(which)
-    # A mean as long as the radius is made of rows that reach it in one direction. Noise makes it
-    # longer, which is taken off; what is left of it must be small.
+    # The mean is as long as the radius only if all rows reach it in one direction. The expected
+    # contribution of noise is subtracted; the remaining uncertainty must be small.
     blur = noise + noise**2 * math.sqrt(row.size / 2)
     length = float(row @ row) - row.size * noise**2
     limit = _END if shape == "box" else _EDGE
@@ -321,13 +322,13 @@ def _lowest(fitted: Fitted, problem: Problem) -> float:
 
 
 def _means(first: Exchange) -> Means | None:
-    """Means of rows and targets by the first answer; None for minimizers."""
+    """Means of rows and targets from the first answer; None if it is a minimizer."""
     query, answer = first.query, first.answer
     if isinstance(query, LocationQuery):
         row, target, noise = query.means(answer)
         return Means(row, abs(target), noise)
     if isinstance(query, WeightedMomentQuery):
-        return None  # weighted means, of which the bound on a mean of rows says nothing
+        return None  # the bound on a mean of rows does not apply to weighted means
     if isinstance(query, MomentQuery | EigenvalueQuery) and query.constant:  # rows are (x, 1)/√2
         moments = (query if isinstance(query, EigenvalueQuery) else query.moments).read(answer)
         row, target = 2 * moments.quadratic[:-1, -1], math.sqrt(2) * moments.linear[-1]

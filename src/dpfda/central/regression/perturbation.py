@@ -1,19 +1,21 @@
 """Objective perturbation and output perturbation, and the minimizer that both need.
 
-The losses are log(1 + e^{-v xᵀθ}) for labels ±1 and log cosh(xᵀθ - v) for a target in [-1, 1]:
-nearly squares for small residuals, but Lipschitz and smooth.
+The losses are log(1 + e^{-v xᵀθ}) for labels ±1 and log cosh(xᵀθ - v) for a target in [-1, 1]. They
+are nearly quadratic for small residuals, but Lipschitz and smooth.
 
-Why the tolerance is always met, whatever the rows. Both losses have |f‴| ≤ c f″ (c = 1, 2), so with
-a ridge Λ and |x| ≤ 1 the objective F has |F‴[u,u,u]| ≤ c|u| F″[u,u] ≤ (c/√Λ) F″[u,u]^{3/2}: the
-function s F, s = c²/4Λ, is self-concordant. Let κ = √(s gᵀH⁻¹g), its Newton decrement.
+The minimizer meets its tolerance for any rows, for the following reason. Both losses have
+|f‴| ≤ c f″ (c = 1, 2), so with a ridge Λ and |x| ≤ 1 the objective F has
+|F‴[u,u,u]| ≤ c|u| F″[u,u] ≤ (c/√Λ) F″[u,u]^{3/2}. The function s F with s = c²/4Λ is therefore
+self-concordant. Let κ = √(s gᵀH⁻¹g) be its Newton decrement.
 
-* κ > ¼: the step 1/(1 + κ) takes κ - log(1 + κ) ≥ 0.026 off s F (Nesterov 2004, 4.1.5). A longer
-  step is taken only where it is seen to gain ¼ of what its slope says, κ²/4(1 + κ) ≥ 0.0125.
+* κ > ¼: the step 1/(1 + κ) decreases s F by κ - log(1 + κ) ≥ 0.026 (Nesterov 2004, 4.1.5). A longer
+  step is used only if it achieves ¼ of the decrease that its slope predicts, which is at least
+  κ²/4(1 + κ) ≥ 0.0125.
 * κ ≤ ¼: a whole step gives (κ/(1 - κ))² ≤ 16κ²/9. Nine such steps bring κ below (4/9)^{2^9}, where
   |g| ≤ √(|H|/s) κ is below any tolerance.
 
-F starts at n log 2 or less and is at least -|tilt|²/2Λ: no more than
-80 s (n log 2 + |tilt|²/2Λ) + 9 steps are ever made. They take about ten.
+F starts at n log 2 or less and is at least -|tilt|²/2Λ, so there are at most
+80 s (n log 2 + |tilt|²/2Λ) + 9 steps. In practice there are about ten.
 """
 
 from __future__ import annotations
@@ -43,20 +45,20 @@ from dpfda.protocol.fields import number, part
 from dpfda.protocol.query import Answer, Records, WholeQuery, finite
 
 LIPSCHITZ = 1.0
-"""Length of one person's gradient, for rows in the unit ball, at most: both losses."""
+"""Largest length of one person's gradient, for rows in the unit ball and both losses."""
 
 CURVATURE = {"linear": 1.0, "logistic": 0.25}
 """Largest second derivative of the losses."""
 
 TOLERANCE = 1e-6
-"""Length of the gradient of the *sum* at the returned point, at most."""
+"""Largest length of the gradient of the *sum* at the returned point."""
 
 _THIRD = {"linear": 2.0, "logistic": 1.0}  # c of |f‴| ≤ c f″
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Risk:
-    """Σ loss(xᵀθ, v) + ridge/2 |θ|² + tiltᵀθ, of rows in the unit ball."""
+    """The objective Σ loss(xᵀθ, v) + ridge/2 |θ|² + tiltᵀθ for rows in the unit ball."""
 
     x: FloatArray
     v: FloatArray
@@ -92,7 +94,7 @@ def minimize_risk(
 ) -> FloatArray:
     """argmin Σ loss(xᵀθ, v) + ridge/2 |θ|² + tiltᵀθ, to a gradient of length `TOLERANCE`.
 
-    The module proves that the loop ends there, for all rows; nothing is ever refused.
+    The docstring of the module proves that the loop reaches this tolerance for all rows.
     """
     tilt = np.zeros(x.shape[1]) if tilt is None else tilt
     risk = Risk(x=x, v=v, link=link, ridge=ridge, tilt=tilt)
@@ -109,7 +111,7 @@ def minimize_risk(
 
 
 def most_steps(n: int, *, link: Link, ridge: float, tilt: FloatArray) -> int:
-    """How many steps are enough; no number of it comes from a row."""
+    """A sufficient number of steps, which does not depend on the values of rows."""
     scale = _THIRD[link] ** 2 / (4 * ridge)
     return math.ceil(80 * scale * (n * math.log(2) + float(tilt @ tilt) / (2 * ridge))) + 9
 
@@ -117,7 +119,7 @@ def most_steps(n: int, *, link: Link, ridge: float, tilt: FloatArray) -> int:
 def _size(
     risk: Risk, theta: FloatArray, direction: FloatArray, *, gain: float, kappa: float
 ) -> float:
-    """The whole step where that is proved or seen to gain, else half of it, ..., else 1/(1 + κ)."""
+    """The step size: 1, 1/2, ... if the decrease is proved or observed, otherwise 1/(1 + κ)."""
     if kappa <= 0.25:
         return 1.0
     size, sure, value = 1.0, 1 / (1 + kappa), risk.value(theta)
@@ -130,8 +132,8 @@ def _size(
 
 _LAST = 0.02  # share of (ε, δ) for the output noise
 _LATTICE_DELTA = 2.0**-50
-"""Total-variation distance of the discrete from the rounded Gaussian at σ = 2^24 steps, at most,
-for one coordinate: the rounded density differs by the factor 1 + (k²/σ² - 1)/(24σ²) + O(σ⁻⁴)."""
+"""Bound on the total-variation distance between the discrete and the rounded Gaussian at σ = 2^24
+steps, for one coordinate. The densities differ by the factor 1 + (k²/σ² - 1)/(24σ²) + O(σ⁻⁴)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +141,10 @@ class Tilted(Gaussian):
     """A Gaussian tilt of an objective, and Gaussian noise on its scaled minimizer Λθ̂.
 
     Privacy:
-        (ε, δ) as `ObjectivePerturbation` proves; the noise on Λθ̂ is the smaller part.
+        (ε, δ)-DP, as `ObjectivePerturbation` proves; the noise on Λθ̂ has the smaller share.
 
     Attributes:
-        cost: ε and δ of both together.
+        cost: ε and δ of both parts together.
         ridge: Λ.
         tilt_sigma: standard deviation of the tilt.
     """
@@ -153,21 +155,21 @@ class Tilted(Gaussian):
 
     @property
     def event(self) -> Event:
-        """Both parts: ε and δ add up."""
+        """The event of both parts, whose ε and δ add up."""
         return ApproximateEvent(epsilon=self.cost.epsilon, delta=self.cost.delta)
 
     def tilt(self, source: Source) -> FloatArray:
-        """b, on a lattice of 2^24 steps a standard deviation."""
+        """Draw b on a lattice with 2^24 steps per standard deviation."""
         steps = discrete_gaussian(len(self.axes), sigma=self.steps, source=source)
         return np.asarray(steps * (self.tilt_sigma / self.steps))
 
 
 def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Tilted:
-    """The randomness that ε and δ pay for, or a refusal that names the larger of the two limits."""
+    """The tilt and the noise for a budget; an error states the limits of ε and δ."""
     name = "objective_perturbation"
     if cost.pure or cost.share != 1:
         raise InvalidParameter("cost", f"a whole budget with δ above 0 for {name}", cost.delta)
-    # The lattice costs δ in proportion to 1 + e^ε, so a large ε would leave none of it.
+    # The lattice uses a part of δ proportional to 1 + e^ε, so nothing remains for a large ε.
     ratio = (1 - _LAST) * cost.delta / (size * _LATTICE_DELTA)
     if ratio <= 2.0:
         least = 2 * size * _LATTICE_DELTA / (1 - _LAST)
@@ -183,7 +185,7 @@ def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Ti
         cost=cost,
         ridge=curvature / math.expm1(ridge_share * epsilon),
         tilt_sigma=sigma,
-        # What the inexact solver and the lattice of b can move Λθ̂, on both sides together.
+        # Largest change of Λθ̂ by the inexact solver and the lattice of b, on both data sets.
         sensitivity=2 * TOLERANCE + math.sqrt(size) * sigma / Tilted.steps,
         mu=gaussian_mu(epsilon=_LAST * cost.epsilon, delta=_LAST * cost.delta),
         delta=_LAST * cost.delta,
@@ -193,15 +195,15 @@ def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Ti
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TiltedQuery(WholeQuery, name="regression_tilted"):
-    """Λθ̂ for the minimizer of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
+    """Λθ̂ for the minimizer of Σ loss + Λ/2 |θ|² + bᵀθ, where b is Gaussian.
 
     Privacy:
-        That of `ObjectivePerturbation`. The tilt is drawn before the minimizer is known, so there
-        is no exact answer to compare: `log_likelihood` says what an attacker learns.
+        As for `ObjectivePerturbation`. The tilt is drawn before the minimization, so audits cannot
+        compare the answer with an exact one; they use `log_likelihood`.
 
     Attributes:
-        problem: which.
-        ridge_share: part of ε spent on the determinant; it sets Λ.
+        problem: link and public bounds.
+        ridge_share: share of ε for the determinant, which determines Λ.
     """
 
     inside: ClassVar[bool] = True
@@ -212,7 +214,7 @@ class TiltedQuery(WholeQuery, name="regression_tilted"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+        _ = self.mechanism  # rejects invalid budgets
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -221,7 +223,7 @@ class TiltedQuery(WholeQuery, name="regression_tilted"):
 
     @property
     def size(self) -> int:
-        """One number for each coefficient."""
+        """Number of coefficients."""
         return self.problem.size
 
     def fitting(self, records: Records) -> Records:
@@ -242,20 +244,20 @@ class TiltedQuery(WholeQuery, name="regression_tilted"):
         return ridge * minimize_risk(x / ONE, v / ONE, link=link, ridge=ridge, tilt=tilt)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """Density of the exact minimizer: that of b = -Σ∇loss(θ) - Λθ, times the determinant."""
+        """Log density of the exact minimizer: that of b = -Σ∇loss(θ) - Λθ, plus log determinant."""
         gradient, hessian = self.untilted(answer, records)
         log_density = -float(gradient @ gradient) / (2 * self.mechanism.tilt_sigma**2)
         return log_density + float(np.linalg.slogdet(hessian)[1])
 
     def depth(self, answer: Answer, records: Records) -> tuple[float, float]:
-        """|b|²/(2σ²) of the tilt behind an answer, and the shape of the Gamma law that it has."""
+        """|b|²/(2σ²) for the tilt b of an answer, and the shape of its Gamma distribution."""
         gradient, _ = self.untilted(answer, records)
         return float(gradient @ gradient) / (
             2 * self.mechanism.tilt_sigma**2
         ), self.problem.size / 2
 
     def untilted(self, answer: Answer, records: Records) -> tuple[FloatArray, FloatArray]:
-        """Derivatives, first and second, of the objective without tilt; the first equals -b."""
+        """First and second derivatives of the objective without tilt; the first one is -b."""
         x, v = self.problem.unit_rows(*self.fitting(records))
         ridge = self.mechanism.ridge
         risk = Risk(
@@ -281,17 +283,18 @@ class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
     """Minimize a randomly tilted objective (Chaudhuri et al. 2011; Iyengar et al. 2019).
 
     Privacy:
-        (ε, δ). For the exact minimizer θ of D the tilt is b = -Σ∇loss(θ) - Λθ, one to one.
-        Replacing a row changes (1) the Jacobian's determinant by a factor of at most 1 + β/Λ, both
-        losses having rank-one second derivatives of size ≤ β; (2) b by h = g x - g' x' with
-        |g|, |g'| ≤ L, and the log density by (2 bᵀh + |h|²)/(2σ²) ≤ (L(|bᵀx| + |bᵀx'|) + 2L²)/σ².
-        The directions x, x' do not depend on b, so |bᵀx| + |bᵀx'| ≤ 2qσ but for probability
-        4Q(q) = δ₁. Hence ε₁ = ln(1 + β/Λ) + (2Lqσ + 2L²)/σ². The last part of the budget pays for
-        output noise that hides the solver's tolerance and the lattice of b; the lattice's distance
-        from a Gaussian is taken off δ. Pure ε is not offered: no exact sampler is known for it.
+        (ε, δ)-DP. The map from the exact minimizer θ to the tilt b = -Σ∇loss(θ) - Λθ is one to one.
+        Replacing a row changes (1) the determinant of its Jacobian by a factor of at most 1 + β/Λ,
+        because the second derivatives of both losses have rank one and size ≤ β; (2) b by
+        h = g x - g' x' with |g|, |g'| ≤ L, and the log density by
+        (2 bᵀh + |h|²)/(2σ²) ≤ (L(|bᵀx| + |bᵀx'|) + 2L²)/σ². The directions x, x' do not depend on
+        b, so |bᵀx| + |bᵀx'| ≤ 2qσ except with probability 4Q(q) = δ₁. Hence
+        ε₁ = ln(1 + β/Λ) + (2Lqσ + 2L²)/σ². The rest of the budget is for output noise that hides
+        the tolerance of the solver and the lattice of b; the distance between the lattice and a
+        Gaussian is subtracted from δ. Pure ε is not available, because no exact sampler is known.
 
     Attributes:
-        ridge_share: part of ε spent on the determinant; it sets Λ.
+        ridge_share: share of ε for the determinant, which determines Λ.
 
     Examples:
         >>> ObjectivePerturbation().ridge_share
@@ -306,7 +309,7 @@ class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
     ridge_share: float = number(least=1e-3, most=0.999, default=0.25)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, asked of all rows at once."""
+        """Ask one query of all rows at once, and compute the fit."""
         problem = regression.problem
         query = TiltedQuery(
             cost=regression.whole,
@@ -329,23 +332,24 @@ def tilt_sigma(epsilon: float, delta: float) -> float:
     return LIPSCHITZ * (quantile + math.sqrt(quantile**2 + 2 * epsilon)) / epsilon
 
 
-_LEAST_RIDGE = 1e-8  # of n: second derivatives can always be inverted
+_LEAST_RIDGE = 1e-8  # smallest ridge over n, so that second derivatives are invertible
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MinimizerQuery(WholeQuery, name="regression_minimizer"):
-    """nλθ*, the ridge minimizer scaled so that one person moves it by at most 2.
+    """nλθ*, the ridge minimizer, scaled so that one person changes it by at most 2.
 
     Privacy:
-        |θ*(D) - θ*(D')| ≤ 2L/(nλ) for a λ-strongly convex mean objective (Chaudhuri et al. 2011);
-        the solver adds `TOLERANCE` of gradient on either side.
+        |θ*(D) - θ*(D')| ≤ 2L/(nλ) for a λ-strongly convex mean objective (Chaudhuri et al. 2011).
+        The inexact solver adds at most `TOLERANCE` for each data set.
 
     Attributes:
-        problem: which.
+        problem: link and public bounds.
     """
 
-    # Reached as nλ → 0, where lines are steep and everybody else's losses are flat. The ridge that
-    # the noise asks for is far from it: with a handful of rows searches find .52 and .32.
+    # The bound is approached as nλ → 0, where lines are steep and the losses of other rows are
+    # flat. The ridge that balances the noise is much larger: with few rows, searches reach .52 and
+    # .32 of the bound.
     attained: ClassVar[float | None] = 0.3
 
     l2 = 2 * LIPSCHITZ + 2 * TOLERANCE
@@ -360,7 +364,7 @@ class MinimizerQuery(WholeQuery, name="regression_minimizer"):
 
     @property
     def size(self) -> int:
-        """One number for each coefficient."""
+        """Number of coefficients."""
         return self.problem.size
 
     def fitting(self, records: Records) -> Records:
@@ -374,11 +378,11 @@ class MinimizerQuery(WholeQuery, name="regression_minimizer"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The same noise on every number."""
+        """Noise of equal scale on every number."""
         return row_noise(self.name, self.cost, self.size, l1=self.l1, l2=self.l2)
 
     def ridge(self, n: int) -> float:
-        """nλ, from public numbers only: balances the ridge's bias against the noise."""
+        """nλ, which balances the bias of the ridge and the noise; it uses public numbers only."""
         noise = float(self.mechanism.scales[0]) ** 2 * self.size
         return max(float((noise * n) ** (1 / 3)), _LEAST_RIDGE * n)
 
@@ -405,8 +409,8 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     """Minimize with a ridge, then add noise to the coefficients.
 
     Privacy:
-        (ε, δ) with Gaussian noise, pure ε with Laplace noise for δ = 0 and where that is smaller.
-        The ridge is public.
+        (ε, δ)-DP with Gaussian noise; pure ε-DP with Laplace noise if δ = 0 or if that noise is
+        smaller. The ridge is public.
 
     Examples:
         >>> OutputPerturbation().name
@@ -419,7 +423,7 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     additive: ClassVar[bool] = False
 
     def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
-        """The one of less noise."""
+        """The budget with less noise."""
 
         def noise(cost: Cost) -> float:
             return float(self._query(regression, cost).mechanism.law.variance.sum())
@@ -430,7 +434,7 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
         return MinimizerQuery(cost=cost, unit=regression.unit, problem=regression.problem)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, asked of all rows at once."""
+        """Ask one query of all rows at once, and compute the fit."""
         problem, query = regression.problem, self._query(regression, regression.whole)
         answer = yield query
         return in_units(problem, answer.values / query.ridge(answer.n))

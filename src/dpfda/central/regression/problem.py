@@ -1,19 +1,17 @@
-"""The public facts of a regression: link and bounds. Never holds data.
+"""The public facts of a regression (link and bounds), exact row arithmetic and sensitivities.
 
-Rows as whole numbers, so that sums over any number of people are exact.
+Rows are converted to integers, so that sums over any number of people are exact. Every row is
+clipped to a public ball and truncated to a grid of 2^-18 of its radius before it is added. Products
+of two such numbers are multiples of 2^-36, so a block of 2^16 rows sums to an integer below 2^53. A
+float64 matrix product is then exact for any order of additions, and blocks are added as 64-bit
+integers. The sensitivity therefore holds in exact arithmetic (C20: records are rounded before the
+sum).
 
-Every row is clipped to a public ball and cut to a grid of 2^-18 of its radius, towards zero, before
-anything is added up. Products of two such numbers are multiples of 2^-36, so a block of 2^16 rows
-sums to an integer below 2^53: a float64 matrix product makes no error whatever the order of its
-additions, and blocks are added as 64-bit integers. What one person can change is therefore bounded
-in exact arithmetic (C20: records are rounded before the sum).
-
-How far one person can move the moments: closed forms, found by hand and checked by search.
-
-Rows lie in the unit ball, targets in [-1, 1]. Replacing (x, y) by (x', y') moves
-(P Σ xy, Q Σ xxᵀ) by h = (P (xy - x'y'), Q (xxᵀ - x'x'ᵀ)); matrices are measured by the Frobenius
-norm, which is the Euclidean norm of `svec`. For unit rows at angle cosine t and opposite signs,
-|h|² = P²(2 + 2t) + Q²(2 - 2t²), the largest at t = P²/(2Q²), or t = 1 where that exceeds 1 (C7).
+Sensitivities of the moments have closed forms, which tests compare with a numerical search. Rows
+are in the unit ball and targets in [-1, 1]. Replacing (x, y) by (x', y') changes (P Σ xy, Q Σ xxᵀ)
+by h = (P (xy - x'y'), Q (xxᵀ - x'x'ᵀ)). The norm of matrices is the Frobenius norm, which is the
+Euclidean norm of `svec`. For unit rows with cosine t between them and targets of opposite signs,
+|h|² = P²(2 + 2t) + Q²(2 - 2t²). The maximum is at t = P²/(2Q²), or at t = 1 if that exceeds 1 (C7).
 """
 
 from __future__ import annotations
@@ -33,22 +31,23 @@ ONE = float(1 << 18)
 """The ball's radius in grid steps."""
 
 SQUARE = 1 / ONE**2
-"""What a product of two grid steps stands for."""
+"""The value of a product of two grid steps."""
 
 BLOCK = 1 << 16
-"""Most rows of one exact float64 sum: 2^16 rows of products below 2^36 stay below 2^53."""
+"""Largest number of rows of one exact float64 sum: sums of 2^16 products below 2^36 are below 2^53.
+"""
 
 MOST_ROWS = (1 << 27) - 1
-"""Most rows of one fit: the sum of so many products of 2^36 at most stays below 2^63."""
+"""Largest number of rows of one fit: a sum of this many products of at most 2^36 is below 2^63."""
 
 MOST_FEATURES = 1 << 12
-"""Most features: a float norm of so many squares errs by less than a row is drawn inward."""
+"""Largest number of features: the rounding error of a float norm is then covered by `_INWARD`."""
 
-_INWARD = 1.0 - 2.0**-40  # room for the rounding of a float norm, before cutting to the grid
+_INWARD = 1.0 - 2.0**-40  # factor that covers the rounding error of a float norm
 
 
 def ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
-    """Whole numbers (as floats): (row - center)/radius, clipped to the unit ball, times 2^18.
+    """(row - center)/radius, clipped to the unit ball, times 2^18, truncated to whole floats.
 
     Examples:
         >>> ball(np.array([[3.0, 4.0]]), center=np.zeros(2), radius=1.0) / ONE
@@ -62,43 +61,43 @@ def ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
 
 
 def kept(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
-    """The factor by which `ball` shortens each row: 1 inside."""
+    """The factor by which `ball` scales each row; 1 for rows inside the ball."""
     shifted = rows - center
     return np.asarray(radius / np.maximum(np.sqrt(np.einsum("ij,ij->i", shifted, shifted)), radius))
 
 
 def segment(values: FloatArray, *, center: float, radius: float) -> FloatArray:
-    """Whole numbers (as floats): (value - center)/radius, clipped to [-1, 1], times 2^18."""
+    """(value - center)/radius, clipped to [-1, 1], times 2^18, truncated to whole floats."""
     scaled = np.clip((values - center) / radius, -1.0, 1.0)
     return np.trunc(scaled * ONE)
 
 
 def with_constant(x: FloatArray) -> FloatArray:
-    """(x, 1)/√2, cut to the grid: still in the unit ball."""
+    """(x, 1)/√2, truncated to the grid; it is again in the unit ball."""
     return np.asarray(np.trunc(np.column_stack([x, np.full(len(x), ONE)]) / np.sqrt(2.0)))
 
 
 def clip_to_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
-    """row - center, shortened to length `radius` where longer: what a fitted model sees."""
+    """row - center, clipped to length `radius`: the input of a fitted model."""
     shifted = rows - center
     norms = np.sqrt(np.einsum("ij,ij->i", shifted, shifted))
     return np.asarray(shifted * (radius / np.maximum(norms, radius))[:, None])
 
 
 Link = Literal["linear", "logistic"]
-_LEAST = 1e-100  # no quotient by a radius overflows
+_LEAST = 1e-100  # smallest radius, so that no quotient by a radius overflows
 _RADII, _FURTHEST = (1e-98, 1e98), 1e99
-"""Of public balls and their centers: one found inside is at most fifteen times as small and five
-times as large, so nothing is refused after the first question."""
+"""Limits of public radii and centers. The radius of the second stage is at least a fifteenth of the
+public one and at most five times as large, so no query is invalid after the first one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounds(Declared):
-    """The public ball that rows are clipped to, and the public segment of targets.
+    """The public ball to which rows are clipped, and the public range of targets.
 
     Attributes:
-        center, radius: of the rows.
-        target_center, target_radius: of the targets.
+        center, radius: the ball of the rows.
+        target_center, target_radius: center and half-width of the range of the targets.
 
     Examples:
         >>> import numpy as np
@@ -126,7 +125,7 @@ class Bounds(Declared):
         return ball(rows, center=self.center, radius=self.radius)
 
     def kept(self, rows: FloatArray) -> FloatArray:
-        """The factor by which each row is shortened: 1 inside the ball."""
+        """The factor by which each row is scaled; 1 for rows inside the ball."""
         return kept(rows, center=self.center, radius=self.radius)
 
     def targets(self, targets: FloatArray) -> FloatArray:
@@ -140,9 +139,9 @@ class Problem(Declared):
 
     Attributes:
         link: ``linear`` (targets within their bounds) or ``logistic`` (0/1).
-        bounds: every row lies in them, or is clipped to them.
+        bounds: the bounds to which rows and targets are clipped.
         fit_intercept: whether predictions may have a constant term.
-        rows: how many rows there are, where it is known beforehand (public).
+        rows: number of rows (public), or None if it is not known beforehand.
 
     Examples:
         >>> import numpy as np
@@ -172,11 +171,11 @@ class Problem(Declared):
 
     @property
     def size(self) -> int:
-        """Number of coefficients: the intercept counts, where there is one."""
+        """Number of coefficients, including the intercept if there is one."""
         return self.dimension + self.fit_intercept
 
     def unit_rows(self, rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Whole numbers, 2^18 being 1: rows (x, 1)/√2 or x, and targets in [-1, 1]."""
+        """Rows (x, 1)/√2 or x, and targets in [-1, 1], as whole numbers of 2^-18."""
         x = self.bounds.rows(rows)
         return with_constant(x) if self.fit_intercept else x, self.bounds.targets(targets)
 
@@ -196,11 +195,11 @@ def joint_l2(linear: float, quadratic: float) -> float:
 
 
 def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
-    """Sum-of-absolutes sensitivity of (P Σ xy, Q times all D² entries of Σ xxᵀ), an upper bound.
+    """Upper bound on the ℓ1 sensitivity of (P Σ xy, Q times all D² entries of Σ xxᵀ).
 
-    |xy - x'y'|₁ ≤ √D |·|₂ and |xxᵀ - x'x'ᵀ|₁ ≤ D |·|_F; the two Euclidean norms trade off as above:
-    with a = P√D, b = QD and u = √(1 - t) the sum is √(4 - 2u²) (a + bu), the largest where
-    2bu² + au = 2b.
+    It uses |xy - x'y'|₁ ≤ √D |·|₂ and |xxᵀ - x'x'ᵀ|₁ ≤ D |·|_F. The two Euclidean norms depend on
+    the cosine t as in the docstring of the module. With a = P√D, b = QD and u = √(1 - t) the sum is
+    √(4 - 2u²) (a + bu), which is largest where 2bu² + au = 2b.
 
     Examples:
         >>> round(joint_l1(1.0, 1.0, dimension=1), 4)
@@ -213,10 +212,10 @@ def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
 
 
 def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
-    """w2/w1 that minimizes the noise reaching w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
+    """The w2/w1 that minimizes the noise of w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
 
-    With r = P²/Q², w² = rt and e = (D+1)/2r, beyond the free ride (t = ½) its derivative in t has
-    the sign of (2t + 1)(t² - t/2 - e).
+    Let r = P²/Q², w² = rt and e = (D+1)/2r. Up to t = ½ the quadratic part does not increase the
+    sensitivity; beyond it the derivative in t has the sign of (2t + 1)(t² - t/2 - e).
 
     Examples:
         >>> round(best_weight(2.0, 1.0, dimension=1), 3)
@@ -229,10 +228,10 @@ def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
 def eigenvalue_l2(linear: float, quadratic: float) -> float:
     """Euclidean sensitivity of (λ_min(Σ xxᵀ), P Σ xy, Q svec Σ xxᵀ).
 
-    Let M = xxᵀ - x'x'ᵀ, r = |x|² ≥ s = |x'|², k = cosine · √s. Weyl: λ_min moves by no more than
-    M's largest eigenvalue λ, which like |xy - x'y'| and |M|_F grows with r, so r = 1. Then
-    λ² = (1 - s)λ + (s - k²) ≤ 1 - k² because λ ≤ 1, and in all
-    |h|² ≤ P²(1 + s + 2k) + Q²(1 + s² - 2k²) + 1 - k², which grows with s: at s = 1 it is
+    Let M = xxᵀ - x'x'ᵀ, r = |x|² ≥ s = |x'|², k = cosine · √s. By Weyl's inequality, λ_min changes
+    by at most the largest eigenvalue λ of M. Like |xy - x'y'| and |M|_F, λ increases with r, so let
+    r = 1. Then λ² = (1 - s)λ + (s - k²) ≤ 1 - k² because λ ≤ 1, and together
+    |h|² ≤ P²(1 + s + 2k) + Q²(1 + s² - 2k²) + 1 - k². This increases with s. At s = 1 it is
     P²(2 + 2k) + (Q² + ½)(2 - 2k²), the joint sensitivity of moments with a larger weight.
 
     Examples:
@@ -243,14 +242,14 @@ def eigenvalue_l2(linear: float, quadratic: float) -> float:
 
 
 LOCATION_WEIGHT = 1.6
-"""Weight g of |z|² beside z: (z, g|z|²) has sensitivity 2, as z alone, for every g ≤ 1.665."""
+"""Weight g of |z|² in (z, g|z|²). For every g ≤ 1.665 the sensitivity is 2, as for z alone."""
 
 
 def location_l1(dimension: int) -> float:
-    """Sum-of-absolutes sensitivity of (z, g|z|²), g = 1.6, z in the unit ball of R^D.
+    """ℓ1 sensitivity of (z, g|z|²) with g = 1.6, for z in the unit ball of R^D.
 
-    |z - z'|₁ ≤ √D (|z| + |z'|), with equality for opposite z, z' along a diagonal. The rest,
-    √D (r + s) + g |r² - s²|, is largest at r = 1, and there at s = √D/2g or s = 1.
+    |z - z'|₁ ≤ √D (|z| + |z'|), with equality for opposite z, z' along a diagonal. With r = |z| and
+    s = |z'|, the sum √D (r + s) + g |r² - s²| is largest at r = 1 and s = √D/2g or s = 1.
 
     Examples:
         >>> round(location_l1(1), 3), location_l1(16)
@@ -262,10 +261,9 @@ def location_l1(dimension: int) -> float:
 
 
 NEWTON_L2 = math.sqrt(8.0)
-"""Euclidean sensitivity of (r x, r, 2c), r = p - y, c = p(1 - p): that of (r x, r) alone.
+"""Euclidean sensitivity of (r x, r, 2c) with r = p - y and c = p(1 - p), the same as of (r x, r).
 
-With a = |r|, b = |r'| in [0, 1], c = a(1 - a), and (r x, r) moves by at most √2 (a + b):
-|h|² ≤ 2u² + 4(a - b)²(1 - u)² with u = a + b. To come near √8 both residuals must be near 1, and
-there the curvature is near 0 on both sides: it rides free. Exactly: |a - b| ≤ min(u, 2 - u). For
+Let a = |r| and b = |r'|, both in [0, 1]. Then c = a(1 - a), and (r x, r) changes by at most
+√2 (a + b), so |h|² ≤ 2u² + 4(a - b)²(1 - u)² with u = a + b, and |a - b| ≤ min(u, 2 - u). For
 u ≤ 1, |h|² ≤ 2 + 4u²(1 - u)² ≤ 2.25. For u = 2 - w ≥ 1, |h|² ≤ 2(2 - w)² + 4w²(1 - w)²
 = 8 - w (8 - 2w - 4w(1 - w)²) ≤ 8, because the bracket is at least 8 - 2 - 4."""

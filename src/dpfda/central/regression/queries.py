@@ -1,8 +1,7 @@
-"""Queries about rows and targets: integer sums plus noise.
+"""Queries about rows and targets, all integer sums plus noise.
 
-The question at the heart of every least-squares method: Σ xy and Σ xxᵀ.
-
-How many rows lie outside their public ranges, asked before a regression.
+Least-squares methods query the moments Σ xy and Σ xxᵀ. Before a regression, a count shows how many
+rows are outside their public ranges.
 """
 
 from __future__ import annotations
@@ -35,21 +34,21 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums, finite, in_rows
 
-_ROWS = 256  # of a block, at least
+_ROWS = 256  # smallest number of rows of a block
 _WITH_WEIGHTS = 4  # columns: rows, targets, marks of rows outside their ranges, weights
 
 
 def row_noise(
     name: str, cost: Cost, size: int, *, l1: float | None = None, l2: float | None = None
 ) -> Additive:
-    """The same noise on every number; a query without this kind of noise is refused.
+    """Noise of equal scale on every number; an error if the query has no noise of this kind.
 
     Args:
-        name: of the query.
-        cost: what it may spend.
+        name: name of the query.
+        cost: the budget.
         size: how many numbers.
-        l1: sensitivity to replacing one row in the sum of absolutes, for Laplace noise.
-        l2: Euclidean sensitivity, for Gaussian noise, where the budget has a δ.
+        l1: ℓ1 sensitivity to replacing one row, for Laplace noise.
+        l2: Euclidean sensitivity, for Gaussian noise if the budget has a δ.
     """
     if cost.pure:
         if l1 is None:
@@ -61,10 +60,10 @@ def row_noise(
 
 
 def rows_and_targets(name: str, dimension: int, records: Records, *, most: int = 3) -> Records:
-    """Rows and targets; other shapes are refused: they are public.
+    """Rows and targets; records of other shapes are rejected (shapes are public).
 
-    A third column, which marks rows outside their ranges, is for `OutsideCount` alone, and weights
-    of rows, the last of `most` columns, for `WeightedMomentQuery`.
+    A third column with marks of rows outside their ranges is only for `OutsideCount`. Weights of
+    rows, the last of `most` columns, are only for `WeightedMomentQuery`.
     """
     shapes = tuple(column.shape for column in records)
     n = shapes[0][0] if shapes and shapes[0] else 0
@@ -78,7 +77,7 @@ def rows_and_targets(name: str, dimension: int, records: Records, *, most: int =
 def weighted_sums(
     block: Callable[[Records], FloatArray], weights: FloatArray, *, dimension: int
 ) -> Sums:
-    """A weighted sum over all rows, exact in whole numbers until noise is added.
+    """A weighted sum over all rows, exact in integers until noise is added.
 
     Args:
         block: exact integer sums over rows and targets of finite numbers.
@@ -87,8 +86,7 @@ def weighted_sums(
     """
 
     def blocks(records: Records) -> IntArray:
-        # In blocks that fit a processor's cache the pass costs little more than reading, also
-        # where it looks for NaN.
+        # Blocks that fit the processor's cache make the pass little slower than reading the rows.
         total = np.zeros(len(weights), dtype=np.int64)
         step = max(_ROWS, BLOCK // dimension)
         for start in range(0, len(records[0]), step):
@@ -110,8 +108,8 @@ class NoisyMoments:
         linear: mean of xy.
         quadratic: mean of xxᵀ.
         linear_sigma: standard deviation of the noise on `linear`.
-        quadratic_sigma: of the noise on the diagonal of `quadratic`.
-        quadratic_variance: of the noise on all its entries, (p, p).
+        quadratic_sigma: standard deviation of the noise on the diagonal of `quadratic`.
+        quadratic_variance: variances of the noise on all entries of `quadratic`, (p, p).
     """
 
     linear: FloatArray
@@ -121,10 +119,10 @@ class NoisyMoments:
     quadratic_variance: FloatArray
 
     def per_weight(self) -> NoisyMoments:
-        """Means over weights: divided by twice the last entry, the constant's, of (x, 1)/√2.
+        """Means divided by the mean weight, which is twice the last diagonal entry for (x, 1)/√2.
 
-        The solution of M w = b stays as it is. Where noise hides the mean weight, its standard
-        deviation stands for it.
+        The solution of M w = b does not change. If the mean weight is below the standard deviation
+        of its noise, that deviation is used instead.
         """
         mean = 2 * max(float(self.quadratic[-1, -1]), self.quadratic_sigma)
         return NoisyMoments(
@@ -138,16 +136,16 @@ class NoisyMoments:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentSums:
-    """Σ (w1 xy, w2 xxᵀ), x and y clipped to given balls and measured in their radii.
+    """Σ (w1 xy, w2 xxᵀ), with x and y clipped to given balls and divided by their radii.
 
     Attributes:
         bounds: the balls.
         linear_weight, quadratic_weight: w1, w2.
-        constant: append a constant feature, so that the line has an intercept: the row becomes
-            (x, 1)/√2, which stays in the unit ball.
-        weighted: shorten a target as its row is shortened, so that a row far out counts less and
-            slopes are those of unshortened rows; otherwise the row alone is shortened.
-        power: an entry off the diagonal, which stands for two of the matrix, counts √2^power.
+        constant: append a constant feature, so that the line has an intercept. The row becomes
+            (x, 1)/√2, which is also in the unit ball.
+        weighted: scale each target by the same factor as its clipped row. Distant rows then have
+            less weight, and slopes are those of unclipped rows.
+        power: entries off the diagonal, which occur twice in the matrix, have weight √2^power.
     """
 
     bounds: Bounds
@@ -159,12 +157,12 @@ class MomentSums:
 
     @property
     def size(self) -> int:
-        """Length of x, the constant included."""
+        """Length of x, including the constant."""
         return self.bounds.dimension + self.constant
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Grid steps to weighted units."""
+        """Factors from grid steps to weighted units."""
         linear = np.full(self.size, self.linear_weight)
         triangle = svec_weights(self.size) ** self.power
         return SQUARE * np.concatenate([linear, self.quadratic_weight * triangle])
@@ -206,19 +204,18 @@ class MomentSums:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentQuery(AdditiveQuery, name="regression_moments"):
-    """Σ (w1 xy, w2 svec xxᵀ), x and y clipped to given balls: `MomentSums`.
+    """Σ (w1 xy, w2 svec xxᵀ), with x and y clipped to given balls: `MomentSums`.
 
     Privacy:
-        One vector of Euclidean sensitivity `joint_l2(w1, w2)` (C7). With pure ε the sum of
-        absolutes over all D² entries of xxᵀ counts, an entry off the diagonal twice:
-        `joint_l1(w1, w2)`.
+        One vector of Euclidean sensitivity `joint_l2(w1, w2)` (C7). For pure ε, the ℓ1 sensitivity
+        is over all D² entries of xxᵀ, so entries off the diagonal count twice: `joint_l1(w1, w2)`.
 
     Attributes:
         bounds: the balls.
         linear_weight: w1.
         quadratic_weight: w2.
         constant: append a constant feature, so that the line has an intercept.
-        weighted: shorten a target as its row is shortened.
+        weighted: scale each target by the same factor as its row.
     """
 
     cost: Cost = part(lambda: Cost)
@@ -230,9 +227,9 @@ class MomentQuery(AdditiveQuery, name="regression_moments"):
 
     @property
     def attained(self) -> float | None:  # type: ignore[override]
-        """The two norms of `joint_l1` are not at their worst for the same rows.
+        """Below 1 for pure ε, because the two norms in `joint_l1` have maxima at different rows.
 
-        Searches find .76 of it for one feature, .97 for two.
+        Searches attain .76 of `joint_l1` for one feature and .97 for two.
         """
         return 0.7 if self.cost.pure else 0.99
 
@@ -253,12 +250,12 @@ class MomentQuery(AdditiveQuery, name="regression_moments"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The same noise on every number."""
+        """Noise of equal scale on every number."""
         return row_noise(self.name, self.cost, self.size, l1=self.l1, l2=self.l2)
 
     @cached_property
     def moments(self) -> MomentSums:
-        """What is summed."""
+        """The sums of moments."""
         return moment_sums(self, power=2 if self.cost.pure else 1)
 
     @property
@@ -268,7 +265,7 @@ class MomentQuery(AdditiveQuery, name="regression_moments"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Both sides of the free ride of the linear part, with a constant and without; pure ε."""
+        """Small and large weights, with a constant and without, pure and Gaussian."""
         whole, pure = Cost(epsilon=1.0, delta=0.05), Cost(epsilon=1.0)
         far = Bounds(center=np.array([0.3, -0.2, 0.1]), radius=2.0, target_center=0.5)
         plain = Bounds(center=np.zeros(2))
@@ -286,17 +283,16 @@ class MomentQuery(AdditiveQuery, name="regression_moments"):
 class WeightedMomentQuery(AdditiveQuery, name="regression_weighted_moments"):
     """Σ v (w1 xy, w2 svec xxᵀ): moments of rows with private weights v in [0, 1].
 
-    A record's weight is moved into [0, `weight_bound`] and divided by it: that is v. Its row
-    (x, 1)/√2 and its target are multiplied by √v and cut to the grid, towards 0, before products
-    are formed.
+    v is the weight of a record, clipped to [0, `weight_bound`] and divided by `weight_bound`. The
+    row (x, 1)/√2 and the target are multiplied by √v and truncated to the grid before products are
+    formed.
 
     Privacy:
-        As v ≤ 1, √v times a row of the unit ball lies in the unit ball, and √v times a target of
-        [-1, 1] in [-1, 1]. A record of any weight is thus one of the records for which
-        `joint_l2(w1, w2)` (C7) bounds how far replacing one of them moves the sums, and weights
-        change together with the rest of a record. The bound is the same as without weights: a
-        record of weight `weight_bound` is an unweighted one. It is a public number; a largest
-        weight that was read off the records would not be.
+        Because v ≤ 1, √v times a row of the unit ball is in the unit ball, and √v times a target in
+        [-1, 1] is in [-1, 1]. The sensitivity `joint_l2(w1, w2)` (C7) therefore also holds for
+        weighted records, if a record is replaced together with its weight. It is the same as
+        without weights, because a record of weight `weight_bound` is an unweighted one.
+        `weight_bound` must be public; the largest weight of the data is not.
 
     Attributes:
         bounds: the balls.
@@ -313,7 +309,7 @@ class WeightedMomentQuery(AdditiveQuery, name="regression_weighted_moments"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.mechanism  # refuses a budget that it cannot keep, before anybody is asked
+        _ = self.mechanism  # rejects invalid budgets
 
     def fitting(self, records: Records) -> Records:
         """Rows, targets and weights of the right shapes."""
@@ -352,7 +348,7 @@ class WeightedMomentQuery(AdditiveQuery, name="regression_weighted_moments"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Both sides of the free ride of the linear part; small and large bounds."""
+        """Small and large weights of moments; small and large bounds on the weights of rows."""
         whole = Cost(epsilon=1.0, delta=0.05)
         far = Bounds(center=np.array([0.3, -0.2, 0.1]), radius=2.0, target_center=0.5)
         plain = Bounds(center=np.zeros(2))
@@ -364,7 +360,7 @@ class WeightedMomentQuery(AdditiveQuery, name="regression_weighted_moments"):
 
 
 def row_factors(weights: FloatArray, bound: float) -> FloatArray:
-    """√v, v the share of the public bound that a private weight is: in [0, 1] whatever it is."""
+    """√v, where v is a private weight divided by its public bound and clipped to [0, 1]."""
     return np.asarray(np.sqrt(np.clip(weights / bound, 0.0, 1.0)))
 
 
@@ -383,13 +379,13 @@ OUTSIDE = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutsideCount(AdditiveQuery, name="regression_outside"):
-    """How many records are marked, in their third column, as outside their ranges.
+    """The number of records that their third column marks as outside their ranges.
 
-    Whoever reads a table moves rows and targets into their ranges, and marks records of which
-    something was outside. No query sees numbers beyond their ranges.
+    When a table is read, rows and targets are moved into their ranges, and records with a number
+    outside its range are marked. Queries therefore never see numbers outside their ranges.
 
     Privacy:
-        A neighbor moves the count by 1.
+        Replacing a record changes the count by at most 1.
 
     Attributes:
         features: width of the rows.
@@ -401,7 +397,7 @@ class OutsideCount(AdditiveQuery, name="regression_outside"):
     features: int = whole(least=1, most=MOST_FEATURES)
 
     def fitting(self, records: Records) -> Records:
-        """The marks of records of the right shapes."""
+        """The marks, if the records have the right shapes."""
         rows_and_targets(self.name, self.features, records, most=_WITH_WEIGHTS)
         if len(records) < 3:
             raise ProtocolError(f"{self.name} needs a flag for every row")
@@ -409,12 +405,12 @@ class OutsideCount(AdditiveQuery, name="regression_outside"):
 
     @cached_property
     def mechanism(self) -> Additive:
-        """Noise on a count."""
+        """Noise on one count."""
         return row_noise(self.name, self.cost, 1, l1=self.l1, l2=self.l2)
 
     @property
     def summed(self) -> Sums:
-        """Marked records."""
+        """The number of marked records."""
 
         def block(records: Records) -> IntArray:
             return np.array([np.count_nonzero(records[0])])
@@ -423,6 +419,6 @@ class OutsideCount(AdditiveQuery, name="regression_outside"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Pure, and a part of a Gaussian budget."""
+        """Pure noise, and a part of a Gaussian budget."""
         costs = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.01)
         return [cls(cost=cost, features=2) for cost in costs]

@@ -19,22 +19,22 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 
 ANY_VALUE = (-(2.0**31), 2.0**31)
-"""Instead of a public range where none is known: a ball is found privately in it."""
-_LEAST = 4  # basis functions of a channel
-_REACH = math.sqrt(3)  # half-ranges: a line from one end of the range to the other has such a slope
+"""The range used if no public range is known; a ball inside it is then found privately."""
+_LEAST = 4  # smallest number of basis functions of a channel
+_REACH = math.sqrt(3)  # factor on the units of features, which are otherwise half-ranges
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe(Portable):
-    """A row of numbers, a record of a table or a curve, as the numbers that a regression is about.
+    """The map from a row of numbers, a record of a table or a curve to features of a regression.
 
     Attributes:
-        names: of the features; numbers of the basis functions for curves.
-        table: public columns: records are moved into their ranges, and these to [-1, 1].
-        kept: which of the table's numbers are features; without a reference category, for example.
-        shift, scale: x is the feature (x - shift)/scale; 0 and 1 without a table.
-        encoder: how curves become features.
-        grid_points: where curves were known.
+        names: names of the features; for curves the numbers of the basis functions.
+        table: public columns; records are clipped to their ranges, which are mapped to [-1, 1].
+        kept: indices of the table's numbers that are features; a reference category is omitted.
+        shift, scale: the feature of a number x is (x - shift)/scale; 0 and 1 without a table.
+        encoder: the encoder of curves.
+        grid_points: the grid of the curves.
 
     Examples:
         >>> recipe = Recipe.of_table(PublicColumns.of([(0, 10), (20, 80)]), centered=True)
@@ -52,7 +52,7 @@ class Recipe(Portable):
 
     @classmethod
     def plain(cls, names: Collection[object], **more: Any) -> Recipe:
-        """Features that have no units of their own."""
+        """Features that are the given numbers, without shift and scale."""
         size = len(names)
         return cls(names=tuple(map(str, names)), shift=np.zeros(size), scale=np.ones(size), **more)
 
@@ -62,8 +62,8 @@ class Recipe(Portable):
 
         Args:
             table: public columns.
-            centered: False where a line must go through 0.
-            contrasts: leave out the first category of each column, the reference.
+            centered: whether to subtract the middle of each range; False if lines go through 0.
+            contrasts: omit the first category of each column, the reference.
         """
         shift, scale = table.scaling(centered=centered)
         kept = table.contrasts if contrasts else list(range(len(table.names)))
@@ -72,7 +72,7 @@ class Recipe(Portable):
 
     @property
     def boxed(self) -> bool:
-        """Whether features lie in [-1, 1] by construction."""
+        """Whether the features are in [-1, 1] by construction."""
         return self.table is not None or self.encoder is not None
 
     @property
@@ -82,7 +82,7 @@ class Recipe(Portable):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Public ranges, by the names that they are given under."""
+        """Public ranges, by the names of the parameters in which they are given."""
         if self.table is not None:
             ends = zip(self.table.low.tolist(), self.table.high.tolist(), strict=True)
             return {"feature_ranges": list(ends)}
@@ -106,13 +106,13 @@ class Recipe(Portable):
         return rows
 
     def features_and_outside(self, X: Curves) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Features of a table's rows, and which rows lay outside a range."""
+        """Features of the rows of a table, and whether each row was outside a range."""
         assert self.table is not None
         numbers, outside = self.table.read_and_mark(X)
         return self._scaled(numbers), outside
 
     def _scaled(self, numbers: FloatArray) -> FloatArray:
-        """Numbers of the table as features."""
+        """Convert numbers of the table to features."""
         found = numbers[:, list(self.kept)]
         found -= self.shift
         found /= self.scale
@@ -122,11 +122,11 @@ class Recipe(Portable):
 def public_encoder(
     *, value_ranges: Sequence[Any], domain: tuple[float, float], most: int
 ) -> CurveEncoder:
-    """An encoder from what is public of curves: their ranges.
+    """An encoder that is determined by the public ranges of the curves.
 
-    Smooth functions first, `most` in all channels together, in such units that the features of
-    nearly every curve lie in the unit ball: a curve has about half its range in the first one, and
-    the j-th coefficient of a smooth curve falls faster than j^-½.
+    It has `most` smooth functions in all channels together. Their units are such that the features
+    of nearly every curve are in the unit ball: the first coefficient of a curve is about half of
+    its range, and the j-th coefficient of a smooth curve decreases faster than j^-½.
     """
     size = max(_LEAST, most // len(value_ranges))
     length = math.sqrt(domain[1] - domain[0])
@@ -149,7 +149,7 @@ def public_encoder(
 
 
 def value_range_of(encoder: CurveEncoder) -> tuple[float, float]:
-    """The public range of values from which an encoder of one channel was built."""
+    """The public range of values of a `public_encoder` with one channel."""
     start, end = encoder.basis.domain_range
     unit, middle = (
         float(numbers[0]) / math.sqrt(end - start)

@@ -1,6 +1,6 @@
-"""Released moments behind the coefficients of a line, and coefficients that agree with them.
+"""Released moments of a linear fit, plausible coefficients given these moments, and the documents.
 
-The document of a regression, as it is written and read.
+The last part of the file defines the document of a regression.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dpfda.noise.law import (
 from dpfda.report.documents import Body
 
 WIDEST = 256
-"""Columns of which intervals are computed: each draw of the noise is a system of so many."""
-_FEWEST_DRAWS = 200  # behind an interval: its probability is then right to 2 %
-_WORK = 5e8  # draws times columns³: seconds
-_MOST = 1.0  # squared length of a row in its clipping radius, the constant feature included
+"""Largest number of columns with intervals, because each draw solves a system of this size."""
+_FEWEST_DRAWS = 200  # smallest number of draws: coverage probabilities are then accurate to 2 %
+_WORK = 5e8  # largest product of draws and columns³, which takes seconds
+_MOST = 1.0  # largest squared length of a row over its radius, including the constant feature
 
 
 class ReleasedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -55,21 +55,21 @@ class ReleasedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Released:
-    """Noisy moments M and b of rows and targets in their clipping radii; M w = b.
+    """Noisy moments M and b of rows and targets, in units of their clipping radii; M w = b.
 
     Attributes:
-        matrix: mean of xxᵀ, (p, p), the constant feature last where there is one.
+        matrix: mean of xxᵀ, (p, p); a constant feature is last.
         vector: mean of xy, (p,).
-        matrix_variance: of the noise on the entries of `matrix`.
+        matrix_variance: variances of the noise on the entries of `matrix`.
         vector_sigma: standard deviation of the noise on the entries of `vector`.
         constant: whether the last feature is constant.
-        combinations: from w to the slopes of features, (D, p).
-        target_variance: of the targets in units of their clipping radius, or a bound on it.
-        residual_variance: what a line leaves of it; None where this is not known.
-        center_sigma, target_center_sigma: how far the points that rows and targets are taken about
-            may be from their means, where no constant feature makes up for it; standard deviations
-            along each feature, and of targets.
-        rows: how many.
+        combinations: matrix that maps w to the slopes of the features, (D, p).
+        target_variance: variance of the targets in units of their clipping radius, or a bound on
+            it.
+        residual_variance: residual variance of the fit; None if it is unknown.
+        center_sigma, target_center_sigma: standard deviations of the errors of the centers of rows
+            (along each feature) and targets; 0 if a constant feature corrects for them.
+        rows: number of rows.
     """
 
     matrix: FloatArray
@@ -86,19 +86,19 @@ class Released:
 
     @property
     def draws(self) -> int:
-        """How many times noise is drawn again behind an interval: fewer for many columns."""
+        """Number of noise simulations for an interval; it is smaller for many columns."""
         return max(_FEWEST_DRAWS, min(PATHS, int(_WORK / len(self.vector) ** 3)))
 
     def slopes(
         self, size: int, *, sampling: bool = False, sizes: FloatArray | None = None
     ) -> FloatArray:
-        """Plausible slopes of the features, (size, D): see `noise.plausible`.
+        """Plausible slopes of the features, (size, D): see `noise.law.plausible_solutions`.
 
         Args:
-            size: how many times noise is drawn again; the seed is public and fixed.
-            sampling: count the error that is there because others might have been asked, too.
-            sizes: belief that slopes have these relative sizes and explain the targets together;
-                otherwise each may be large by itself.
+            size: number of noise simulations; their seed is public and fixed.
+            sampling: whether to include the sampling error.
+            sizes: relative prior sizes of the slopes, which together explain the targets; by
+                default each slope may be large independently of the others.
         """
         return _drawn(self, size, sampling, None if sizes is None else tuple(sizes.tolist()))
 
@@ -106,13 +106,13 @@ class Released:
         generator, width = np.random.default_rng(0), len(self.vector)
         covariance = self.vector_sigma**2 * np.eye(width)
         if sampling and self.residual_variance is not None:
-            # Var of the mean of x·residual; weights of rows are 1 at most.
+            # Variance of the mean of x·residual; weights of rows are at most 1.
             each = self.residual_variance / self.rows
             covariance = covariance + each * floored(self.matrix)
         errors = NoiseLaw.normal(covariance).draw(size, generator)
         noise = symmetric_errors(self.matrix_variance, size, generator)
-        # About a point that is d from the mean row and s from the mean target, M holds d dᵀ and
-        # b holds s d besides what is about the means.
+        # If the center is off by d from the mean row and by s from the mean target, then M contains
+        # an additional d dᵀ and b an additional s d.
         away = self.center_sigma * generator.standard_normal((size, width))
         off = self.target_center_sigma * generator.standard_normal((size, 1))
         noise += away[:, :, None] * away[:, None, :]
@@ -129,7 +129,7 @@ class Released:
         return np.asarray(found[..., 0] @ self.combinations.T)
 
     def beliefs(self, systems: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
-        """Standard deviations of w before anything is released, for each of the systems, (S, p)."""
+        """Prior standard deviations of w for each of the systems, (S, p)."""
         varies = variances(systems, most=_MOST, constant=self.constant)
         least = least_variances(self.matrix_variance, most=_MOST)
         found = belief(np.maximum(varies, least), self.target_variance)
@@ -140,7 +140,7 @@ class Released:
         return found
 
     def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of the features whose variation noise hides, as far as it has directions."""
+        """Names of the features whose variation is hidden by noise."""
         known = (*names, "the intercept")[: len(self.vector)]
         return hidden_columns(self.matrix, self.matrix_variance, known)
 
@@ -160,7 +160,7 @@ class Released:
 def _drawn(
     released: Released, size: int, sampling: bool, sizes: tuple[float, ...] | None
 ) -> FloatArray:
-    """Slopes, computed once: a verdict, warnings and bands of one fit all ask for them."""
+    """Plausible slopes, cached because the verdict, the warnings and the bands all need them."""
     given = None if sizes is None else np.array(sizes)
     found = released._slopes(size, sampling=sampling, sizes=given)
     found.flags.writeable = False
@@ -172,7 +172,7 @@ ModelLink = Literal["linear", "logistic", "discriminant"]
 
 
 class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A `Fitted` in a document; a radius of null is infinite. K classes have K slopes."""
+    """A `Fitted` in a document; a null radius is infinite, and K classes have K slopes."""
 
     slope: list[float | list[float]]
     offset: float | list[float]
@@ -187,7 +187,7 @@ class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Coefficient(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A coefficient in the units of its feature; its 95 % interval, where that is known."""
+    """A coefficient in the units of its feature, with its 95 % interval if it is known."""
 
     feature: str
     value: float
@@ -208,7 +208,10 @@ class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RegressionBody(Body):
-    """The document of a `RegressionModel`; from `intercept` on it is for readers."""
+    """The document of a `RegressionModel`.
+
+    `intercept`, `coefficients`, `notes` and `warnings` are for readers; they are not read back.
+    """
 
     link: ModelLink
     mechanism: str

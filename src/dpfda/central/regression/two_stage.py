@@ -1,4 +1,4 @@
-"""The default: find center and spread first, then release the moments of the clipped rows."""
+"""The default method: find center and spread first, then release the moments of clipped rows."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ from dpfda.privacy.price import exact
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import flag, number, whole
 
-_FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
-_SHARE = {False: Fraction(1, 5), True: Fraction(1, 4)}  # of the first question; pure: the second
-_FEW = 10.0  # nμ/√D below which noise hides nearly everything
+_FLOOR = 8.0  # eigenvalue floor in noise levels, independent of D
+_SHARE = {False: Fraction(1, 5), True: Fraction(1, 4)}
+"""Default budget share of the first query; the key is whether ε is pure."""
+_FEW = 10.0  # nμ/√D below which a fit is mostly noise
 _WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
-_NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
-_LEAST_LEFT = 0.05  # of a target's variance that a line is believed to leave
-_WIDER = 1.5  # weighted slopes hold beyond the ball, where noise makes predictions worse
+_NEWTON_FROM = 1200.0  # smallest nμ/√D at which a Newton step reduces the error
+_LEAST_LEFT = 0.05  # smallest residual variance, as a share of the variance of the targets
+_WIDER = 1.5  # factor on the radius in which weighted slopes, which hold outside it too, predict
 _EXPLAINED = np.array([0.0, 0.5, 1.0, 2.0])
-"""Belief: parts of the targets' variance that slopes of like size along all directions explain. 2:
-as large as that, if rows hardly vary along the directions that count."""
-_CLEAR = 500.0  # nμ/√D from which noise is smaller than what clipping of targets would take off
-_STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
+"""Prior shares of the targets' variance that slopes of equal size in all directions would explain.
+The share can be 2 if rows hardly vary along the directions that determine the targets."""
+_CLEAR = 500.0  # nμ/√D above which noise is smaller than the bias of clipped targets
+_STEP = 0.6  # fraction of a Newton step; a whole step overshoots with this Hessian
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,30 +53,30 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
     """Two-stage moment release: location and scale first, then the moments of clipped rows.
 
     Privacy:
-        Stage 1 spends a share of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
-        and μ is exactly (ε, δ). With δ = 0, and where it lowers the expected error of a line to a
-        known number of rows, both stages add Laplace noise with shares of ε (pure ε). A logistic
-        link with many rows keeps `newton_share` of μ² for a step of Newton's method, one more pass;
-        with very few, if their number is known beforehand and noise is Gaussian, it is one release
-        of `gaussian_fm` with the whole budget. All this depends on public numbers only. What
-        follows the last answer is post-processing.
+        Stage 1 spends a share of μ² and stage 2 the rest. Gaussian releases compose exactly,
+        Σμ_i² = μ², and μ is equivalent to (ε, δ). If δ = 0, or if it reduces the expected error for
+        a known number of rows, both stages use Laplace noise with shares of ε (pure ε). For a
+        logistic link with many rows, a share `newton_share` of μ² is for one step of Newton's
+        method, which is one more query. With very few rows, if their number is known and the noise
+        is Gaussian, the logistic link uses one release of `gaussian_fm` with the whole budget. All
+        of this depends on public numbers only. Everything after the last answer is post-processing.
 
-    Where the number of rows is known beforehand, a linear link divides the budget by the plan of
-    least expected error (`BudgetPlan`). From few rows little more than the mean target can be
-    learned. Slopes are shrunk towards 0 according to their uncertainty.
+    If the number of rows is known beforehand, the linear link uses the division of the budget with
+    the least expected error (`BudgetPlan`). Few rows determine little more than the mean target.
+    Slopes are shrunk towards 0 according to their uncertainty.
 
-    Made for prediction: with few rows the second stage clips at 0.7 root-mean-square distances,
-    which makes noise small and slopes steeper than those of unclipped rows, each by another factor.
-    For coefficients, `gaussian_fm` clips at the public bounds only; `weighted` is for slopes of
-    curves.
+    The method is designed for prediction. With few rows, the second stage clips rows at 0.7
+    root-mean-square distances. This reduces the noise, but makes slopes steeper than those of
+    unclipped rows, each by a different factor. To estimate coefficients, use `gaussian_fm`, which
+    clips at the public bounds only, or `weighted` for slopes of curves.
 
     Attributes:
-        weighted: shorten the target of a row as the row is shortened. Rows far out then count less
-            (weighted least squares), and slopes are those of unshortened rows if the target is
-            linear in them. Predictions then have more noise.
-        share: part of μ² (of ε, where that is spent) for center and spread; None: planned.
-        newton_steps: how many; None: one where nμ/√D is large, otherwise none.
-        newton_share: part of μ² spent on them together.
+        weighted: scale the target of a row by the same factor as the clipped row. Distant rows then
+            have less weight (weighted least squares), and slopes are those of unclipped rows if the
+            target is linear in them. Predictions have more noise.
+        share: share of μ² (of ε for pure noise) for center and spread; planned if None.
+        newton_steps: number of Newton steps; if None, one for large nμ/√D and otherwise none.
+        newton_share: share of μ² for all Newton steps.
 
     Examples:
         >>> TwoStageMoments().newton_share
@@ -95,7 +96,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         _validate.fraction("share + newton_share", first + self.newton_share)
 
     def plan(self, regression: Regression, costs: Sequence[Cost]) -> BudgetPlan | None:
-        """The division of the budget, as far as it follows from the number of rows."""
+        """The planned division of the budget; None if the number of rows is not known."""
         rows, features = regression.problem.rows, regression.problem.dimension
         if rows is None or self.share is not None:
             return None
@@ -105,17 +106,17 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         return plans[-1] if plans[-1].error <= NEARLY * best.error else best
 
     def budget(self, regression: Regression, costs: Sequence[Cost]) -> Cost:
-        """The one of least expected error: of a line, for either link."""
+        """The budget of least expected error, computed for a linear link."""
         plan = None if self.newton_steps else self.plan(regression, costs)
         return costs[-1] if plan is None else plan.cost
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
-        """Location, then moments, then perhaps a few Newton steps."""
+        """Query the location, then the moments, then perhaps a few Newton steps."""
         problem, budget = regression.problem, regression.whole
         known = problem.rows
         few = known is not None and regression.clarity(known) < _FEW
         if few and problem.link == "logistic" and not budget.pure:
-            # Too little to learn for two questions: ask one, about the public ball.
+            # Two queries would be too noisy: ask one query, about the public ball.
             fitted = yield from GaussianFM().questions(regression)
             return replace(fitted, warnings=(_WARNING,))
         unit = regression.unit
@@ -160,10 +161,11 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
 
 
 def unclipped_targets(location: Location, public: Bounds, clarity: float) -> Location:
-    """A target radius that grows with clarity, so that clipping biases slopes less than noise does.
+    """Widen the target radius with clarity, so that the bias of slopes stays below their noise.
 
-    Clipping at k standard deviations takes P(|N(0, 1)| > k) off the slopes of normal targets, 1 %
-    for the radius that is best for predictions; noise takes about 1/clarity of it.
+    Clipping at k standard deviations reduces the slopes of normal targets by the share
+    P(|N(0, 1)| > k), which is 1 % for the radius that is best for predictions. The relative noise
+    is about 1/clarity.
     """
     ball = location.bounds
     furthest = public.target_radius + abs(ball.target_center - public.target_center)
@@ -173,7 +175,7 @@ def unclipped_targets(location: Location, public: Bounds, clarity: float) -> Loc
 
 
 def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float) -> Fitted:
-    """Part of a Newton step; Hessian: the released second moments times the mean curvature."""
+    """A damped Newton step; the Hessian is the released second moments times the mean curvature."""
     values, vectors = np.linalg.eigh(quadratic)
     hessian = np.maximum(np.maximum(values, floor) * slope.curvature, 2.0 * slope.sigma)
     theta = fitted.slope * fitted.radius
@@ -190,7 +192,7 @@ def solve(
 ) -> Fitted:
     """Slopes, and the variance that they explain (post-processing).
 
-    For a logistic link w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and its log-odds scale.
+    For a logistic link w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, multiplied by a factor that gives log-odds.
     """
     problem, ball, public = regression.problem, location.bounds, regression.problem.bounds
     inverse = floored(moments.quadratic, _FLOOR * moments.quadratic_sigma, inverted=True)
@@ -203,10 +205,11 @@ def solve(
     if problem.link == "logistic":
         scale = 1 / residual_variance(ball, moments, w, float(np.trace(inverse)))
         offset = (offset - public.target_center) * scale
-    # Whether the released ball leaves out any part of the public one.
+    # Whether any part of the public ball is outside the released ball.
     shift = float(np.linalg.norm(ball.center - public.center))
     clips = ball.radius < public.radius + shift and not weighted
-    # The noise of the log-odds' scale has no simple form. Of few rows noise chooses the balls.
+    # No intervals for log-odds, whose scale has noise of no simple form, nor for few rows, for
+    # which noise determines the balls.
     few = regression.clarity(n) < _FEW
     stated = problem.link == "linear" and not clips and (weighted or not few)
     explained, clarity = gain(location, moments, inverse, n=n)
@@ -226,15 +229,15 @@ def solve(
 
 
 def believed_slopes(location: Location, moments: NoisyMoments, *, n: int) -> FloatArray:
-    """w of b = M w: its mean under a belief, given M̂ and b̂ (post-processing).
+    """Posterior mean of w in b = M w, given M̂ and b̂ (post-processing).
 
-    Slopes w ~ N(0, τ²I) explain τ² tr M of the targets; hypotheses about how much that is are
-    weighed by how probable they make b̂, so that where there is nothing but noise 0 is left:
+    Slopes with prior w ~ N(0, τ²I) explain τ² tr M of the targets' variance. Hypotheses about this
+    amount are weighted by the likelihood of b̂, so that w is close to 0 if there is only noise:
 
         w = τ² M (τ² M² + S)⁻¹ b̂,   S = Cov b̂.
     """
     errors, matrix = _errors(location, moments, n=n), floored(moments.quadratic)
-    # Noise alone makes a trace of as much.
+    # Noise alone gives a trace of this size.
     least = math.sqrt(float(moments.quadratic_variance.sum()))
     trace = max(float(np.trace(moments.quadratic)), least)
     whole = location.target_variance / location.bounds.target_radius**2
@@ -247,7 +250,7 @@ def believed_slopes(location: Location, moments: NoisyMoments, *, n: int) -> Flo
 
 
 def _errors(location: Location, moments: NoisyMoments, *, n: int) -> FloatArray:
-    """Covariance of b̂: noise, sampling, and wrong centers of rows and targets together."""
+    """Covariance of the errors of b̂: noise, sampling, and errors of both centers."""
     ball = location.bounds
     whole = location.target_variance / ball.target_radius**2
     shifted = location.center_noise / ball.radius * location.target_noise / ball.target_radius
@@ -260,9 +263,9 @@ def gain(
 ) -> tuple[float, float]:
     """Expected share of the targets' variance that predictions explain, and its significance.
 
-    For w = A b̂ that is 2wᵀb - wᵀMw. Errors of b̂ are also in w: 2 tr(AS) is taken off, S the
-    covariance of these errors. If b is 0, the form in b̂ has mean tr(QS) and variance
-    2 tr(QSQS), Q = 2A - AMA (post-processing).
+    For w = A b̂ the explained variance is 2wᵀb - wᵀMw. Errors of b̂ are also in w, so 2 tr(AS) is
+    subtracted, where S is the covariance of these errors. If b is 0, the quadratic form b̂ᵀQb̂ with
+    Q = 2A - AMA has mean tr(QS) and variance 2 tr(QSQS). All of this is post-processing.
     """
     quadratic, b, ball = floored(moments.quadratic), moments.linear, location.bounds
     whole = location.target_variance / ball.target_radius**2
@@ -275,7 +278,7 @@ def gain(
 
 
 def released(location: Location, moments: NoisyMoments, inverse: FloatArray, *, n: int) -> Released:
-    """The moments, and what of the targets' variance a line leaves (post-processing)."""
+    """The released moments with the residual variance of the targets (post-processing)."""
     ball = location.bounds
     trace = float(np.trace(inverse))
     explained = float(moments.linear @ inverse @ moments.linear) - moments.linear_sigma**2 * trace
@@ -298,7 +301,7 @@ def released(location: Location, moments: NoisyMoments, inverse: FloatArray, *, 
 
 
 def residual_variance(ball: Bounds, moments: NoisyMoments, w: FloatArray, trace: float) -> float:
-    """Mean p(1 - p) of a 0/1 target around its linear fit: what turns a line into log-odds."""
+    """Mean p(1 - p) of a 0/1 target around its linear fit; its inverse converts to log-odds."""
     rate = ball.target_center
     explained = float(moments.linear @ w) - moments.linear_sigma**2 * trace
     explained = max(explained, 0.0) * ball.target_radius**2

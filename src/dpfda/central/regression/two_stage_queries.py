@@ -1,11 +1,11 @@
-"""Queries of the two-stage regression, and how it divides its budget between them.
+"""Queries of the two-stage regression, and the division of its budget between them.
 
-The first query asks where rows lie and how far they spread; Newton's method asks for one more noisy
-sum a step. `BudgetPlan` divides the budget by the least expected error. It reads public numbers
-alone: rows, features and budget. Its prior, in units of the public bounds: the means of rows and of
-targets are anywhere, both fill all of their range, a third of it or a tenth, and half of the
-variance of targets depends on the rows. Where no slope can be learned from so few rows, the mean
-target still can.
+The first query estimates the center and the spread of the rows; each step of Newton's method
+queries one more noisy sum. `BudgetPlan` divides the budget such that the expected error is least.
+It uses public numbers only: rows, features and budget. Its prior is in units of the public bounds.
+The means of rows and of targets are roughly uniform; rows and targets fill the whole range, a third
+of it or a tenth; and half of the variance of the targets is explained by the rows. With very few
+rows, the plan favors the mean target over the slopes.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import number, part, vector
 from dpfda.protocol.query import AdditiveQuery, Answer, Records, Sums
 
-_LEVEL = 0.18  # squared: of a mean that is uniform over three quarters of its range
-TARGET_WEIGHT = 0.5  # of the mean target beside the mean row, the default
-_SHARES = tuple(
-    Fraction(k, 20) for k in (4, 8, 12, 16, 19)
-)  # of the first question, that are tried
+_LEVEL = 0.18  # prior variance of a mean: uniform over three quarters of its range
+TARGET_WEIGHT = 0.5  # default weight of the mean target relative to the mean row
+_SHARES = tuple(Fraction(k, 20) for k in (4, 8, 12, 16, 19))
+"""Candidate budget shares of the first query."""
 _WEIGHTS = (TARGET_WEIGHT, 1.0, 2.0, 4.0, 8.0)
-_FILLINGS = (1.0, 1 / 3, 1 / 10)  # how much of a range rows may fill
-_SCATTER = 0.35  # how far a row that fills its ball lies from the mean
-_TARGET_SCATTER = 1 / 3  # of targets that fill their range
-_SIGNAL = 0.5  # of their variance that a line explains
-_CLIPPED = 0.1  # of what a line explains: lost where rows are shortened, whatever the noise
-_LEAST_SPREAD = 0.01  # of mean squared distances: a radius of zero would clip everything
+_FILLINGS = (1.0, 1 / 3, 1 / 10)  # shares of the range that rows may fill
+_SCATTER = 0.35  # distance of a row from the mean, if rows fill their ball
+_TARGET_SCATTER = 1 / 3  # standard deviation of targets that fill their range
+_SIGNAL = 0.5  # share of the variance of the targets that a line explains
+_CLIPPED = 0.1  # share of the explained variance that clipping of rows loses without noise
+_LEAST_SPREAD = 0.01  # smallest mean squared distance, because a radius of 0 would clip everything
 NEARLY = 1.1
-"""Of the least error: what is usual for many rows is then preferred, since the belief is rough."""
+"""Errors up to this multiple of the least one count as equal, because the prior is rough; the
+default for many rows is then preferred."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetPlan:
-    """The budget of the first of two questions, and the share that concerns targets.
+    """The division of the budget between two queries, and the weight of targets in the first.
 
     Attributes:
-        cost: what may be spent: pure, or Gaussian.
-        share: of the first question.
-        target_weight: of the mean target beside the mean row.
-        error: expected squared error of predictions, over the square of the targets' half range.
+        cost: the budget, pure or Gaussian.
+        share: budget share of the first query.
+        target_weight: weight of the mean target relative to the mean row.
+        error: expected squared error of predictions, over the squared half-range of the targets.
 
     Examples:
         >>> cost, usual = Cost(epsilon=1.0), Fraction(1, 4)
@@ -81,13 +81,13 @@ class BudgetPlan:
 
     @classmethod
     def of(cls, cost: Cost, *, usual: Fraction, rows: int, features: int) -> BudgetPlan:
-        """The usual one, unless another is expected to be clearly better.
+        """The default plan, unless another has a clearly smaller expected error.
 
         Args:
-            cost: what may be spent.
-            usual: share of the first question for many rows.
-            rows: how many.
-            features: how many.
+            cost: the budget.
+            usual: default share of the first query.
+            rows: number of rows.
+            features: number of features.
         """
         return _best(cost, usual, rows, features)
 
@@ -109,14 +109,14 @@ def _error(cost: Cost, share: Fraction, weight: float, rows: int, features: int)
     row_noise = _location_noise(first, weight, rows, features)
     target_noise = row_noise / weight**2
     moment_noise = _moment_noise(second, rows, features)
-    # Means are shrunk to the public middle by their noise.
+    # Means are shrunk to the public center according to their noise.
     off = _LEVEL * target_noise / (_LEVEL + target_noise)
     each = _LEVEL / features
     away = features * each * row_noise / (each + row_noise)
     found = []
     for fills, target_fills in product(_FILLINGS, _FILLINGS):
         scatter, variance = (_SCATTER * fills) ** 2, (_TARGET_SCATTER * target_fills) ** 2
-        # Squares are released with noise: it counts where it is larger than what they are of.
+        # The released mean squares have noise, which matters if it is larger than they are.
         ball = max(math.hypot(scatter + away, math.sqrt(row_noise)), _LEAST_SPREAD)
         targets = min(math.hypot(variance + off, math.sqrt(target_noise)), 1.0)
         signal = _SIGNAL * variance / features  # along each direction
@@ -146,7 +146,7 @@ def _moment_noise(cost: Cost, rows: int, features: int) -> float:
 
 _LEAST_TARGET_SPREAD = 0.003
 _RADIUS = (0.7, 2.5)  # clipping radius in root-mean-square distances: few rows, many rows
-_FEW = 400.0  # nμ/√D: below, noise is what hurts; above, clipping is
+_FEW = 400.0  # nμ/√D below which noise, and above which clipping, causes most of the error
 _TARGET_RADIUS = 2.5  # in standard deviations
 
 
@@ -155,13 +155,14 @@ class Location:
     """Public estimates of center and spread.
 
     Attributes:
-        bounds: where the second stage clips rows and targets.
-        spread: noisy estimate of the mean squared distance of rows from the center; may be below 0.
-        target_variance: the same of targets.
-        center_noise: of the noise on a number of the center, in the units of rows.
-        target_noise: of the noise on the center of targets.
-        most_target_variance: two deviations of its noise above `target_variance`, as far as the
-            public range allows.
+        bounds: bounds to which the second stage clips rows and targets.
+        spread: noisy estimate of the mean squared distance of rows from the center; may be
+            negative.
+        target_variance: noisy estimate of the variance of the targets.
+        center_noise: standard deviation of the error of each coordinate of the center of the rows.
+        target_noise: standard deviation of the error of the center of the targets.
+        most_target_variance: `target_variance` plus two deviations of its noise, at most the
+            variance that the public range allows.
     """
 
     bounds: Bounds
@@ -174,14 +175,14 @@ class Location:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocationQuery(AdditiveQuery, name="regression_location"):
-    """Σ (z, 1.6|z|², kv, 1.6kv²) with z, v the row and target in their public balls.
+    """Σ (z, 1.6|z|², kv, 1.6kv²), where z and v are the row and the target in their public balls.
 
     Privacy:
-        Euclidean sensitivity 2√(1 + k²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
-        free, and k(v, 1.6v²) by at most 2k. Sum of absolutes: `location_l1`.
+        The Euclidean sensitivity is 2√(1 + k²): (z, 1.6|z|²) changes by at most 2, as z alone does,
+        and k(v, 1.6v²) by at most 2k. The ℓ1 sensitivity follows from `location_l1`.
 
     Attributes:
-        problem: which.
+        problem: link and public bounds.
         target_weight: k.
     """
 
@@ -200,29 +201,29 @@ class LocationQuery(AdditiveQuery, name="regression_location"):
 
     @property
     def l2(self) -> float:
-        """The two parts are perpendicular."""
+        """Euclidean sensitivity; the two parts have separate coordinates."""
         return 2 * math.hypot(1.0, self.target_weight)
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Grid steps to weighted units."""
+        """Factors from grid steps to weighted units."""
         line, square = 1 / ONE, LOCATION_WEIGHT * SQUARE
         ends = [square, self.target_weight * line, self.target_weight * square]
         return np.concatenate([np.full(self.dimension, line), ends])
 
     @property
     def l1(self) -> float:
-        """The two parts add up."""
+        """ℓ1 sensitivity, the sum of both parts."""
         return location_l1(self.dimension) + self.target_weight * location_l1(1)
 
     @cached_property
     def mechanism(self) -> Additive:
-        """The same noise on every number."""
+        """Noise of equal scale on every number."""
         return row_noise(self.name, self.cost, len(self.weights), l1=self.l1, l2=self.l2)
 
     @property
     def summed(self) -> Sums:
-        """Rows, targets and their squares."""
+        """Sums of rows, targets and their squares."""
         return weighted_sums(self._block, self.weights, dimension=self.dimension)
 
     def _block(self, records: Records) -> FloatArray:
@@ -233,7 +234,7 @@ class LocationQuery(AdditiveQuery, name="regression_location"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Gaussian and Laplace, in one dimension and in two, rows or targets first."""
+        """Gaussian and Laplace noise, in one and two dimensions, with two weights of targets."""
         far = Bounds(center=np.array([0.3, -0.2]), radius=2.0, target_center=0.5)
         line = Problem(link="linear", bounds=Bounds(center=np.zeros(1)))
         space = Problem(link="logistic", bounds=far)
@@ -253,23 +254,23 @@ class LocationQuery(AdditiveQuery, name="regression_location"):
         return mean[: self.dimension], float(mean[-2] / self.target_weight), larger
 
     def read(self, answer: Answer) -> Location:
-        """Center and spread from the noisy sums (free post-processing)."""
+        """Center and spread from the noisy sums (post-processing)."""
         problem, bounds, dimension = self.problem, self.problem.bounds, self.dimension
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
         z = mean[:dimension]
         square = float(np.clip(mean[dimension] / LOCATION_WEIGHT, 0.0, 1.0))
-        # The mean is shrunk to the public center by its own noise: this matters for few rows only.
+        # The mean is shrunk to the public center by its own noise, which matters for few rows only.
         target_noise = noise / self.target_weight
         v, left = level(float(mean[-2]) / self.target_weight, target_noise**2)
         v, unsure = min(max(v, -1.0), 1.0), math.sqrt(left)
         v_square = float(np.clip(mean[-1] / (self.target_weight * LOCATION_WEIGHT), 0.0, 1.0))
         if problem.fit_intercept:
             shift, kept = shrink_to_mean(z, noise)
-            # Of what was shrunk, that part; of the average of all, which stays, its own noise.
+            # The error of the shrunk deviations, and that of their average, which is not shrunk.
             vague = noise * math.sqrt(kept + (1 - kept) / dimension)
         else:  # lines through 0, where the center is known
             shift, kept, v, vague, unsure = np.zeros(dimension), 0.0, 0.0, 0.0, 0.0
-        # E|z - c|², with the noise that z and c share taken out of their product
+        # E|z - c|², corrected for the noise that z and c share
         shared = float(z @ shift) - kept * dimension * noise**2
         spread = square - 2 * shared + float(shift @ shift)
         furthest = 1 + float(np.linalg.norm(shift))  # no row of the public ball is further from c
@@ -295,14 +296,14 @@ class LocationQuery(AdditiveQuery, name="regression_location"):
         )
 
     def _usual_noise(self, answer: Answer) -> float:
-        """The noise that the usual weight of targets would give."""
+        """The noise that the default weight of targets would give."""
         usual = replace(self, target_weight=TARGET_WEIGHT)
         ratio = usual.l1 / self.l1 if self.cost.pure else usual.l2 / self.l2
         return answer.sigma * ratio
 
 
 def radius_factor(n: int, noise: float, dimension: int) -> float:
-    """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
+    """The clipping radius of the second stage in root-mean-square distances; less noise, larger."""
     clarity = math.sqrt(5.0) * n / (noise * math.sqrt(0.2 * dimension))
     low, high = _RADIUS
     return float(min(max(low * (clarity / _FEW) ** (1 / 3), low), high))
@@ -342,12 +343,12 @@ class NewtonQuery(AdditiveQuery, name="regression_newton"):
     """Σ (r x, r, 2p(1-p)) with r = p - y at a public line, x in the unit ball.
 
     Privacy:
-        Euclidean sensitivity √8, that of (r x, r): where residuals are long, p(1 - p) is short
-        (`NEWTON_L2` has the proof). Reached by lines so steep that they are certain, and wrong.
+        The Euclidean sensitivity is √8, as for (r x, r), because p(1 - p) is small if residuals are
+        large (`NEWTON_L2` has the proof). Steep lines with wrong predictions attain it.
 
     Attributes:
-        bounds: the ball of the rows; those of targets play no role.
-        theta, offset: the line, on unit-ball rows.
+        bounds: the ball of the rows; the bounds of the targets are not used.
+        theta, offset: the line, for unit-ball rows.
     """
 
     l2 = NEWTON_L2
@@ -359,7 +360,7 @@ class NewtonQuery(AdditiveQuery, name="regression_newton"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.mechanism  # refuses a budget without δ
+        _ = self.mechanism  # rejects a budget without δ
         if len(self.theta) != self.dimension:
             raise InvalidParameter("theta", f"of length {self.dimension}", len(self.theta))
 
@@ -374,7 +375,7 @@ class NewtonQuery(AdditiveQuery, name="regression_newton"):
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Grid steps to weighted units."""
+        """Factors from grid steps to weighted units."""
         ends = [1 / ONE, _CURVATURE_WEIGHT * SQUARE]
         return np.concatenate([np.full(self.dimension, SQUARE), ends])
 
@@ -385,11 +386,11 @@ class NewtonQuery(AdditiveQuery, name="regression_newton"):
 
     @property
     def summed(self) -> Sums:
-        """Residuals times rows, residuals, curvatures."""
+        """Sums of residuals times rows, of residuals and of curvatures."""
         return weighted_sums(self._block, self.weights, dimension=self.dimension)
 
     def _block(self, records: Records) -> FloatArray:
-        """Exact sums; residual and curvature are cut to their grids."""
+        """Exact sums, with residuals and curvatures truncated to their grids."""
         x = self.bounds.rows(records[0])
         likely = expit(np.einsum("ij,j->i", x, self.theta / ONE) + self.offset)  # row by row
         residual = np.trunc((likely - (records[1] > 0.5)) * ONE)
@@ -398,7 +399,7 @@ class NewtonQuery(AdditiveQuery, name="regression_newton"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Steep lines, where the sensitivity is reached."""
+        """Steep lines, which attain the sensitivity."""
         whole = Cost(epsilon=1.0, delta=0.05)
         far = Bounds(center=np.array([0.3, -0.2, 0.1]), radius=2.0)
         line = Bounds(center=np.zeros(1))
@@ -408,7 +409,7 @@ class NewtonQuery(AdditiveQuery, name="regression_newton"):
         ]
 
     def read(self, answer: Answer) -> Slope:
-        """Answer means."""
+        """The noisy means of an answer."""
         mean = answer.values / answer.n
         return Slope(
             gradient=mean[:-2],
