@@ -247,7 +247,7 @@ def test_from_another_host(
     page.wait_for_selector("#problem:not(:empty)")
     assert "This link names no study" in page.inner_text("#problem")
     page = person.open(f"/take-part/index.html#study={plan.hash}")
-    assert page.inner_text("#who").startswith(f"Whoever runs {collector.url[7:]}")
+    assert page.inner_text("#who").startswith(f"The operator of {collector.url[7:]}. The organizer")
     choose(page, GOOD)
     body = say_yes(page)
     send(page)

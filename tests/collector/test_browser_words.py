@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devices import GOOD, Device, choose, keep, say_yes, send, study, withdraw
+from devices import GOOD, Device, choose, keep, open_information, say_yes, send, study, withdraw
 from forked_collector import ForkedCollector
 
 from dpfda.collector.collector_process import CollectorProcess
@@ -165,13 +165,17 @@ def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) 
     collector.create(plan, open=True, deadline=3600)
     person = Device(browser, collector.url)
     page = person.tab(none)
-    assert "has not said who they are" in page.inner_text("#consent-version")
+    assert "has not said who they are" in page.inner_text("#who")
+    assert "tells “ill” and “well” apart" in page.inner_text("#purpose")
     assert not page.is_visible("#contact")
     page = person.tab(plan)
-    assert page.inner_text("#who").startswith("Institute of Sleep <b>. Your reply goes to ")
+    assert page.inner_text("#who") == "Institute of Sleep <b>"
     assert page.inner_text("#purpose") == "Whether coffee changes sleep."
     assert page.inner_text("#contact") == "sleep@example.org"
+    assert not page.is_visible("#approval")
+    open_information(page)
     assert page.is_visible("#approval")
+    assert page.inner_text("#goes").startswith(f"To {collector.url[7:]}. The study needs 403")
     assert not page.is_visible("#officer")
     assert page.inner_text("#retention") == "Replies are deleted after ten years."
     assert "version 2 of 16 November" in page.inner_text("#consent-version")
@@ -183,6 +187,9 @@ def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) 
         *INFORMATION.values(),
         "Kept",
         "What you will be asked:",
+        "What is asked:",
+        "Yes/no questions about your curve and your label (ill or well), which this device answers.",
+        "it says yes 73 times out of 100.",
         "Changing your mind:",
         plan.hash,
     ):

@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devices import GOOD, Device, answered, choose, keep, say_yes, send, study, withdraw
+from devices import (
+    GOOD,
+    Device,
+    answered,
+    choose,
+    keep,
+    open_information,
+    say_yes,
+    send,
+    study,
+    withdraw,
+)
 from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
@@ -33,6 +44,8 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     assert "no reply is more than 54.6 times likelier from you" in page.inner_text("#promise")
     assert page.inner_text("#stays").startswith("Your data and your label stay on this device")
     assert "weak protection" in page.inner_text("#verdict")
+    assert not page.is_visible("#if-yes"), "the key facts come first, and the rest is one tap away"
+    open_information(page)
     assert page.inner_text("#if-yes-words").endswith("yes, it says yes 98 times out of 100.")
     assert page.locator("#if-no .full").count() == 2
     assert "spent nothing on studies yet" in page.inner_text("#spent")
@@ -109,7 +122,7 @@ def test_after_the_phase_a_reply_stays(collector: CollectorProcess, device: Devi
     collector.request("POST", f"/api/studies/{plan.hash[:16]}/phases/{phase}/close")
     collector.wait_until(plan.hash[:16], phase=phase + 1)
     withdraw(page)
-    assert "can no longer be taken out" in page.inner_text("#problem")
+    assert "can no longer be removed" in page.inner_text("#problem")
     page.click("#ask")
     page.wait_for_selector("#counted:has-text('Yes, it was counted.')")
     assert not page.is_visible("#withdrawal")
@@ -363,10 +376,9 @@ def test_everybody_can_use_the_states_that_few_see(
     page.wait_for_selector("#problem:not(:empty)")
     accessible(page, f"take-part-uninvited-{language}")
     page = person.tab(plan, f"#invitation={tokens[0]}")
-    page.evaluate(
-        "for (const one of document.querySelectorAll('#about, #about details')) one.open = true"
-    )
     accessible(page, f"take-part-informed-{language}")
+    open_information(page)
+    accessible(page, f"take-part-informed-fully-{language}")
     choose(page, GOOD)
     say_yes(page)
     page.evaluate("navigator.serviceWorker.ready.then(() => null)")

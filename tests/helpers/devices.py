@@ -70,6 +70,11 @@ class Device:
             self.bodies.append(request.post_data or "")
 
 
+def open_information(page: Any) -> None:
+    """All information about the study, below the key facts."""
+    page.click("#all > summary")
+
+
 def choose(page: Any, content: str | Path, label: str | None = "ill") -> None:
     """A file, a label, and that the person agrees."""
     page.wait_for_selector("#yours:not([hidden])")  # before, nobody could choose one

@@ -2,12 +2,41 @@
 
 import { inWords } from "./series.ts";
 import { readTime, unixTime, type Zone } from "./times.ts";
+import { Unreadable } from "./unreadable.ts";
 import type { Collected } from "./xml.ts";
 
 const DEEPEST = 12;
+const MOST_FIELDS = 5_000; // of one object
 const TIME = /^(date_?time|timestamp|time|start_?time(nanos|millis)?|start(_?date)?|date|day|bedtime_start)$/i;
 const OTHER_TIME = /time|date|nanos|millis|stamp|(^|_)end|offset/i;
 const IDENTITY = /(^|[ _])(u?u?id|version|confidence|latitude|longitude|lat|lon|lng)$/i;
+
+/**
+ * Refuse a text in which an object has too many fields, before it is parsed: an object of a million
+ * names takes seconds. Only colons outside of strings are counted, so that any text can be given.
+ */
+export function refuseWide(text: string): void {
+  const counts: number[] = []; // of each object and list that is open
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) at = endOfString(text, at);
+    else if (code === 0x7b || code === 0x5b) counts.push(0);
+    else if (code === 0x7d || code === 0x5d) counts.pop();
+    else if (code === 0x3a && counts.length > 0 && (counts[counts.length - 1]! += 1) > MOST_FIELDS) {
+      throw new Unreadable("file.wide", { most: MOST_FIELDS });
+    }
+  }
+}
+
+/** Where the string ends that begins here: a quote after an odd number of backslashes is part of it. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let before = end;
+    while (text.charCodeAt(before - 1) === 0x5c) before -= 1;
+    if ((end - before) % 2 === 0) return end;
+  }
+  return text.length;
+}
 
 /** All measurements of a document. */
 export function readJson(document: unknown, found: Collected, zone: Zone): void {

@@ -1,6 +1,6 @@
 /** A file of a person's measurements, whatever device or app wrote it. Nothing of it leaves this device. */
 
-import { readJson } from "./json.ts";
+import { readJson, refuseWide } from "./json.ts";
 import { inOrder, type Series } from "./series.ts";
 import { joined, readTable, unfolded, type Table } from "./table.ts";
 import { Zone } from "./times.ts";
@@ -97,6 +97,7 @@ async function readXml(start: string, pieces: ReadableStreamDefaultReader<Uint8A
 }
 
 function readDocument(text: string, zone: Zone): Recording {
+  refuseWide(text);
   let document: unknown;
   try {
     document = JSON.parse(text.replace(/^\ufeff/, ""));

@@ -67,6 +67,16 @@ const QUESTIONS: Record<string, Code> = {
   summary: "question.summary", vector: "question.vector", moment: "question.vector",
 };
 
+const YES_OR_NO: Code[] = ["question.stump", "question.confidence", "question.evaluation"];
+
+/** What a study asks, in a sentence. */
+export function inShort(plan: Plan): string {
+  const data = { code: isCurve(plan) ? "plan.your-curve" : "plan.your-numbers" };
+  const label: Parameter = plan.target_range ? { code: "plan.your-number" } : tell("plan.your-label", { classes: listed(plan.classes.map(String), "or") });
+  const yesOrNo = Object.keys(asks(plan)).every((name) => YES_OR_NO.includes(QUESTIONS[name]!));
+  return tell(yesOrNo ? "plan.asked-questions" : "plan.asked-values", { data, label });
+}
+
 /** Which questions a study can ask, before anybody agrees to it. */
 export function questions(plan: Plan): string {
   const data = { code: isCurve(plan) ? "plan.your-curve" : "plan.your-numbers" };

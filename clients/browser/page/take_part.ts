@@ -6,7 +6,7 @@ import { find, say, show } from "./dom.ts";
 import { problemWords, tell, told as words, translate } from "./language.ts";
 import { leaves, own, type Own } from "./leaving.ts";
 import { hundred } from "./picture.ts";
-import { granted, needed, promise, questions, stays, truly, verdict, what } from "./plain_words.ts";
+import { granted, inShort, needed, promise, questions, stays, truly, verdict, what } from "./plain_words.ts";
 import { fieldsOf, isCurve, namesOf, readCurve, readRow, readTyped, Unfit, usual, type Chosen, type Read, type Units } from "./reading.ts";
 
 const home = find<HTMLElement>("take-part").dataset.collector || new URL("..", location.href).href.replace(/\/$/, "");
@@ -87,6 +87,7 @@ function describe(plan: Plan): void {
   document.title = tell("page.title", { title });
   say("title", title);
   describeInformation(plan);
+  say("asked-for", inShort(plan));
   say("what", what(plan));
   say("needed", needed(plan));
   say("questions", questions(plan));
@@ -114,9 +115,10 @@ function describe(plan: Plan): void {
 /** What the organizer says of the study, in their own words: a part of the plan, whose hash was checked. */
 function describeInformation(plan: Plan): void {
   const about = plan.information;
-  const goes = { host: new URL(home).host, people: plan.n_people };
-  say("who", about ? tell("page.who-asks", { ...goes, institution: about.institution }) : tell("page.who-runs", goes));
-  say("purpose", about?.purpose ?? "");
+  const host = new URL(home).host;
+  say("who", about?.institution ?? `${tell("page.who-runs", { host })} ${tell("page.consent-none")}`);
+  say("purpose", about?.purpose ?? what(plan));
+  say("goes", tell("page.goes-words", { host, people: plan.n_people }));
   for (const name of ["contact", "officer", "approval"] as const) {
     const entry = find(name);
     entry.textContent = about?.[name] ?? "";
@@ -125,12 +127,12 @@ function describeInformation(plan: Plan): void {
   say("risks", [about?.risks, tell("page.risks-usual")].filter(Boolean).join(" "));
   say("retention", about?.retention ?? tell("page.retention-unsaid"));
   say("results", about?.results ?? tell("page.results-unsaid"));
-  say("consent-version", about ? tell("page.consent-version", { version: about.version }) : tell("page.consent-none"));
+  say("consent-version", about ? tell("page.consent-version", { version: about.version }) : "");
 }
 
-/** What was read before "yes", as a text to keep. */
+/** All that could be read before "yes", as a text to keep. */
 function keepConsent(): void {
-  const lines = [...find("about").querySelectorAll("h2, dt:not([hidden]), dd:not([hidden]), #promise, figcaption, #verdict, #consent-version")].map((one) =>
+  const lines = [...find("about").querySelectorAll("h2, dt:not([hidden]), dd:not([hidden]), figcaption, p:not(:has(a))")].map((one) =>
     one.tagName === "H2" ? `\n${one.textContent}\n` : one.tagName === "DT" ? `\n${one.textContent}:` : one.textContent!.trim());
   const text = [find("title").textContent, ...lines, "", home, hash].join("\n");
   const link = find<HTMLAnchorElement>("consent-keep");

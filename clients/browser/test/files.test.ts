@@ -188,6 +188,7 @@ function zipped(entries: { name: string; packed: Buffer; size: number; method?: 
   return new Blob([...parts, all, end].map((part) => new Uint8Array(part)));
 }
 
+const numbered = (entry: (k: number) => string) => Array.from({ length: 1e6 }, (_, k) => entry(k)).join();
 const many = (text: string, count: number) => text.repeat(count);
 const RECORD = ' <Record type="HKQuantityTypeIdentifierHeartRate" unit="count/min" startDate="2026-11-16 07:30:00 +0100" value="61"/>\n';
 const bomb = () => deflateRawSync(Buffer.concat([Buffer.from("<HealthData>"), Buffer.alloc(64 << 20, " ")]), { level: 1 });
@@ -202,11 +203,14 @@ const HOSTILE: Record<string, [() => Blob, RegExp]> = {
   "twenty million cells": [() => new Blob([many(`${many("1,", 4999)}1\n`, 4000)]), /more than 5,000,000 measurements/],
   "a tag without an end": [() => new Blob(["<HealthData ", many('a="b" ', 1e6)]), /damaged/],
   "quotes without an end": [() => new Blob(["<HealthData>", many('<a b=">', 1e6 + 1)]), /kind of XML|damaged|no numbers/],
+  "a million fields": [() => new Blob(["{", numbered((k) => `"${k}":1`), "}"]), /more than 5,000 columns or fields/],
+  "a million fields beside a time": [() => new Blob(['[{"time":"2026-11-16T07:30:00",', numbered((k) => `"k\\"${k}":"a:b"`), "}]"]), /more than 5,000 columns or fields/],
+  "a million objects": [() => new Blob(["{", numbered((k) => `"${k}":{"a\\\\":{}}`), "}"]), /more than 5,000 columns or fields/],
   "nested JSON": [() => new Blob([many("[", 1e6)]), /damaged/],
   "nested JSON that ends": [() => new Blob([many("[", 5e3), many("]", 5e3)]), /no numbers with times/],
   "another XML": [() => new Blob(["<svg><path/></svg>"]), /kind of XML/],
   "an archive cut off": [() => new Blob(["PK\u0003\u0004", many("x", 1e5)]), /damaged/],
-  "an archive of many": [() => zipped(["a.csv", "b.csv"].map((name) => ({ name, packed: Buffer.from("t,x"), size: 3, method: 0 }))), /2 files/],
+  "an archive of many": [() => zipped(["a.csv", "b.csv"].map((name) => ({ name, packed: Buffer.from("t,x"), size: 3, method: 0 }))), /2 readable files/],
   "nothing readable in an archive": [() => zipped([{ name: "photo.jpg", packed: Buffer.from("x"), size: 1, method: 0 }]), /no export/],
   "bytes": [() => new Blob([new Uint8Array([0, 1, 2, 3, 0xff])]), /cannot be read/],
 };
@@ -219,6 +223,12 @@ for (const [name, [make, words]] of Object.entries(HOSTILE)) {
     assert(performance.now() - start < 2000, `${performance.now() - start} ms`);
   });
 }
+
+test("fields are counted in each object, and not in strings", async () => {
+  const entry = (k: number) => `{"time":"2026-11-16T07:30:00Z","heart rate":${60 + 2 * (k % 2)},"note":"a:b::{\\"::"}`;
+  const found = await readFile(new Blob(["[", Array.from({ length: 6e3 }, (_, k) => entry(k)).join(), "]"]), { zone });
+  assert.deepEqual(found.series.map(({ name, values }) => [name, values]), [["heart rate", [61]]]);
+});
 
 test("a long export is read piece by piece", async () => {
   const piece = new TextEncoder().encode(many(RECORD, 1000));

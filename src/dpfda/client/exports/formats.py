@@ -20,6 +20,7 @@ from dpfda.errors import InvalidData
 _PIECE = 1 << 16
 _MOST_BYTES = 64 << 20  # largest file that is read as a whole
 _MOST_POINTS, _MOST_SERIES = 5_000_000, 1_000
+_MOST_FIELDS = 5_000  # of one JSON object
 _LONGEST_TAG = 1 << 20  # bytes; for each new piece, the parser reads an unfinished tag again
 _TEXTS = 20  # pieces of text that are stored for one element; numbers and times are short
 _MOST_RATIO = 100  # exports compress by factors of 10 to 50; deflate can reach 1,000
@@ -123,12 +124,20 @@ def _read(pieces: Iterator[bytes], zone: Zone) -> Export:
     if start.startswith(b"{") or (start.startswith(b"[") and not _is_row(text)):
         found = _Collected()
         try:
-            document = json.loads(text)
+            document = json.loads(text, object_pairs_hook=_fields)
+        except InvalidData:
+            raise
         except (ValueError, RecursionError):
             raise InvalidData("FILE", "a whole JSON document") from None
         _walk(document, (), found, partial(_wall, zone=zone, day=_first_date(document)), 0)
         return found.export("JSON")
     return _some("CSV", table_series(text, zone))
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > _MOST_FIELDS:
+        raise InvalidData("FILE", f"JSON with at most {_MOST_FIELDS} fields in an object")
+    return dict(pairs)
 
 
 def _is_row(text: str) -> bool:
@@ -148,7 +157,7 @@ def _unpacked(opened: BinaryIO, zone: Zone) -> Export:
             chosen = health if len(health) == 1 else entries
             if len(chosen) != 1:
                 rule = "an archive of one export (unpack it, and choose one of its files)"
-                raise InvalidData("FILE", rule, f"{len(chosen)} files that could be meant")
+                raise InvalidData("FILE", rule, f"{len(chosen)} readable files")
             with archive.open(chosen[0]) as inner:
                 return _read(_bounded(inner, chosen[0].compress_size), zone)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError):
