@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from devices import GOOD, Device, choose, keep, open_information, say_yes, send, study, withdraw
 from forked_collector import ForkedCollector
+from hostile_files import zipped
 
 from dpfda.collector.collector_process import CollectorProcess
 
@@ -73,6 +74,48 @@ def test_every_export_gets_in(
     assert page.inner_text("#problem") == ""
     choose(page, "")  # and on to the next one
     page.wait_for_selector("#problem:not(:empty)")
+
+
+HOSTILE = {
+    "bomb.zip": (
+        zipped(**{"export.xml": b"<HealthData>" + b" " * (64 << 20)}),
+        "far more data than an export",
+    ),
+    "wide.csv": (b"x," * 10**6 + b"\n" + b"1," * 10**6, "more than 5,000 columns"),
+    "wide.json": (
+        b"{" + b",".join(b'"%d":1' % k for k in range(10**6)) + b"}",
+        "more than 5,000 columns or fields",
+    ),
+    "entities.xml": (b'<!DOCTYPE a [<!ENTITY a "a">]><HealthData>&a;</HealthData>', "entities"),
+}
+
+
+def test_hostile_files_are_refused_within_two_seconds(
+    browser: Any, collector: CollectorProcess
+) -> None:
+    person = Device(browser, collector.url, width=390)
+    page = person.tab(study(collector, "Hostile", **PULSE | {"people": 405}))
+    page.wait_for_selector("#yours:not([hidden])")
+    page.evaluate(
+        """() => {
+          const problem = document.querySelector("#problem");
+          document.querySelector("#file").addEventListener("change", () => {
+            window.begun = performance.now();
+          }, { capture: true });
+          new MutationObserver(() => {
+            if (problem.textContent) window.took = performance.now() - window.begun;
+          }).observe(problem, { childList: true });
+        }"""
+    )
+    for name, (content, words) in HOSTILE.items():
+        file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+        page.set_input_files("#file", file)
+        page.wait_for_selector(f"#problem:has-text('{words}')")
+        took = page.evaluate("window.took")
+        print(f"{name}: {took:.0f} ms")
+        assert took < 2000, name
+    assert person.problems == []
+    person.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +231,7 @@ def test_the_information_can_be_kept(browser: Any, collector: CollectorProcess) 
         "Kept",
         "What you will be asked:",
         "What is asked:",
-        "Yes/no questions about your curve and your label (ill or well), which this device answers.",
+        "Yes/no questions about your curve and your label (ill or well), which this device",
         "it says yes 73 times out of 100.",
         "Changing your mind:",
         plan.hash,

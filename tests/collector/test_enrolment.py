@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from devices import GOOD, Device, choose, study
 from forked_collector import ForkedCollector
 
 from dpfda.client import RemoteClient
@@ -64,9 +65,9 @@ class Caller:
     def task(self, token: str) -> tuple[int, Any]:
         return self.ask("GET", "/task", token)
 
-    def answer(self, token: str, message: Any) -> tuple[int, Any]:
+    def answer(self, token: str, message: Any, n_features: int = 2) -> tuple[int, Any]:
         task = Task.from_dict(message["task"])
-        features, labels = np.array([[0.5, 0.0]]), np.array([1])
+        features, labels = np.eye(1, n_features), np.array([1])
         values = task.answer((features, labels), SimulationSource(0)).values[0].tolist()
         ticket = message["plan"], message["phase"], message["ticket"]
         sent = ReplyMessage(*ticket, values, "0" * 32)  # the same bytes each time
@@ -113,6 +114,31 @@ def test_one_address_gets_few_places(collector: Guarded, make_plan: Any) -> None
     assert thief.enrol(), "who answers makes room for a neighbor"
     assert thief.answer(tokens[0], asked)[0] == 200
     assert not thief.enrol(), "once"
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en-US", "altogether. Try again in a few minutes"), ("de-DE", "innerhalb einer Stunde")],
+)
+def test_the_page_says_at_once_that_an_address_is_full(
+    browser: Any, collector: Guarded, language: str, words: str
+) -> None:
+    """Twenty people of this address have joined and answered, and one an hour may follow."""
+    plan = study(collector, f"Full {next(SEEDS)}", people=400, settings={"address_hourly": 1})
+    caller = Caller(collector, plan.hash[:16])
+    for _ in range(20):
+        asked = caller.task(token := caller.enrol())[1]
+        assert caller.answer(token, asked, plan.encoder.n_features)[0] == 200
+    person = Device(browser, collector.url, width=390, locale=language)
+    page = person.tab(plan)
+    choose(page, GOOD)
+    page.click("#yes:enabled")
+    page.wait_for_selector(f"#problem:has-text('{words}')", timeout=5_000)
+    assert page.is_visible("#yours"), "it can be tried again"
+    assert page.evaluate("document.querySelector('#bytes').textContent") == ""
+    assert "ε = 4" not in page.inner_text("#spent")
+    assert person.posted == ["enrol"]
+    person.context.close()
 
 
 def test_one_address_cannot_stop_a_study(collector: Guarded, make_plan: Any) -> None:

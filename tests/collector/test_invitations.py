@@ -120,7 +120,7 @@ def test_an_open_study_without_a_deadline_warns(
         study = collector.create(make_plan(4, seed=3 + number), **how)
         assert study["open"] == how.get("open", False)
         assert study["warnings"] == StudySettings(**how).warnings(4)
-        shown = "holds the study up" in page_of(organizer, f"/study/{study['id']}")
+        shown = "never answer delay the study" in page_of(organizer, f"/study/{study['id']}")
         told[number] = (len(study["warnings"]), shown)
     assert told == {0: (0, False), 1: (2, True), 2: (1, False)}
 

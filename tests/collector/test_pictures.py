@@ -252,11 +252,11 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
     assert "So far, from 340 of 600 replies." in texts["running"]
     assert "guessing" not in texts["running"], "half a study has no verdict"
     assert "always the most frequent label" in texts["null"]
-    assert "beginning against end" in texts["finished"]
+    assert "start versus end" in texts["finished"]
     assert "t in hours from left to right" in texts["finished"]
     assert "root mean squared error" in texts["number"]
     assert "340 of 600 people have answered" in re.sub(r"\s+", " ", texts["running"])
-    assert "What goes with the label, and where" in texts["running"]
+    assert "Which features go with the label" in texts["running"]
     assert "What to do next" in texts["null"]
     assert "What to do next" not in texts["finished"] + texts["running"]
     assert "Each person is protected with ε = 4: noise is added on their own device." in " ".join(

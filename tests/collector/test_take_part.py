@@ -434,6 +434,8 @@ def test_other_kinds_of_studies(browser: Any, collector: CollectorProcess) -> No
         choose(page, content, label=None)
         page.wait_for_selector(shown)
         if plan.target_range:
+            stays = "Your data and your number stay on this device."
+            assert page.inner_text("#stays").startswith(stays)
             page.fill("#number", "a lot")
             assert page.inner_text("#missing").endswith("Still needed: your number.")
             page.fill("#number", "370")  # outside of the range: silence would tell

@@ -41,7 +41,7 @@ def test_everything_has_a_plain_name() -> None:
     assert {*recipe._ASKED, *recipe._ASKED_OF_NUMBERS} <= set(templating._PHASES)
     two = plan_study(9, 1.0, value_range=[(0, 1), (0, 2)], classes=(0, 1)).encoder
     named = [templating.feature_name(two, place) for place in range(3)]
-    assert named == ["channel 1: level", "channel 2: level", "channel 1: beginning against end"]
+    assert named == ["channel 1: level", "channel 2: level", "channel 1: start versus end"]
     table = plan_study(9, 1.0, feature_ranges={"age": (18, 99), "sex": ["f", "m"]}, classes=(0, 1))
     named = [templating.feature_name(table.encoder, place) for place in range(3)]
     assert named == ["age", "sex=f", "sex=m"]

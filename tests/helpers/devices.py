@@ -14,12 +14,19 @@ SCREENSHOTS = Path(os.environ.get("DPFDA_SCREENSHOTS", "out/screenshots"))
 GOOD = "hour;pulse\n0;-1,5\n6;-0,5\n12;1,2\n18;0,8\n24;-1,1\n"
 
 
-def study(collector: CollectorProcess, title: str, *, anybody: bool = True, **facts: Any) -> Any:
+def study(
+    collector: CollectorProcess,
+    title: str,
+    *,
+    anybody: bool = True,
+    settings: dict[str, Any] | None = None,
+    **facts: Any,
+) -> Any:
     """A study of curves over a day, which costs ε = 4."""
     known: dict[str, Any] = {"value_range": (-2, 2), "domain_range": (0, 24), "title": title}
     known |= {"people": 40, "epsilon": 4.0, "classes": ("well", "ill")} | facts
     plan: StudyPlan = plan_study(known.pop("people"), known.pop("epsilon"), **known)
-    collector.create(plan, open=anybody, deadline=3600)
+    collector.create(plan, open=anybody, deadline=3600, **(settings or {}))
     return plan
 
 

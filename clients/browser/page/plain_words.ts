@@ -53,7 +53,9 @@ export function verdict(plan: Plan): string {
 }
 
 export function stays(plan: Plan): string {
-  return tell({ both: "plan.stays", labels: "plan.stays-labels", features: "plan.stays-features" }[plan.protects] as Code);
+  return tell({ both: "plan.stays", labels: "plan.stays-labels", features: "plan.stays-features" }[plan.protects] as Code, {
+    label: { code: plan.target_range ? "page.needs-number" : "page.needs-label" },
+  });
 }
 
 /** That which a plan takes for granted, as a person agrees to it. */

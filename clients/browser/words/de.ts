@@ -219,7 +219,7 @@ export const de: Words = {
   "plan.promise-features": "ε = {epsilon}: Keine Antwort ist mit Ihren Daten mehr als {times}-mal so wahrscheinlich wie mit anderen Daten derselben Gruppe.",
   "plan.weak": "Wer die Antwort liest, kann sich Ihrer wahren Antwort ziemlich sicher sein: Das ist ein schwacher Schutz.",
   "plan.strong": "Wer die Antwort liest, kann sich Ihrer wahren Antwort nicht sicher sein.",
-  "plan.stays": "Ihre Daten und Ihre Gruppe bleiben auf diesem Gerät. Eine Antwort mit Rauschen verlässt es.",
+  "plan.stays": "Ihre Daten und {label} bleiben auf diesem Gerät. Eine Antwort mit Rauschen verlässt es.",
   "plan.stays-labels": "Ihre Daten würden unverändert gesendet: Diese Studie nimmt an, dass Kurven öffentlich sind. Nur Ihre Gruppe ist geschützt.",
   "plan.stays-features": "Ihre Gruppe würde unverändert gesendet: Diese Studie nimmt an, dass Gruppen öffentlich sind. Nur Ihre Daten sind geschützt.",
   "plan.granted-labels": "Ich weiß, dass meine Daten unverändert gesendet werden (Kurven sind öffentlich)",

@@ -192,7 +192,7 @@ export const en = {
   "plan.promise-features": "ε = {epsilon}: no reply is more than {times} times likelier with your data than with other data and the same label.",
   "plan.weak": "A reader of the reply can be rather sure of your answer: this is weak protection.",
   "plan.strong": "A reader of the reply cannot be sure of your answer.",
-  "plan.stays": "Your data and your label stay on this device. One reply with noise leaves it.",
+  "plan.stays": "Your data and {label} stay on this device. One reply with noise leaves it.",
   "plan.stays-labels": "Your data would leave as they are: this study assumes that curves are public. Only your label is protected.",
   "plan.stays-features": "Your label would leave as it is: this study assumes that labels are public. Only your data are protected.",
   "plan.granted-labels": "I know that my data leave as they are (curves are public)",

@@ -79,16 +79,16 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Warnings for the organizer of a study with this many people."""
         if not self.open:
             return []
-        pace = f" After its first {FEW} it brings {self.address_hourly} an hour at most."
+        pace = f" After the first {FEW}, at most {self.address_hourly} an hour can join from it."
         pace = pace if self.address_hourly else ""
         found = [
-            f"Anybody may take part. {self.one_party(people)}{pace} Whoever has many addresses can "
-            "be more of them; invite people if you expect dishonest answers."
+            f"Anybody may take part. {self.one_party(people)}{pace} A party with many addresses "
+            "can exceed this. Invite people if you expect dishonest answers."
         ]
         if self.deadline is None:
             found.append(
-                "Anybody may take part and no deadline ends a phase: whoever takes tasks and never "
-                "answers holds the study up; give a deadline, or invite people."
+                "Anybody may take part and no deadline ends a phase, so people who take tasks and "
+                "never answer delay the study. Give a deadline, or invite people."
             )
         return found
 

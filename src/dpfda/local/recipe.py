@@ -277,7 +277,8 @@ def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
 _ASKED = {
     "answers": (
         "stump",
-        "is this feature of yours above this value, alone or beside your label? or: your label?",
+        "is this feature of yours above this value (alone or combined with your label)? "
+        "or: what is your label?",
     ),
     "temperature": (
         "confidence",

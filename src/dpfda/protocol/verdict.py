@@ -175,10 +175,10 @@ def unfinished(answered: int, wanted: int) -> Verdict:
 
     Examples:
         >>> unfinished(1034, 2000).sentences
-        ('So far, from 1,034 of 2,000 replies. Whether the model is any good is said at the end.',)
+        ('So far, from 1,034 of 2,000 replies. A verdict on the model follows at the end.',)
     """
     text = f"So far, from {answered:,} of {wanted:,} replies."
-    verdict = "Whether the model is any good is said at the end."
+    verdict = "A verdict on the model follows at the end."
     return Verdict(kind="unclear", sentences=(f"{text} {verdict}",))
 
 

@@ -25,21 +25,21 @@ _PLAN = {
     "information": "what participants read before they consent",
 }
 _MODEL = {
-    "format": "version of this form of documents",
-    "kind": "which kind of model it is",
-    "guarantee": "the privacy guarantee under which it was learned, with its assumptions",
+    "format": "version of the document format",
+    "kind": "kind of model",
+    "guarantee": "privacy guarantee of the model, with its assumptions",
     "verdict": "whether the model is better than guessing, in words",
     "classes": "the labels; with one score, a score of 0 or above means the second label",
     "target_range": "range of the predicted number",
     "encoder": "how a curve or a row becomes features, as in the plan",
-    "intercept": "of each score",
-    "coefficients": "of each score and standardized feature",
-    "centers": "subtracted from each feature, for each score",
-    "scales": "by which the difference is divided, for each score",
+    "intercept": "intercept of each score",
+    "coefficients": "coefficient of each standardized feature, for each score",
+    "centers": "center that is subtracted from each feature, for each score",
+    "scales": "scale by which the difference is divided, for each score",
     "clipped": "whether standardized features are cut to [-1, 1]",
     "variances": "squared standard errors of intercept and coefficients",
-    "damping": "factor of scores before they become probabilities",
-    "folds": "values from which the distance of a feature is a further feature",
+    "damping": "factor by which scores are multiplied before they become probabilities",
+    "folds": "centers; the distance of a feature from its center is a further feature",
 }
 _SUMS = {
     "plan": "hash of the plan",
@@ -47,7 +47,7 @@ _SUMS = {
     "phases.phase": "number of the phase; -1 before the first one",
     "phases.kind": "what the phase asks",
     "phases.people": "number of replies in it",
-    "phases.found": "what was known at its end: estimates with standard errors, slope, verdict",
+    "phases.found": "results at its end: estimates with standard errors, slope, verdict",
     "state": "sums over the replies of each phase, from which the model follows",
 }
 

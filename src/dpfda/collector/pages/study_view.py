@@ -35,8 +35,8 @@ from dpfda.report import Contents, Picture, Report, Table
 
 _LINES = 12  # slope functions on a page
 _NOISE = (
-    "Noise: the standard error that randomized replies alone cause. It is no confidence interval "
-    "of what is true of people in general."
+    "Noise: the standard error from the randomization of replies alone. It does not give a "
+    "confidence interval for the population."
 )
 _AGREEMENT = (
     "Agreement: the mean of +1 for people whose label a threshold at the feature's center would "
@@ -44,14 +44,14 @@ _AGREEMENT = (
     "labels are equally frequent. "
 )
 _BAND = (
-    "The band is 1.96 standard errors of the noise in replies to either side; what shrinkage takes "
-    "from the line is not in it."
+    "The band is 1.96 standard errors of the noise in replies to either side. It does not include "
+    "the bias from shrinkage."
 )
 _FLAT = "The band holds 0 everywhere: this curve may be noise alone."
 _NO_SIGNAL = "The replies have not shown a signal: this curve may be noise alone."
 _NO_BAND = (
-    "There is no band: not every feature was selected, and what the others could add to the line "
-    "is not known."
+    "There is no band: not every feature was selected, and the contribution of the others to the "
+    "line is not known."
 )
 _LIMIT = 5.0  # ε of all studies together that is proposed to newcomers, as on the page for people
 
@@ -65,7 +65,7 @@ _REMINDERS = {
     "English": (
         "You received a personal link to the study “{title}”. If you have already taken part, "
         "please ignore this message, which goes to everybody who was invited.\n\nIf you have not, "
-        "please open your link. It takes about a minute. Your data stay on your device; only an "
+        "please open your link. It takes about two minutes. Your data stay on your device; only an "
         "answer with noise leaves it. Taking part is voluntary.",
         "Questions: {contact}",
     ),
@@ -73,8 +73,8 @@ _REMINDERS = {
         "Sie haben einen persönlichen Link zur Studie „{title}“ erhalten. Wenn Sie schon "
         "teilgenommen haben, ist diese Nachricht für Sie gegenstandslos: Sie geht an alle "
         "Eingeladenen.\n\nWenn nicht, öffnen Sie bitte Ihren Link. Es "
-        "dauert etwa eine Minute. Ihre Daten bleiben auf Ihrem Gerät; nur eine verrauschte Antwort "
-        "verlässt es. Die Teilnahme ist freiwillig.",
+        "dauert etwa zwei Minuten. Ihre Daten bleiben auf Ihrem Gerät; nur eine verrauschte "
+        "Antwort verlässt es. Die Teilnahme ist freiwillig.",
         "Fragen: {contact}",
     ),
 }

@@ -81,24 +81,24 @@ def drawn(chart: str, parts: object) -> str:
 
 
 _PHASES = {
-    "vectors": "What goes with the label, or the number",
-    "answers": "What goes with the label, and where",
-    "location": "Where features lie",
+    "vectors": "How features go with the label or the number",
+    "answers": "Which features go with the label",
+    "location": "Typical values of features",
     "spread": "How widely features are spread",
     "correlation": "Which features go together",
     "moments": "Which features matter",
     "gradient": "Improving the model",
-    "temperature": "How sure the model may be",
-    "evaluation": "Judging the finished model",
-    "labels": "Telling labels",
+    "temperature": "Calibrating the probabilities of the model",
+    "evaluation": "Evaluating the finished model",
+    "labels": "Reporting noisy labels",
     "report": "Reporting noisy curves",
-    "evaluate": "Judging first models",
-    "check": "Judging the finished model",
-    "feedback": "Judging first models",
+    "evaluate": "Evaluating first models",
+    "check": "Evaluating the finished model",
+    "feedback": "Evaluating first models",
 }
 _STATUS = {
     "open": "waiting for answers",
-    "closing": "drawing conclusions",
+    "closing": "computing results",
     "finished": "finished",
 }
 _ACTS = {
@@ -116,7 +116,7 @@ _ACTS = {
     "confirmed": "confirmed the system clock",
 }
 _MANY = 10**6  # more functions than a channel has
-_WAVES = ("level", "beginning against end", "middle against both ends")
+_WAVES = ("level", "start versus end", "middle versus both ends")
 
 
 def phase_name(kind: str) -> str:
@@ -124,7 +124,7 @@ def phase_name(kind: str) -> str:
 
     Examples:
         >>> phase_name("location"), phase_name("new_kind")
-        ('Where features lie', 'new kind')
+        ('Typical values of features', 'new kind')
     """
     return _PHASES.get(kind, kind.replace("_", " "))
 
@@ -160,13 +160,13 @@ def feature_name(encoder: object, place: int, *, folded: int = 0) -> str:
     Examples:
         >>> curves = CurveEncoder("cosine", n_basis=4)
         >>> [feature_name(curves, place) for place in (0, 1, 3)]
-        ['level', 'beginning against end', '3 half waves']
+        ['level', 'start versus end', 'faster swings (3 half waves)']
         >>> feature_name(curves, 4, folded=4)
-        'how far from the middle: level'
+        'distance from the middle: level'
     """
     if folded and place >= folded:
         inside = feature_name(encoder, place - folded)
-        return f"how far from the middle: {inside}"
+        return f"distance from the middle: {inside}"
     if not isinstance(encoder, CurveEncoder):
         return f"feature {place + 1}"
     if encoder.table is not None:
@@ -183,7 +183,7 @@ def _alone(basis: str, place: int) -> str:
         return f"column {place + 1}"
     if basis != "cosine":
         return f"{basis} function {place + 1}"
-    return _WAVES[place] if place < len(_WAVES) else f"{place} half waves"
+    return _WAVES[place] if place < len(_WAVES) else f"faster swings ({place} half waves)"
 
 
 def score_name(plan: StudyPlan, score: int) -> str:

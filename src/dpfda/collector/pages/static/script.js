@@ -87,7 +87,7 @@ if (form) {
     event.preventDefault();
     const file = form.elements.sample.files[0];
     if (file && file.size > form.elements.sample.dataset.most) {
-      outlook.textContent = "The file is too large for this form: dpfda plan --sample takes it.";
+      outlook.textContent = "The file is too large for this form. Use dpfda plan --sample FILE instead.";
       return;
     }
     button.disabled = true;
@@ -100,7 +100,7 @@ if (form) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const found = page.querySelector("#outlook");
       if (found) outlook.innerHTML = found.innerHTML;
-      else outlook.textContent = "No forecast now: try again in a moment, or sign in again.";
+      else outlook.textContent = "There is no forecast now. Try again in a moment, or sign in again.";
     } catch {
       outlook.textContent = "The server could not be reached.";
     }
