@@ -206,7 +206,7 @@ def test_another_file_after_the_answer_is_not_said_to_be_sent(
     assert call("submit", "--label", "day").exit_code == 2
     other = {"text": "0.9\n0.9\n0.9\n", "answer": "y\n"}
     again = call("submit", "--label", "night", "--show", **other)
-    assert "this study was answered before: its reply stays the same bytes" in again.stderr
+    assert "this study was answered before: its reply is not changed" in again.stderr
     assert "yours" not in again.stderr, "the new file is not what the old bytes hide"
     assert "what the reply shows" in again.stderr
     assert again.stdout == "sent; receipt r\n"

@@ -222,8 +222,8 @@ def test_a_row_that_is_refused_costs_nothing(table: Any, tmp_path: Path) -> None
 
 def test_what_is_no_place_is_refused(tmp_path: Path, table: Any) -> None:
     for place, rule in (
-        (tmp_path, "a folder or pattern with files in it"),
-        (f"{tmp_path}/*.csv", "a pattern of some file"),
+        (tmp_path, "a folder with data files"),
+        (f"{tmp_path}/*.csv", "a pattern that matches a file"),
         ("nowhere://a", "an address that fsspec opens"),
     ):
         with pytest.raises(InvalidParameter, match=rule):
@@ -256,7 +256,7 @@ def test_commands_take_places(
         assert printed("release", "mean", place, *mean) == curve
         assert printed("regress", place, *fit) == slopes
     done = CliRunner().invoke(main, ["release", "mean", f"{lake}/*.csv", "--epsilon", "1"])
-    assert "FILE must be a pattern of some file" in done.output
+    assert "FILE must be a pattern that matches a file" in done.output
     done = CliRunner().invoke(main, ["release", "mean", "absent.csv", "--epsilon", "1"])
     assert "File 'absent.csv' does not exist" in done.output
 

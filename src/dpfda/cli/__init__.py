@@ -1,8 +1,8 @@
-"""The command line, one file a command.
+"""The command line, with one file per command.
 
-A file ``NAME.py`` of this package holds one click command called ``command`` and is thereby
-``dpfda NAME``; no list is edited. Files that begin with an underscore are helpers. Other packages
-add commands through the entry points ``dpfda.commands``, as `dpfda_bench` does.
+A file ``NAME.py`` of this package defines one click command called ``command``, which becomes
+``dpfda NAME`` without further registration. Files that begin with an underscore are helpers. Other
+packages add commands through the entry points ``dpfda.commands``, as `dpfda_bench` does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def main() -> None:
     """Run ``dpfda``."""
-    # Matrices are small here: several threads for one product wait for each other. NumPy reads
-    # these variables when it is imported, which is later.
+    # Matrices are small here, so several threads would slow down a product. NumPy reads these
+    # variables when it is imported, which happens later.
     for name in _THREADS:
         os.environ.setdefault(name, "1")
     try:
@@ -37,7 +37,8 @@ def main() -> None:
 
     codecs.register_error("dpfda", _spelled)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a console that has no ε must not end a release
+        # a console that cannot print ε must not abort a release
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="dpfda")
     try:
         dpfda(prog_name="dpfda")
@@ -46,12 +47,12 @@ def main() -> None:
 
 
 def _unprinted() -> int:
-    """2 where the last of the output finds no room; Python itself would end in a traceback."""
+    """Exit status 2 if the end of the output cannot be written, instead of a traceback."""
     try:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # that is nobody's fault: nobody reads any more
+        if not isinstance(error, BrokenPipeError):  # a closed pipe is no error
             print(f"Error: the output could not be printed: {error.strerror}", file=sys.stderr)
             return 2
     return 0
@@ -61,7 +62,7 @@ _SPELLED = {"ε": "epsilon", "δ": "delta", "β": "beta", "μ": "mu", "√": "ro
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
-    """Letters that a console does not have, in letters that it has."""
+    """Replace letters that the console cannot print."""
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
     return "".join(_SPELLED.get(letter, "?") for letter in letters), error.end

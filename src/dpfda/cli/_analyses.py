@@ -14,7 +14,8 @@
     epsilon = 1
     range = [0, 1000]
 
-An analysis is a call of `dpfda release`, `regress` or `classify`; its entries are their options.
+Each analysis is a call of `dpfda release`, `regress` or `classify`; its entries are options of the
+command.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _COMMANDS = {
     "classify": classify.command,
 }
 _HEAD = {"title", "ledger", "limit", "results", "data", "record", "analysis"}
-_DATA = {"file", "people", "unit", *OPTIONS} - {"label"}  # a role in one analysis
+_DATA = {"file", "people", "unit", *OPTIONS} - {"label"}  # a label belongs to one analysis
 _RECORD = ("curator", "data", "date", "purpose")
 _OWN = {*_RECORD, "out", "report", "record", "plot", "csv", "json", "seed", "ledger",
         "ledger_limit", "analysis"}  # fmt: skip
 """Options that the plan determines for all of its analyses."""
-_NAME = re.compile(r"\w[\w ._-]{0,60}")  # becomes the name of a file
+_NAME = re.compile(r"\w[\w ._-]{0,60}")  # used as a file name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +55,10 @@ class Analysis:
     """One command of a plan.
 
     Attributes:
-        name: of the analysis, in the ledger and of its results.
+        name: name of the analysis in the ledger and of its result files.
         words: the command, such as ``("release", "mean")``.
         file: a file, folder, pattern or address.
-        options: of the command, by name.
+        options: options of the command, by name.
     """
 
     name: str
@@ -72,11 +73,11 @@ class Analysis:
 
     @property
     def stem(self) -> str:
-        """The name of its results, without suffix."""
+        """The file name of its results, without suffix."""
         return self.name.replace(" ", "-")
 
     def arguments(self, files: Sequence[str], **more: Any) -> list[str]:
-        """The arguments of the command behind its name; an option of None is left out."""
+        """The arguments after the name of the command; options that are None are left out."""
         known = _options(self.command)
         words: list[str] = []
         for name, value in {**self.options, **more}.items():
@@ -90,14 +91,14 @@ class AnalysisPlan:
     """A plan as its file states it.
 
     Attributes:
-        path: of the file; other paths are relative to its folder.
+        path: path of the plan; other paths are relative to its folder.
         title: public name of the plan.
         ledger: file with the budget of the data set.
         limit: ε and δ of all releases together; None for an existing ledger.
         results: folder of results.
         people: how many people the data are about, for the rehearsal.
-        record: what a deployment record is told.
-        analyses: in their order.
+        record: facts for a deployment record.
+        analyses: the analyses, in order.
         code: short hash of the content of the file, without its comments.
     """
 
@@ -146,20 +147,20 @@ class AnalysisPlan:
 
     @property
     def label_start(self) -> str:
-        """Of all its analyses in the ledger: a changed plan has another one."""
+        """The start of the labels of all its analyses in the ledger; a changed plan has another."""
         return f"{self.title.replace(':', ' ')} {self.code}, "
 
     def label(self, analysis: Analysis) -> str:
-        """Of an analysis in the ledger."""
+        """The label of an analysis in the ledger."""
         return f"{self.label_start}{analysis.name}"
 
     def at(self, other: AnalysisPlan) -> AnalysisPlan:
-        """The same with the ledger and the results of another one, as its copy has."""
+        """This plan with the ledger and the folder of results of another plan."""
         return replace(self, ledger=other.ledger, results=other.results)
 
 
 def _analysis(given: object, shared: Mapping[str, Any], folder: Path) -> Analysis:
-    """One table of the plan, with the entries of [data] that its command knows."""
+    """One analysis of the plan, completed by the entries of [data] that its command accepts."""
     if not isinstance(given, dict):
         raise InvalidParameter("analysis", "a table [[analysis]]", given)
     own = {name.replace("-", "_"): value for name, value in given.items()}
@@ -240,5 +241,5 @@ def _known(what: str, given: Mapping[str, object], known: Sequence[str] | set[st
 
 
 def _canonical(content: object) -> str:
-    """The same text for plans that differ in comments and order of entries alone."""
+    """A text that does not depend on comments and the order of entries."""
     return json.dumps(content, sort_keys=True, default=str)

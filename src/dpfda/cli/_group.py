@@ -1,4 +1,4 @@
-"""The group of all commands: finds them by name and imports only the one that is asked for."""
+"""The group of all commands; it imports only the requested command."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpfda._version import __version__
 from dpfda.cli._output import Complaint
 from dpfda.errors import DpfdaError, MissingExtra, UnknownName
 
-#: Commands that `dpfda` is known for and that another package brings.
+#: Well-known commands that another package provides.
 _ELSEWHERE = {"bench": "dpfda-bench", "reproduce": "dpfda-bench"}
 
 
 class CommandFiles(click.Group):
-    """A click group: the files of `dpfda.cli`, and what other packages add as `dpfda.commands`."""
+    """A click group of the files of `dpfda.cli` and of the entry points `dpfda.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the files and of the entry points."""
@@ -39,7 +39,7 @@ class CommandFiles(click.Group):
             return _absent(cmd_name, missing)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line for each, read from the files: to import all of them takes seconds."""
+        """List the commands with a summary, read from the files, as importing all takes seconds."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, _summary(name)) for name in self.list_commands(ctx)])
 
@@ -66,7 +66,7 @@ class CommandFiles(click.Group):
         parent: click.Context | None = None,
         **extra: object,
     ) -> click.Context:
-        """Read what stands in front of the command."""
+        """Read the options before the command."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
@@ -75,7 +75,7 @@ class CommandFiles(click.Group):
             raise _trouble(error) from error
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; errors of the package are printed on one line, without a traceback."""
+        """Run a command; print errors of the package on one line, without a traceback."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -86,7 +86,7 @@ class CommandFiles(click.Group):
             raise Complaint(str(MissingExtra.of(error) or error)) from error
         except OSError as error:
             raise _trouble(error) from error
-        except MemoryError as error:  # a file may claim more than there is
+        except MemoryError as error:  # a file may declare a huge size
             raise Complaint("there is not enough memory for this file") from error
 
     def _by_options(self, ctx: click.Context, text: str) -> str:
@@ -94,7 +94,7 @@ class CommandFiles(click.Group):
         name = ctx.invoked_subcommand
         command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
         given = [] if command is None else [*command.params]
-        if isinstance(command, click.Group):  # those of `dpfda site init` and its like
+        if isinstance(command, click.Group):  # subcommands, such as `dpfda site init`
             given += [part for one in command.commands.values() for part in one.params]
         names = {
             "random_state": "--seed",
@@ -116,12 +116,12 @@ class CommandFiles(click.Group):
             return names[name] if value == "True" else f"{names[name]} {value}"
 
         text = re.sub(r"\b([a-z_]+)=(True\b|'[^']*'|[0-9][0-9.e-]*\b)", option_of, text)
-        # Inside a sentence only names that are no words of English.
+        # Inside a sentence, replace only names with underscores, which are no English words.
         return re.sub(r"\b[a-z]+_[a-z]+\b", lambda found: names.get(found[0], found[0]), text)
 
 
 def one_line(error: click.UsageError, command: str | None = None) -> click.ClickException:
-    """What click has to say, in the words of this package."""
+    """An error of click in the wording of this package."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         return error
     path = " ".join(["dpfda", command or ""]).strip()
@@ -136,7 +136,7 @@ def one_line(error: click.UsageError, command: str | None = None) -> click.Click
 
 
 def _bad_value(error: click.BadParameter, param: click.Parameter, text: str) -> str:
-    """A value that is none of the choices, or of another kind: the rule, and what may be meant."""
+    """The message for an invalid choice or number: the rule, and the nearest valid choice."""
     name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
     found = re.fullmatch(r"'(.*)' is not (one of|a valid (float|integer)).*", error.message)
     if found is None:
@@ -156,13 +156,13 @@ def _bad_value(error: click.BadParameter, param: click.Parameter, text: str) -> 
 def _trouble(error: OSError) -> Exception:
     """A one-line message about a file or the console."""
     if isinstance(error, BrokenPipeError):
-        return error  # click ends quietly: nobody reads any more
+        return error  # the reader closed the pipe: click ends quietly
     where = f"{error.filename}: " if error.filename else ""
     return Complaint(f"{where}{error.strerror or error}")
 
 
 def _absent(name: str, missing: MissingExtra) -> click.Command:
-    """Stands for a command whose extra is not installed, so that the others can be listed."""
+    """A placeholder for a command whose extra is not installed, so that others can be listed."""
 
     def complain(**_: object) -> None:
         raise missing
@@ -180,7 +180,7 @@ def _files() -> list[str]:
 
 
 def _summary(name: str) -> str:
-    """The first line of what a command says of itself."""
+    """The first line of the docstring of a command."""
     if name in _files():
         module, function = f"dpfda.cli.{name.replace('-', '_')}", "command"
     else:

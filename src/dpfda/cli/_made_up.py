@@ -1,8 +1,7 @@
-"""Made-up rows for the rehearsal of a command: from its public options and the names of columns.
+"""Invented rows for the rehearsal of a command, from its public options and column names.
 
-Of the file itself only the header is used. Whatever the options leave open is drawn evenly: numbers
-within their public ranges, categories and classes with equal frequency, curves as smooth ones
-within their range.
+Only the header of the real file is used. Numbers are drawn uniformly from their public ranges,
+categories and classes with equal frequency, and curves as smooth curves within their range.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.planning.releases import smooth_curves
 
 _SPREAD = 0.15  # standard deviation of people about their mean, as a share of the range
-_POINTS = 12  # of a curve in long form
-_KNOWN = 5  # points of a curve of few points
+_POINTS = 12  # points of a curve in long form
+_KNOWN = 5  # points of a sparsely observed curve
 _SEPARATOR = ";"
 
 
 def made_up_files(
     folder: Path, command: str, options: dict[str, Any], *, people: int, seed: int
 ) -> tuple[list[Path], dict[str, Any]]:
-    """Write made-up rows, and say how to read them.
+    """Write invented rows and return the options for reading them.
 
     Args:
         folder: where to write.
         command: ``release``, ``regress`` or ``classify``.
-        options: of the command, as click has read them.
-        people: how many.
-        seed: of what is drawn.
+        options: parsed options of the command.
+        people: number of people.
+        seed: seed of the random draws.
 
     Returns:
-        As many files as the command reads (two at most), and the options of `Reading` that differ
-        from those of the real file.
+        One or two files, as the command reads them, and the options of `Reading` that differ from
+        those of the real file.
     """
     options = dict(options)
     files = options.pop("files")
@@ -93,14 +92,14 @@ def made_up_files(
 
 
 def _is_table(command: str, options: dict[str, Any]) -> bool:
-    """Whether a row is a row of a table; otherwise it is a curve."""
+    """Whether the rows form a table; otherwise each row is a curve."""
     if command == "release":
         return options["summary"] in ("density", "kernel-machine")
     return command == "regress" and not options["curves"] and options["value_range"] is None
 
 
 def _outcomes(options: dict[str, Any], people: int, rng: np.random.Generator) -> AnyArray:
-    """Public classes, or numbers in the public range of a target."""
+    """Draw public classes, or numbers in the public range of the target."""
     if options.get("classes") is not None:
         classes = np.array([part.strip() for part in options["classes"].split(",")])
         return np.asarray(classes[rng.integers(len(classes), size=people)])
@@ -111,7 +110,7 @@ def _outcomes(options: dict[str, Any], people: int, rng: np.random.Generator) ->
 def _curves(
     options: dict[str, Any], people: int, points: int, rng: np.random.Generator, *, tables: bool
 ) -> FloatArray:
-    """Smooth curves in their range; rows of a table in their ball."""
+    """Draw smooth curves in their range, or rows of a table in their ball."""
     if tables:
         edge = (options.get("feature_norm_bound") or 1.0) / np.sqrt(points)
         return rng.uniform(-edge, edge, size=(people, points))
@@ -125,7 +124,7 @@ def _curves(
 
 
 def _write(path: Path, opened: Opened, columns: dict[int, AnyArray], rows: IntArray) -> None:
-    """One file with the columns of the real one; those that the command does not read are 0."""
+    """Write a file with the columns of the real one; columns that the command ignores are 0."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, delimiter=_SEPARATOR)
         if opened.header:

@@ -1,8 +1,8 @@
 """Output of commands, and secrets that commands read.
 
-A command checks where it writes before it spends anything, and writes before it prints. Released
-documents are printed by kind. Secrets come from a file that only the user can read, or from the
-environment, never from an argument: every user of a machine sees the arguments of every process.
+A command checks its output files before it spends anything, and writes before it prints. Secrets
+are read from a file that only the user can read, or from the environment. They are never arguments,
+because every user of a machine can see the arguments of all processes.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 _PICTURES = (".png", ".pdf", ".svg")
-_PROBE = bytes(1 << 16)  # more than a document usually has
+_PROBE = bytes(1 << 16)  # larger than most documents
 
 Command = Callable[..., Any]
 D = TypeVar("D", bound=Documented)
 
 
 def options_of(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one; help shows them in this order."""
+    """Combine several options into one decorator; help lists them in this order."""
 
     def add(command: Command) -> Command:
         for option in reversed(options):
@@ -72,10 +72,10 @@ certificates_option = click.option("--certificates", type=click.Path(exists=True
 
 
 class Drawn(Protocol):
-    """What has a picture of its own."""
+    """An object with a `plot` method."""
 
     def plot(self, ax: Axes | None = None) -> object:
-        """Draw."""
+        """Draw the picture."""
 
 
 class Complaint(click.ClickException):
@@ -102,22 +102,22 @@ def output_options(what: str) -> Callable[[Command], Command]:
 
 
 def check_outputs(out: Path | None, plot: Path | None) -> None:
-    """Refuse files that could not be written, before anything is spent."""
+    """Check that output files can be written, before anything is spent."""
     check_picture(plot)
     check_writable("--out", out)
 
 
 def check_writable(option: str, path: Path | None) -> None:
-    """Refuse a file that could not be written, before anything is spent."""
+    """Check that a file can be written, before anything is spent."""
     if path is None:
         return
     rule = "a file in a folder that exists and may be written"
-    # A device or a pipe cannot be replaced by a whole document.
+    # A device or a pipe cannot be replaced by a file.
     if (path.exists() and not path.is_file()) or (path.is_file() and not os.access(path, os.W_OK)):
         raise InvalidParameter(option, rule, str(path))
     probe = path.with_name(f".{path.name}.part")
     try:
-        probe.write_bytes(_PROBE)  # a full disk is noticed as well
+        probe.write_bytes(_PROBE)  # also detects a full disk
     except OSError as error:
         raise InvalidParameter(option, f"{rule} ({error.strerror})", str(path)) from None
     finally:
@@ -126,7 +126,7 @@ def check_writable(option: str, path: Path | None) -> None:
 
 
 def check_picture(path: Path | None) -> None:
-    """Refuse a picture that could not be drawn or written, before anything is spent."""
+    """Check that a picture can be drawn and written, before anything is spent."""
     if path is None:
         return
     if path.suffix.lower() not in _PICTURES:
@@ -139,9 +139,9 @@ def check_picture(path: Path | None) -> None:
 
 
 def publish(document: D, path: Path | None, as_json: bool, show: Callable[[D], object]) -> None:
-    """Write what was released, then print it; what cannot be written or printed is kept elsewhere.
+    """Write a released document, then print it; if either fails, save it elsewhere.
 
-    Noise is drawn once: neither a full disk nor a console may cost the budget.
+    The budget is spent, so a full disk or a console error must not lose the document.
     """
     wrong = "" if path is None else _unsaved(document, path)
     kept = None if wrong else path
@@ -164,7 +164,7 @@ def print_json(document: Documented) -> None:
         text = json.dumps(json.loads(text) | {"band": columns}, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:  # a console that has no ε
+    except UnicodeEncodeError:  # a console that cannot print ε
         text = json.dumps(json.loads(text), indent=2)
     click.echo(text)
 
@@ -185,7 +185,7 @@ def write_columns(document: Documented, path: Path) -> None:
 
 
 def _unsaved(document: Documented, path: Path) -> str:
-    """Save; in words why not."""
+    """Save a document; return why that failed, or an empty string."""
     try:
         document.save(path)
     except OSError as error:
@@ -194,7 +194,7 @@ def _unsaved(document: Documented, path: Path) -> str:
 
 
 def _elsewhere(document: Documented) -> str:
-    """Save where there is room: here, among temporary files, or else on the terminal alone."""
+    """Save to the current or the temporary folder; otherwise return the document as text."""
     name = f"dpfda-{document.kind}-{secrets.token_hex(4)}.json".replace(" ", "-")
     for place in (Path(name), Path(tempfile.gettempdir(), name)):
         if not _unsaved(document, place):
@@ -203,7 +203,7 @@ def _elsewhere(document: Documented) -> str:
 
 
 def draw(shown: Drawn, path: Path) -> None:
-    """Write a picture of what can draw itself."""
+    """Write a picture of an object with a `plot` method."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -224,7 +224,7 @@ def draw(shown: Drawn, path: Path) -> None:
 
 
 def print_release(release: Release) -> None:
-    """A table of some points, the promise, and the public parameters."""
+    """Print a table of some points, the guarantee, and the public parameters."""
     console = Console(markup=False)
     console.print(rich_table(table(release)))
     print_public(console, release)
@@ -239,7 +239,7 @@ def print_public(console: Console, released: Release | CurveMoments) -> None:
 
 
 def print_verdict(console: Console, verdict: Verdict, warnings: Sequence[str] = ()) -> None:
-    """Print the findings in sentences, and the doubts about them."""
+    """Print the findings in sentences, and the warnings."""
     for sentence in verdict.findings:
         console.print(sentence, markup=False)
     for warning in verdict.added_to(warnings):
@@ -247,7 +247,7 @@ def print_verdict(console: Console, verdict: Verdict, warnings: Sequence[str] = 
 
 
 def print_components(model: PrivateFPCA) -> None:
-    """Mean and components at some points, what they explain, the promise."""
+    """Print mean and components at some points, the explained variance, and the guarantee."""
     console = Console(markup=False)
     console.print(rich_table(model.table()))
     console.print(model.in_words(), markup=False)
@@ -255,10 +255,10 @@ def print_components(model: PrivateFPCA) -> None:
 
 
 def print_regression(model: RegressionModel) -> None:
-    """Coefficients in the units of the features, the promise, and how to read them."""
+    """Print coefficients in the units of the features, the guarantee, and their interpretation."""
     console = Console(markup=False)
     stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
-    same = model.link == model.mechanism  # as discriminants have no other way
+    same = model.link == model.mechanism  # discriminants have a single mechanism
     how = f"{model.link} analysis" if same else f"{model.link} by {model.mechanism}"
     console.print(f"{how}, {model.rows} rows, {stages}", markup=False)
     console.print(rich_table(regression_table(model)))
@@ -273,7 +273,7 @@ def print_regression(model: RegressionModel) -> None:
 
 
 def print_study_model(model: StudyModel) -> None:
-    """The model of a study of people or owners."""
+    """Print the model of a study of people or owners."""
     console = Console(markup=False)
     console.print(model.kind, markup=False)
     for one in contents(model).tables:
@@ -285,7 +285,7 @@ def print_study_model(model: StudyModel) -> None:
 
 
 def print_moments(moments: CurveMoments) -> None:
-    """Means at some points, sizes, what groups differ by, the promise."""
+    """Print means at some points, sizes and differences of groups, and the guarantee."""
     console = Console(markup=False)
     console.print(rich_table(means(moments)))
     if moments.groups:
@@ -299,14 +299,14 @@ def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
     """Print the source of synthetic curves and their quality."""
     print_moments(moments)
     Console(markup=False).print(
-        f"{len(drawn)} synthetic curves were drawn from this release: they reveal no more than it "
-        "does, hold means and covariances, and nothing else of the people.",
+        f"{len(drawn)} synthetic curves were drawn from this release. They reveal no more than the "
+        "release does: they reproduce its means and covariances, and nothing else of the people.",
         markup=False,
     )
 
 
 def print_document(loaded: object) -> None:
-    """Guarantee, ranges, numbers."""
+    """Print a loaded document."""
     if isinstance(loaded, Release):
         print_release(loaded)
     elif isinstance(loaded, CurveMoments):
@@ -322,7 +322,7 @@ _OTHERS = stat.S_IRWXO | stat.S_IWGRP
 
 
 def read_secret(option: str, file: Path) -> str:
-    """The text of a file, which others on this machine may not read."""
+    """Read a secret from a file that other users of this machine cannot read."""
     try:
         with file.open(encoding="utf-8") as stream:
             mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
@@ -347,6 +347,7 @@ def holds_password(url: str) -> bool:
     try:
         parts = urlsplit(url)
         told = parts.password is not None
-    except ValueError:  # no URL: refused elsewhere, and maybe one with a typing error
+    # an invalid URL is refused elsewhere; it may be a mistyped one with a password
+    except ValueError:
         return "@" in url
     return told or any("password" in name for name, _ in parse_qsl(parts.query))

@@ -1,6 +1,6 @@
-"""Options for reading a file, and a table in one or several files.
+"""Options of commands that read data from one or several files.
 
-A table is read here, or by the workers of a cluster.
+Files are read here, or by the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def reading_options(
 ) -> Callable[[Command], Command]:
     """Add the options of `Reading`; `reading_from` reads them.
 
-    Options that a command is `without` are refused with the reason that is given for each; those
-    that mean something else to it are its `own`.
+    Options in `without` are refused with the stated reason. Options in `own` are not added, because
+    the command gives them another meaning.
     """
     reasons = without or {}
 
@@ -78,12 +78,12 @@ def _refusing(reason: str) -> Callable[[click.Context, click.Parameter, Any], No
 
 
 def reading_from(options: dict[str, Any]) -> Reading:
-    """The options that say how to read, taken out of the others."""
+    """Take the options of `Reading` out of the others."""
     return Reading(**{name: options.pop(name) for name in OPTIONS if name in options})
 
 
 def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | None:
-    """Public ranges of columns: 0:1 for all, 0:1,5:9 in order, by name, or as JSON or TOML.
+    """Parse public ranges: 0:1 for all columns, 0:1,5:9 in order, by name, or JSON or TOML.
 
     Examples:
         >>> feature_ranges("age=18:99,weight=30:150", ["weight", "age"])
@@ -103,7 +103,7 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
             rule = f"a range for the feature {name!r}"
             raise InvalidParameter("--feature-ranges", rule, sorted(given))
     chosen = {name: given[name] for name in names}
-    PublicColumns.of(chosen, name="--feature-ranges")  # refuses what is no range
+    PublicColumns.of(chosen, name="--feature-ranges")  # refuses invalid ranges
     return chosen
 
 
@@ -162,7 +162,7 @@ def _inline(text: str, option: str) -> Ranges:
 
 
 def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The domain, which must be given where curves have points of their own: those are private."""
+    """The domain; required if curves have individual points, because those are private."""
     grid = rows.grid_points
     if domain is not None and grid is not None and not within(grid, domain).all():
         rule = f"a range with all grid points of the file, {grid.min():g} to {grid.max():g}"
@@ -174,7 +174,7 @@ def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float
 
 
 def public_labels(text: str | None, *, count: int | None = None) -> tuple[str, ...]:
-    """The labels of --classes, two at least: the labels in the file are private."""
+    """The labels of --classes, at least two; the labels in the file are private."""
     found = tuple(part.strip() for part in (text or "").split(","))
     if len(found) < 2 or len(set(found)) < len(found) or count not in (None, len(found)):
         many = "two labels" if count == 2 else "labels"
@@ -197,7 +197,7 @@ class _Tables(click.ParamType):  # type: ignore[type-arg]  # has none before cli
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> list[object]:
-        """One file at least."""
+        """Return at least one file."""
         found = tables_at(value)
         return [
             self._path.convert(one, param, ctx) if isinstance(one, Path) else one for one in found
@@ -211,7 +211,7 @@ def _every(
 
 
 def files_argument(command: Command) -> Command:
-    """FILE..., each a file, folder, pattern or address; and --scheduler."""
+    """Add FILE..., each a file, folder, pattern or address, and --scheduler."""
     command = click.option(
         "--scheduler",
         metavar="ADDRESS",
@@ -225,7 +225,7 @@ def files_argument(command: Command) -> Command:
 
 
 def are_several(files: Sequence[Path], scheduler: str | None, reading: Reading) -> bool:
-    """Whether rows are read file by file; then a person has one row."""
+    """Whether rows are read file by file; then each person must have one row."""
     several = len(files) > 1 or scheduler is not None
     if several and reading.groups is not None:
         rule = "left out for several files: rows of one person may lie in different ones"
@@ -241,7 +241,7 @@ def fit_files(
     said: str,
     points: FloatArray | None = None,
 ) -> None:
-    """Fit file by file, and say how files are read before anything is spent."""
+    """Fit file by file; print how files are read before anything is spent."""
     count = f"{len(blocks)} file{'s' * (len(blocks) > 1)}"
     where = "" if scheduler is None else f" by workers of {scheduler}"
     click.echo(f"reading {count}{where}" + (f": {said}" if said else ""), err=True)
@@ -252,14 +252,14 @@ def fit_files(
 
 @dataclass(frozen=True)
 class Data:
-    """The rows of a file; of several files those of the first one, and the others read in turn.
+    """The rows of a file; of several files, the first rows, while `fit` reads all in turn.
 
     Attributes:
         files: at least one.
         reading: how they are read.
-        scheduler: address of the workers that read them; None: this process.
-        several: whether they are read in turn.
-        rows: of the first file; a few of them, if there are several.
+        scheduler: address of the workers that read them; None for this process.
+        several: whether there are several files, which are read in turn.
+        rows: rows of the first file; only a few if there are several files.
         how: `aside` and `curves` of `Reading.rows`.
     """
 
@@ -278,13 +278,13 @@ class Data:
         return cls(files, reading, scheduler, several, rows, how)
 
     def fit(self, model: Any, *data: object, points: FloatArray | None, **block: Any) -> None:
-        """Fit, and say before anything is spent how files are read.
+        """Fit a model; print how files are read before anything is spent.
 
         Args:
             model: the estimator.
-            data: X and y in one file.
+            data: X and y, if there is one file.
             points: grid points.
-            block: y in several files, as `RowsBlock` takes it.
+            block: arguments of `RowsBlock` that describe y, if there are several files.
         """
         from dpfda.estimators.file_block import RowsBlock, grid_of
 
@@ -302,11 +302,11 @@ class Data:
 
 
 class Passes:
-    """Says on a terminal how far passes over files came, in files and bytes.
+    """Shows the progress of passes over files on a terminal, in files and bytes.
 
     Args:
-        blocks: of files, which are read one after the other.
-        say: told a text that goes over the last one, or ends in a new line.
+        blocks: blocks of files, which are read one after the other.
+        say: called with a text that overwrites the last one, or ends in a new line.
     """
 
     def __init__(self, blocks: Sequence[Block], say: Callable[[str], None]) -> None:
@@ -318,7 +318,7 @@ class Passes:
         self._pass, self._files, self._read = 1, 0, 0
 
     def add(self, size: int) -> None:
-        """A file was read to its end."""
+        """Count a file that was read to its end."""
         self._files, self._read = self._files + 1, self._read + size
         ended = self._files == self._all
         known = f", {self._read / 1e6:,.0f} of {self._bytes / 1e6:,.0f} MB" if self._bytes else ""
@@ -329,7 +329,7 @@ class Passes:
 
 
 class _Watched:
-    """A block that tells when it was read to its end."""
+    """A block that reports when it was read to its end."""
 
     def __init__(self, block: Block, passes: Passes, size: int) -> None:
         self._block, self._passes, self._size = block, passes, size
@@ -345,14 +345,14 @@ class _Watched:
 
 
 def _size(path: object) -> int:
-    """Bytes of a file on this machine; 0 elsewhere."""
+    """Bytes of a file on this machine; 0 for other files."""
     place = path if isinstance(path, Path) else Path(getattr(path, "address", ""))
     return place.stat().st_size if place.is_file() else 0
 
 
 @contextmanager
 def releasing(reading: Reading) -> Iterator[None]:
-    """Fit inside: doubts are printed with the result, and rows left out are an assumption."""
+    """Context of a fit: hides warnings, which the result repeats, and states left-out rows."""
     left_out = (EMPTY_RECORDS_ARE_PUBLIC,) * reading.drop_empty
     with warnings.catch_warnings(), assuming(*left_out):
         warnings.simplefilter("ignore", UserWarning)

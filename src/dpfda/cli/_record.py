@@ -29,10 +29,10 @@ Command = Callable[..., Any]
 
 
 class Reporting(Protocol):
-    """A document, or an estimator that has more to report of it."""
+    """A document, or an estimator whose report has more content."""
 
     def report(self, *, ledger: BaseLedger | None, **words: str) -> Report:
-        """One page."""
+        """Create a report of one page."""
 
 
 _PATH = click.Path(dir_okay=False, path_type=Path)
@@ -47,15 +47,15 @@ record_options = options_of(
       for name, what in _NEEDED.items()),
     click.option("--purpose", help="For the record: what the release is for."),
 )  # fmt: skip
-"""``--report``, ``--record`` and what these are told; `check_record` and `write_record` read it."""
+"""``--report``, ``--record`` and their facts; `check_record` and `write_record` read them."""
 
 
 def check_record(options: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
-    """Take what they are told out of the options; what they lack is refused before any spend.
+    """Take the options of report and record out of the others and check them before any cost.
 
     Args:
-        options: of the command.
-        beside: the file that the command writes or reads itself.
+        options: options of the command.
+        beside: another file that the command reads or writes.
     """
     asked = {name: options.pop(name) for name in (*_FILES, *_TOLD)}
     given = [name for name in _TOLD if asked[name] is not None]
@@ -82,12 +82,12 @@ def write_record(
     source: Reporting | None = None,
     ledger: BaseLedger | None = None,
 ) -> None:
-    """Write report and record of a release, where they were asked for.
+    """Write the report and the record of a release, if requested.
 
     Args:
         document: what was released.
-        asked: what `check_record` found.
-        source: whatever has more to report of it, such as the estimator; by default itself.
+        asked: result of `check_record`.
+        source: object that writes the report, such as the estimator; by default the document.
         ledger: the budget of the data.
     """
     if ledger is not None and ledger.warning:
@@ -105,19 +105,18 @@ def write_record(
 def _write(what: str, path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
-    except OSError as error:  # `dpfda show` makes it again of what was released
+    except OSError as error:  # `dpfda show` can create it again from the released document
         raise Complaint(f"the {what} was not written: {error.strerror}") from None
     click.echo(f"{what} written to {path}", err=True)
 
 
 def spending_options(what: str) -> Callable[[Command], Command]:
-    """Add what every command has that spends a budget to publish something.
+    """Add the common options of commands that spend a budget to publish something.
 
-    That is the unit, the seed, a budget on disk (`open_ledger`), `output_options` and
-    `record_options`.
+    These are the unit, the seed, a ledger (`open_ledger`), `output_options` and `record_options`.
 
     Args:
-        what: is published.
+        what: what is published.
     """
     return options_of(
         click.option("--unit", default="person", show_default=True, help="Whose data one row is."),
@@ -135,7 +134,7 @@ def spending_options(what: str) -> Callable[[Command], Command]:
 
 
 def open_ledger(options: dict[str, Any]) -> FileLedger | None:
-    """The ledger that the options name; one that does not exist needs a limit."""
+    """Open the ledger of the options; a new one needs a limit."""
     path, limit = options["ledger"], options["ledger_limit"]
     check_writable("--ledger", path)
     if path is None:

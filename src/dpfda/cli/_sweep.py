@@ -1,4 +1,4 @@
-"""Processes, progress bar and stored results of commands that simulate grids of studies."""
+"""Options, progress bar and stored results of commands that simulate grids of studies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SWEEP_OPTIONS = ("jobs", "backend", "resume", "store")
 
 
 def sweep_options(*, kept: bool) -> Callable[[Command], Command]:
-    """Add ``--jobs`` and ``--backend``, and where cells are `kept`, ``--fresh`` and ``--store``."""
+    """Add ``--jobs`` and ``--backend``; if cells are `kept`, also ``--fresh`` and ``--store``."""
 
     def add(command: Command) -> Command:
         if kept:
@@ -46,7 +46,7 @@ def sweep_options(*, kept: bool) -> Callable[[Command], Command]:
 
 @contextmanager
 def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
-    """The sweep of a command, as its options say, with a progress bar."""
+    """The sweep that the options of a command describe, with a progress bar."""
     jobs, backend, path = options["jobs"] or _cores(), options["backend"], None
     if "resume" in options:
         path = _store(options["store"], f"{name.replace(' ', '-')}.jsonl")
@@ -58,7 +58,7 @@ def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
 
 
 def _store(given: Path | None, name: str) -> Path | None:
-    """The file that keeps cells; None, and a word about it, where the user's cache cannot."""
+    """The file for finished cells; None, with a message, if the user's cache is not writable."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = given or Path(cache, "dpfda", "sweeps")
     try:
@@ -83,7 +83,7 @@ def _cores() -> int:
 
 
 def _cluster(jobs: int) -> Client:
-    """A connection to the cluster that is named in the environment, or one of this machine."""
+    """A connection to the cluster named in the environment, or to a new one on this machine."""
     try:
         from distributed import Client
     except ImportError:

@@ -1,4 +1,4 @@
-"""``dpfda audit``: attack what ships and show how much privacy it can have at most."""
+"""``dpfda audit``: attack the mechanisms and print lower bounds on their ε."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from dpfda.privacy.audit import audit
 
 _MOST_DRAWS = 2_000_000
 _MORE_DRAWS = {"per_order_gaussian": 5}
-"""Twins whose claim is only a little false: how many times more draws it takes to show it."""
+"""Factors on the number of draws, for twins whose claim is only slightly false."""
 _TWIN_DRAWS = 200_000
 
 
 @click.command(name="audit")
 @click.argument("name", required=False)
 @click.option(
-    "--all", "everything", is_flag=True, help="Audit queries, studies and central releases too."
+    "--all", "everything", is_flag=True, help="Also audit queries, studies and central releases."
 )
 @click.option("--twins", is_flag=True, help="Audit broken mechanisms; all must be caught.")
 @click.option(
@@ -87,7 +87,7 @@ def _audit_rows(
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        # The slow ones first: nobody waits for a single one at the end.
+        # Start the slow ones first, so that none of them runs alone at the end.
         order = sorted(chosen, key=lambda place: cases[place].kind != "conversation")
         jobs = {place: pool.submit(_row, place, draws, seed) for place in order}
         for place in tqdm(chosen, "auditing", disable=None, leave=False):
@@ -95,7 +95,7 @@ def _audit_rows(
 
 
 def _row(place: int, draws: int, seed: int | None) -> dict[str, Any]:
-    """Audit one case. It fails if the holder does not behave as the audited mechanism."""
+    """Audit one case. It fails if the data holder does not behave like the audited mechanism."""
     case = _cases()[place]
     shown = {"kind": case.kind, "goal": case.goal}
     try:

@@ -114,7 +114,7 @@ _UNKNOWN = (
 def _split(
     options: dict[str, Any], n: int, classifier: PrivateCurveClassifier, *, where: str
 ) -> tuple[IntArray | None, IntArray | None]:
-    """Who is fitted and who is kept out, drawn without a look at anybody; None for everybody."""
+    """Rows for the fit and for the evaluation, drawn at random; None for all rows."""
     share, epsilon = options["evaluation_share"], options["epsilon"]
     if share is None:
         return None, None
@@ -126,7 +126,7 @@ def _split(
     if min(size, n - size) < _FEWEST:
         rule = f"a share that leaves {_FEWEST} people or more on either side"
         raise InvalidParameter("--evaluation-share", rule, share)
-    if classifier.ledger is not None:  # both are charged: refuse before the first one is
+    if classifier.ledger is not None:  # both are charged: check before the first one is
         both = limit(epsilon=epsilon, delta=options["delta"]) + limit(epsilon=epsilon, delta=0.0)
         if reason := classifier.ledger.refusal(both):
             text = f"nothing was spent: fit and evaluation together: {reason}. {SPEND_LESS}"
@@ -138,7 +138,7 @@ def _split(
 def _scored(
     classifier: PrivateCurveClassifier, rows: Rows, labels: AnyArray, kept_out: IntArray
 ) -> str:
-    """A private estimate of how often the classifier is right, in words."""
+    """A private estimate of the classifier's accuracy, as a sentence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is in both releases
         score = private_score(
@@ -146,7 +146,7 @@ def _scored(
             take(rows.X, kept_out),
             labels[kept_out].astype(str),
             epsilon=classifier.epsilon,
-            delta=0.0,  # as `_split` announces it, whatever δ the fit has
+            delta=0.0,  # as `_split` announces it, independently of the δ of the fit
             unit=classifier.unit,
             ledger=classifier.ledger,
             random_state=classifier.random_state,
@@ -161,4 +161,4 @@ def _scored(
 
 
 _FEWEST = 20
-"""People on either side; fewer tell nothing."""
+"""Fewest people in the fit and in the evaluation; with fewer, the result means nothing."""

@@ -1,7 +1,4 @@
-"""``dpfda consortium``: the coordinator's side of a study whose sites share nothing.
-
-Options that say what sites are asked together.
-"""
+"""``dpfda consortium``: the coordinator's side of a study of sites that share only masked sums."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ _NO_REFERENCE = (
     "ranges; where real rows are skewed, the model may predict no better than the majority class"
 )
 _LABELS = {"classes": "classes", "logistic": "classes", "groups": "groups"}
-_CURVES_OF = "function-on-scalar"  # whose targets are curves
+_CURVES_OF = "function-on-scalar"  # the result whose targets are curves
 _MOST = 10_000  # columns
 Command = Callable[..., Any]
 
@@ -195,7 +192,7 @@ def _owners(given: dict[str, Any], owners: int) -> OwnersInquiry:
 
 
 def _servers(given: dict[str, Any], people: int) -> ServersInquiry:
-    """Models of servers, shared and evaluated."""
+    """A study in which servers share and evaluate their models."""
     for name in ("like", "own_epsilon"):
         if given[name] is None:
             rule = "given with --ask servers"
@@ -215,7 +212,7 @@ OTHERS: dict[str, Callable[[dict[str, Any], int], SharedInquiry]] = {
     "gradient-boosting": _owners,
     "servers": _servers,
 }
-"""What is asked of others than rows."""
+"""Inquiries that do not ask about rows of a table."""
 
 
 def _points(grid: str, count: int) -> tuple[float, ...]:
@@ -227,7 +224,7 @@ def _points(grid: str, count: int) -> tuple[float, ...]:
 
 
 def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
-    """Names of columns, some of them counted through.
+    """Parse names of columns and numbered ranges of names.
 
     Examples:
         >>> listed("t0..t3,last")
@@ -244,7 +241,7 @@ def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
         first, last = int(counted[2]), int(counted[4])
         if counted[1] != counted[3] or not first < last < first + _MOST:
             raise InvalidParameter(option, "like t0..t49", part)
-        width = len(counted[2])  # t00..t49 keeps its zeros
+        width = len(counted[2])  # t00..t49 keeps leading zeros
         found += [f"{counted[1]}{number:0{width}}" for number in range(first, last + 1)]
     if not all(found):
         raise InvalidParameter(option, "names of columns", text)
@@ -359,14 +356,15 @@ def run(folder: Path, wait: float, gather: float, start: float, bind: str | None
     found = place.plan()
     if place.over_path.exists():
         raise InvalidParameter("FOLDER", "a folder without a result", str(folder))
-    environment(place.private / "network" / "home")  # refuses where Flower is missing
+    environment(place.private / "network" / "home")  # raises an error if Flower is missing
     with (
         ended_by_signals(),
         alone(place.private / "run.lock", "this study"),
         FlowerCarrier(place, found, bind=bind, wait=wait, start=start, say=_say) as carry,
     ):
         leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)
-        again = place.finished  # sites that were told are gone; those that wait are back soon
+        # sites that know of the end are gone; those that still wait reconnect soon
+        again = place.finished
         _await(carry, found, min(gather, wait) if again else gather)
         published = _concluded(leader, again=again)
         kept = place.keep_results(published)
@@ -398,7 +396,7 @@ def status(folder: Path) -> None:
 
 
 def _check_address(option: str, given: str) -> str:
-    """The host of an address."""
+    """Check an address and return its host."""
     host, _, port = given.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
         raise InvalidParameter(option, "like 10.0.0.5:8000", given)
@@ -408,11 +406,12 @@ def _check_address(option: str, given: str) -> str:
 def _concluded(leader: Coordinator, *, again: bool) -> dict[str, Documented]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
-        return leader.plan.inquiry.lead(leader) if again else leader.run()  # or from kept answers
+        # `lead` uses stored answers
+        return leader.plan.inquiry.lead(leader) if again else leader.run()
 
 
 def _await(carry: FlowerCarrier, found: Plan, gather: float) -> None:
-    """Until every site is connected, or enough of them and time is up."""
+    """Wait until every site is connected, or until the time is over."""
     end, said = time.monotonic() + gather, None
     while True:
         present = carry.present()

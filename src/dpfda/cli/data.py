@@ -1,4 +1,4 @@
-"""``dpfda data``: which files of the papers' data are here, and how to have the others."""
+"""``dpfda data``: list the files of the papers' data, or import them."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def _columns(name: str, paths: list[Path]) -> Columns:
 
 
 def _files(paths: tuple[Path, ...]) -> dict[str, Path]:
-    """Files by their names in small letters, those of folders too."""
+    """Files by their lowercase names, including the files of folders."""
     found = [one for path in paths for one in (path.iterdir() if path.is_dir() else (path,))]
     return {path.name.lower(): path for path in found if path.is_file()}
 
 
 def _given(name: str, there: dict[str, Path]) -> list[Path]:
-    """The files of a data set among those that are there, packed or not; none if one is missing."""
+    """The given files of a data set, compressed or not; empty if one is missing."""
     entry = CATALOGUE[name]
     for names in ((entry.file,), entry.originals):
         keys = [

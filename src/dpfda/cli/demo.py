@@ -44,8 +44,8 @@ from dpfda.report.terminal import machine, rows_table, to_json
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Learning from curves that nobody saw: two studies over HTTP"
-CAPTION = "The slope function that the simulation used, and what each study learnt of it."
+TITLE = "Learning from curves that stay private: two studies over HTTP"
+CAPTION = "The slope function of the simulation, and its estimates by both studies."
 
 _EPSILON = 2.0
 _HELD_OUT = 4000
@@ -54,7 +54,7 @@ _KNOWN: dict[str, Any] = {"epsilon": _EPSILON, "classes": (-1.0, 1.0)}
 
 
 def _plans(people: int) -> dict[str, StudyPlan]:
-    """MRMA with its own settings, and what the recipe makes of public facts."""
+    """A study with MRMA, and a study planned by `plan_study` from public facts."""
     return {
         "MRMA": StudyPlan(
             n_people=people,
@@ -74,11 +74,11 @@ def _plans(people: int) -> dict[str, StudyPlan]:
 
 
 def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> Outcome:
-    """Start a collector, run both studies at once, compare with what knows every curve.
+    """Run both studies on a collector and compare them with a non-private classifier.
 
     Args:
         tell: called with the share of people done.
-        people: how many take part in each study.
+        people: number of people in each study.
     """
     plans = _plans(people)
     data = simulate_001(people * len(plans), random_state=0)
@@ -103,7 +103,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
         f"{len(plans) * people} people sent {sent / (len(plans) * people):.0f} bytes each over "
         f"HTTP to a collector on SQLite; {seconds:.1f} s in all.",
         f"Errors on {_HELD_OUT} held-out people; the private estimate comes from people who "
-        "judged the finished model, each with one randomized bit.",
+        "evaluated the finished model, each with one randomized bit.",
         NON_PRIVATE,
         *(f"{row['method']}: {in_words(row['error'], guessing, _HELD_OUT)}" for row in private),
     ]
@@ -133,7 +133,7 @@ async def _all_crowds(
     data: Dataset,
     tell: Callable[[float], None] | None,
 ) -> int:
-    """Both studies' people at the same time; how many bytes their replies had."""
+    """Let the people of both studies take part at the same time; return the bytes of replies."""
     total, done = len(data.X), 0
 
     def one_more() -> None:
@@ -241,8 +241,8 @@ def _draw(data: Dataset, models: dict[str, CurveModel]) -> Figure:
 def command(out: Path, people: int, as_json: bool) -> None:
     """Run two studies with simulated people.
 
-    Everything goes over HTTP, and a report is written. A collector is started on a temporary SQLite
-    file and a free loopback port.
+    The command starts a collector on a temporary SQLite file and a free loopback port. All messages
+    go over HTTP, and a report is written.
     """
     with progress("people") as tell:
         outcome = run(tell, people=people)

@@ -79,12 +79,12 @@ def command(
 
 
 def _token(line: str) -> str:
-    """An invitation, or the one in a link of the page on which people take part."""
+    """An invitation, or the invitation in a link of the participant page."""
     return line.strip().rpartition("#invitation=")[2]
 
 
 def _next(plan: StudyPlan, home: Path, certificates: str | None) -> str:
-    """The command that answers, but for the person's own file and label."""
+    """The next command, with placeholders for the person's file and label."""
     own = "YOUR_NUMBER" if plan.target_range is not None else "YOUR_LABEL"
     words = ["dpfda", "submit", plan.hash, "YOUR_FILE", "--label", own]
     if home != _HOME:

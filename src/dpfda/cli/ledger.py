@@ -1,4 +1,4 @@
-"""``dpfda ledger``: what was spent from a budget on disk, and what is left for planned releases."""
+"""``dpfda ledger``: what was spent from a ledger on disk, and what is left for planned releases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def show(path: Path, as_json: bool, parts: bool) -> None:
 @click.option("--epsilon", type=float, required=True, help="ε of each planned release.")
 @delta_option
 @click.option("--times", type=click.IntRange(min=1), default=1, show_default=True,
-    help="How many such releases.")  # fmt: skip
+    help="Number of such releases.")  # fmt: skip
 @json_option
 def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) -> None:
     """Show whether planned releases fit, and what they would leave. Nothing is spent.
@@ -92,10 +92,9 @@ def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) ->
 def split(path: Path, parts: tuple[str, ...], delta: float) -> None:
     """Split the remaining budget into separate ledgers, one file each.
 
-    NAME=EPSILON writes NAME with the limit ε = EPSILON, and charges FILE with all of it at once:
-    several teams can then spend without knowing of each other. Parts that are not used up stay
-    charged, so one file for everybody is never worse. Releases from NAME must be about the same
-    unit as those of FILE.
+    NAME=EPSILON writes NAME with the limit ε = EPSILON, and charges FILE with all of it at once.
+    Several teams can then spend independently. Parts that are not used up stay charged, so one
+    shared file never costs more. Releases from NAME must be about the same unit as those of FILE.
     """
     _validate.delta("--delta", delta)
     ledger = _opened(path)
@@ -113,20 +112,20 @@ def split(path: Path, parts: tuple[str, ...], delta: float) -> None:
         check_writable("NAME=EPSILON", Path(name))
         wanted[Path(name)] = epsilon
     whole = {name: _event(epsilon, delta) for name, epsilon in wanted.items()}
-    if reason := ledger.refusal(compose(whole.values())):  # before the first file is written
+    if reason := ledger.refusal(compose(whole.values())):  # check before the first file is written
         raise BudgetExceeded(f"nothing was split: {reason}")
     for place, epsilon in wanted.items():
-        ledger.spend(whole[place], label=f"budget {place.name}")  # first: what is lost is too much
+        # first: after a crash in between, the cost is overstated
+        ledger.spend(whole[place], label=f"budget {place.name}")
         FileLedger(place, limit_epsilon=epsilon, limit_delta=delta)
         click.echo(f"{place} may spend ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else ""))
     click.echo(f"left in {path}: {ledger.left()}")
 
 
 def _event(epsilon: float, delta: float) -> Event:
-    """All that a ledger with this limit may release, in whatever order beside others.
+    """An event that covers all releases from a ledger with this limit.
 
-    Interactive mechanisms that run at the same time compose like their (ε, δ) (Lyu 2022, Vadhan &
-    Zhang 2023).
+    Concurrent interactive mechanisms compose like their (ε, δ) (Lyu 2022, Vadhan & Zhang 2023).
     """
     if delta:
         return ApproximateEvent(epsilon=epsilon, delta=delta)
@@ -136,6 +135,6 @@ def _event(epsilon: float, delta: float) -> Event:
 def _opened(path: Path) -> FileLedger:
     try:
         return FileLedger(path)
-    except InvalidParameter:  # nothing in it: a limit would begin one
+    except InvalidParameter:  # an empty file: with a limit, it would become a new ledger
         rule = "a ledger that another command created with --ledger"
         raise InvalidData(path.name, rule, "an empty file") from None

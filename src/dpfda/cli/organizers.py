@@ -44,7 +44,8 @@ def add(
 ) -> None:
     """Add an organizer and print their key, which is shown only now.
 
-    NAME has small letters, digits and hyphens. The name of an organizer is never given twice.
+    NAME consists of lowercase letters, digits and hyphens. A name is never reused, even after its
+    organizer was removed.
     """
     _check_new(save)
     _tell(name, administrator.add_organizer(name, role), save, as_json)
@@ -73,7 +74,7 @@ def list_organizers(administrator: Administrator, as_json: bool) -> None:
 @_save
 @administered
 def rotate(name: str, save: Path | None, administrator: Administrator, as_json: bool) -> None:
-    """Make a new key for an organizer; the old one, and who is signed in with it, end at once.
+    """Make a new key for an organizer; the old key and its sessions end at once.
 
     Organizers can do this for themselves with their old key.
     """
@@ -85,9 +86,9 @@ def rotate(name: str, save: Path | None, administrator: Administrator, as_json: 
 @click.argument("name")
 @administered
 def remove(name: str, administrator: Administrator, as_json: bool) -> None:
-    """Remove an organizer: their key, and who is signed in with it, end at once.
+    """Remove an organizer; the key and its sessions end at once.
 
-    Their studies go on. The administrator can change them, or give them to an owner with dpfda
+    Their studies continue. The administrator can change them, or give them to an owner with dpfda
     studies give.
     """
     administrator.remove_organizer(name)
@@ -96,10 +97,10 @@ def remove(name: str, administrator: Administrator, as_json: bool) -> None:
 
 @command.command()
 @click.option("--most", default=50, show_default=True, type=click.IntRange(1, 200),
-    help="How many, latest first.")  # fmt: skip
+    help="Number of entries, newest first.")  # fmt: skip
 @administered
 def activity(administrator: Administrator, most: int, as_json: bool) -> None:
-    """Print who did what, the latest first."""
+    """Print the log of organizers' actions, newest first."""
     found = administrator.activity(most)
     if as_json:
         click.echo(to_json(found))
@@ -112,7 +113,7 @@ def activity(administrator: Administrator, most: int, as_json: bool) -> None:
 
 
 def _check_new(file: Path | None) -> None:
-    """Refuse a file before a key is made that would be lost with it."""
+    """Check the file before the key is created, because the key would otherwise be lost."""
     if file is not None and (file.exists() or not file.absolute().parent.is_dir()):
         rule = "a file that does not exist yet, in a folder that does"
         raise InvalidParameter("--save", rule, str(file))

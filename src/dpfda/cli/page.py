@@ -1,4 +1,4 @@
-"""``dpfda page``: the page on which people take part, for another host."""
+"""``dpfda page``: write the participant page, for another host."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from dpfda.errors import InvalidParameter
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--collector", required=True, metavar="URL", help="Where the studies are.")
+@click.option(
+    "--collector", required=True, metavar="URL", help="The collector that holds the studies."
+)
 def command(folder: Path, collector: str) -> None:
-    """Write the page on which people take part into FOLDER.
+    """Write the participant page into FOLDER.
 
     Any web server can serve it. People must then trust that host for the code that processes their
     data, but need not trust the collector. The collector must allow the page with --page-url or

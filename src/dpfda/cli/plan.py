@@ -1,4 +1,4 @@
-"""``dpfda plan``: a study from public facts, and what it will be worth, before anybody is asked."""
+"""``dpfda plan``: plan a study from public facts, and forecast its error."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--people", "n_people", type=int, help="How many take part.")
-@click.option("--epsilon", type=float, help="What each of them spends, once.")
+@click.option("--people", "n_people", type=int, help="Number of participants.")
+@click.option("--epsilon", type=float, help="ε that each participant spends, once.")
 @click.option("--error", type=float,
     help="Target error, where --people or --epsilon is left out. For a number: mean "
     "squared error as a share of its variance.")  # fmt: skip
@@ -41,15 +41,15 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="What participants are asked; mrma is the method of the papers, without a forecast; with "
     "boosting they are owners of several rows of a table.")  # fmt: skip
 @click.option("--rows-per-owner", type=int, metavar="N",
-    help="Of the method boosting: how many rows of an owner count.")  # fmt: skip
+    help="For the method boosting: number of rows of an owner that are used.")  # fmt: skip
 @click.option("--base", type=click.Choice(BASES),
-    help="Of the method boosting: what owners send. [default: gradient]")  # fmt: skip
+    help="For the method boosting: what owners send. [default: gradient]")  # fmt: skip
 @click.option("--hostile-share", type=float, metavar="SHARE",
-    help="Of the method boosting: the share of owners who may send what does most damage. "
-    "[default: 0]")  # fmt: skip
+    help="For the method boosting: share of owners whose replies may be chosen to do the most "
+    "damage. [default: 0]")  # fmt: skip
 @click.option("--classifiers-per-person", type=int, metavar="K",
-    help="Of the method mrma: how many classifiers a participant evaluates, with an equal part of "
-    "ε for each. [default: 1]")  # fmt: skip
+    help="For the method mrma: number of classifiers that a participant evaluates, with an equal "
+    "part of ε for each. [default: 1]")  # fmt: skip
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
@@ -72,7 +72,7 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--class-share", type=float,
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
 @click.option("--spread-differs", is_flag=True,
-    help="Classes may differ in spread, not only in location: ask about it.")  # fmt: skip
+    help="Classes may differ in spread, not only in location: add queries about it.")  # fmt: skip
 @click.option("--non-private-error", type=float,
     help="Forecast: the error that you expect of a classifier without privacy, or the "
     "share of a number's variance that a regression leaves unexplained.")  # fmt: skip
@@ -84,9 +84,9 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--sample", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Forecast: a file of public people instead, with their --label.")  # fmt: skip
 @click.option("--shares", "class_shares", metavar="A,B,...",
-    help="Forecast: how frequent the labels are, in sorted order. Default: equally.")  # fmt: skip
+    help="Forecast: shares of the labels, in sorted order. Default: equal shares.")  # fmt: skip
 @click.option("--studies", type=int, default=40, show_default=True,
-    help="Forecast: how many studies are simulated.")  # fmt: skip
+    help="Forecast: number of simulated studies.")  # fmt: skip
 @reading_options(without={"groups": "everybody in a study has one curve or row"})
 @click.option("--seed", type=int, default=0, show_default=True,
     help="Seed of the public randomness, which determines who is asked what.")  # fmt: skip
@@ -106,14 +106,13 @@ def command(
     as_json: bool,
     **options: object,
 ) -> None:
-    """Plan a study before anybody is asked.
+    """Plan a study before anybody takes part.
 
     `dpfda plan release SUMMARY` forecasts a release of a curator instead (see its --help).
 
-    The plan follows from public facts alone. It says what people are asked, how many of them, and
-    which guarantee they have.
-    With --non-private-error, or a --sample of public people, whole studies are simulated first:
-    give two of --people, --epsilon and --error, and the third is computed.
+    The plan depends on public facts only. It states the queries, the number of people and their
+    guarantee. With --non-private-error, or a --sample of public people, whole studies are simulated
+    first. Give two of --people, --epsilon and --error; the third is computed.
     """
     if context.invoked_subcommand is not None:
         for parameter in context.command.params:
@@ -170,7 +169,7 @@ def command(
 
 
 def _print(plan: StudyPlan, shown: Outcome, files: tuple[Any, ...]) -> None:
-    """The plan in words, its forecast if there is one, and where both were written."""
+    """Print the plan, its forecast if there is one, and the written files."""
     console = Console(markup=False)
     rows, notes = in_words(plan)
     console.print(rows_table(Outcome(rows=rows, notes=notes), title=plan.title))
@@ -200,7 +199,7 @@ def _print(plan: StudyPlan, shown: Outcome, files: tuple[Any, ...]) -> None:
     help="Columns of a regression.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--repeats", type=int, default=20, show_default=True,
-    help="How many releases are simulated.")  # fmt: skip
+    help="Number of simulated releases.")  # fmt: skip
 @json_option
 def release(summary: Summary, as_json: bool, **options: Any) -> None:
     """Forecast a release before anything is spent.
@@ -228,7 +227,7 @@ _OF_STUDIES = ("target_range", "temperature_share", "class_share", "spread_diffe
 
 
 def _only_of_studies(facts: dict[str, Any], told: dict[str, Any]) -> None:
-    """Refuse what the papers' method has not, and take its absence out of the facts."""
+    """Refuse options that method mrma does not have, and remove their defaults from the facts."""
     for name in _OF_STUDIES:
         if facts.pop(name, None):
             rule = "left out with --method mrma"
@@ -283,7 +282,7 @@ def _plan_owners(
 
 
 def _numbers(text: str | None) -> list[float] | None:
-    """Numbers like 0.7,0.3."""
+    """Parse numbers like 0.7,0.3."""
     try:
         return None if text is None else [float(one) for one in text.split(",")]
     except ValueError:
@@ -291,7 +290,7 @@ def _numbers(text: str | None) -> list[float] | None:
 
 
 def _only_of(method: str, facts: dict[str, Any], *names: str) -> None:
-    """Refuse what only another method has."""
+    """Refuse options that only another method has."""
     for name in names:
         if (given := facts.pop(name, None)) is not None:
             rule = f"left out without --method {method}"
@@ -299,7 +298,7 @@ def _only_of(method: str, facts: dict[str, Any], *names: str) -> None:
 
 
 def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:
-    """Refuse by the names of options what a forecast would refuse."""
+    """Check that two of three options are given, so that errors name options."""
     names = {"--people": "n_people", "--epsilon": "epsilon", "--error": "error"}
     given = [option for option, name in names.items() if {**told, **facts}.get(name) is not None]
     if len(given) != 2:
@@ -310,7 +309,7 @@ def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:
 def _forecast(
     facts: dict[str, Any], told: dict[str, Any], reading: Reading, how: dict[str, Any]
 ) -> Forecast:
-    """Simulate, and write the folder."""
+    """Compute the forecast and write the folder."""
     paths = {name: path for name in ("typical", "sample") if (path := told.pop(name))}
     shares, folder = told.pop("class_shares"), told.pop("folder")
     asked = {name: value for name, value in told.items() if value is not None}
@@ -332,7 +331,7 @@ def _forecast(
 
 
 def _read_again(name: str, path: Path, reading: Reading, known: dict[str, Any]) -> str:
-    """Program text that reads a file of public people."""
+    """Python source that reads a file of public people."""
     return (
         "from pathlib import Path\n\nfrom dpfda.curves.files import Reading\n"
         "from dpfda.planning.people_file import public_people\n\n"

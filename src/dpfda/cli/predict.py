@@ -1,4 +1,4 @@
-"""``dpfda predict``: what a saved model says about the rows of a file."""
+"""``dpfda predict``: apply a saved model to the rows of a file."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _judged(model: object, predicted: AnyArray, rows: Rows, label: str) -> str:
 def _read_by(
     model: RowModel | RegressionModel | CurveModel | CurveRegression | VoteModel,
 ) -> tuple[PublicColumns | None, bool]:
-    """The public columns that a model reads, where it knows them, and whether it reads curves."""
+    """The public columns that a model reads, if it states them, and whether it reads curves."""
     if isinstance(model, RowModel):
         return model.table, False
     if isinstance(model, RegressionModel):
@@ -105,7 +105,7 @@ def _read_by(
 
 
 def _by_name(reading: Reading, file: Path, features: Sequence[str]) -> Reading:
-    """Features by their names; by their order, where they were numbered and the file has names."""
+    """Choose features by name; by order if the model has numbers and the file has names."""
     numbered = [list(map(str, range(first, first + len(features)))) for first in (0, 1)]
     if list(features) in numbered and not set(features) <= set(reading.open(file).names):
         return reading
@@ -113,7 +113,7 @@ def _by_name(reading: Reading, file: Path, features: Sequence[str]) -> Reading:
 
 
 def _check_width(model: object, X: object) -> None:
-    """Refuse curves of other points than the model's, where nobody says which."""
+    """Refuse curves with another number of points than the model, unless --grid is given."""
     known = model.recipe.grid_points if isinstance(model, RegressionModel) else None
     if known is not None and isinstance(X, np.ndarray) and X.shape[1] != len(known):
         rule = f"curves at the {len(known)} points of the model (other points: pass --grid)"

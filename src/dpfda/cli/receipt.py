@@ -1,4 +1,4 @@
-"""``dpfda receipt``: whether a reply was counted; how it is withdrawn."""
+"""``dpfda receipt``: check whether a reply was counted, or withdraw it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpfda.report.terminal import to_json
 @home_option
 @certificates_option
 @click.option("--withdraw", is_flag=True,
-    help="Withdraw your reply, while its phase takes replies. ε stays spent.")  # fmt: skip
+    help="Withdraw your reply, while its phase accepts replies. ε stays spent.")  # fmt: skip
 @json_option
 def command(
     plan_hash: str, home: Path, certificates: str | None, withdraw: bool, as_json: bool

@@ -100,7 +100,7 @@ def command(
 def _curve_model(
     files: tuple[Path, ...], reading: Reading, options: dict[str, Any]
 ) -> tuple[RegressionModel, BaseLedger | None]:
-    """A number from curves."""
+    """Fit a regression of a number on curves."""
     target, reading = options["target"], filled_by(reading, options)
     data = Data.of(files, reading, options["scheduler"], aside={target: "--target"})
     rows = data.rows
@@ -119,7 +119,7 @@ def _curve_model(
 def _table_model(
     files: tuple[Path, ...], reading: Reading, options: dict[str, Any]
 ) -> tuple[RegressionModel, BaseLedger | None]:
-    """A number, or a class, from the columns of a table."""
+    """Fit a regression of a number, or of a class, on the columns of a table."""
     named = options["feature_ranges"] and read_ranges(options["feature_ranges"])
     if isinstance(named, dict) and reading.columns is None:
         reading = reading.choosing(list(named), by="--feature-ranges")
@@ -147,7 +147,7 @@ def _table_model(
 def _fit(
     estimator: PrivateLinearRegression | PrivateLogisticRegression, block: FileBlock, mechanism: str
 ) -> None:
-    """Fit to the file at once, or in chunks where file and mechanism allow it."""
+    """Fit to the whole file, or in chunks if file and mechanism allow it."""
     opened, reading = block.opened(), block.reading
     streamed = bool(_STREAMED & {suffix.lower() for suffix in opened.path.suffixes[-2:]})
     streamed = streamed and RegressionMechanism.named(mechanism).additive and not reading.groups
@@ -159,7 +159,7 @@ def _fit(
             yield X, y
             count += len(y)
         if count < 2:
-            opened.table()  # refuses
+            opened.table()  # raises the error
         if not said:
             said.append(reading.said(opened, count))
             click.echo(said[0], err=True)  # before anything is spent

@@ -1,4 +1,4 @@
-"""``dpfda release``: a noisy functional summary of a file that may be shown to anyone."""
+"""``dpfda release``: release a private summary of a file of curves or points."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MODELS = {
     "fpca": "PrivateFPCA",
     "synthetic": "PrivateMoments",
 }
-"""Estimators, loaded when one is asked for: whoever wants help does not wait for them."""
+"""Estimators by command, imported only when used, so that help is quick."""
 
 
 @click.command(name="release")
@@ -73,9 +73,10 @@ _MODELS = {
     help="Release a band for the mean of the population, too.")  # fmt: skip
 @click.option("--design", type=click.Choice(["dense", "sparse"]), default="dense",
     show_default=True,
-    help="sparse: few points of each curve are known (mean); others are empty cells.")  # fmt: skip
+    help="sparse: only few points of each curve are known, the other cells are empty "
+    "(mean).")  # fmt: skip
 @click.option("--times", type=click.Choice(["uniform", "estimate"]), default="uniform",
-    show_default=True, help="Which points are known, with --design sparse.")  # fmt: skip
+    show_default=True, help="How the points are distributed, with --design sparse.")  # fmt: skip
 @click.option("--covariates", help="Columns of covariates (function-on-scalar), comma-separated.")
 @click.option("--target", help="Column to predict (kernel-machine).")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
@@ -84,9 +85,9 @@ _MODELS = {
     "of the target for losses other than squared: no,yes.")  # fmt: skip
 @click.option("--label", metavar="LABEL", help="Column of groups (moments, groups, synthetic).")
 @click.option("--components", "n_components", type=int,
-    help="How many components (fpca); by default those that stand out of the noise.")  # fmt: skip
+    help="Number of components (fpca); by default those above the noise level.")  # fmt: skip
 @click.option("--curves", type=click.IntRange(min=1),
-    help="How many synthetic curves; by default as many as there are rows.")  # fmt: skip
+    help="Number of synthetic curves; by default the number of rows.")  # fmt: skip
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path),
     help="Write values and 95 % bands here, or synthetic curves.")  # fmt: skip
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
@@ -130,8 +131,8 @@ def command(
     check_writable("--csv", options["csv"])
     told = check_record(options, out)
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
-    label = options.pop("label")  # of groups, not of classes to predict
-    options["fill"] |= options["design"] == "sparse"  # whose empty cells are no mistake
+    label = options.pop("label")  # the column of groups, not of classes to predict
+    options["fill"] |= options["design"] == "sparse"  # empty cells are expected there
     reading = reading_from(options)
     curves = summary not in ("density", "kernel-machine")
     aside = dict.fromkeys(covariates, "--covariates")
@@ -139,7 +140,7 @@ def command(
         if column is not None:
             aside[column] = option
     reading, ranges = _with_ranges(files[0], reading, covariates, aside, options, curves=curves)
-    if options["design"] == "sparse":  # a curve without a point has no values at its center either
+    if options["design"] == "sparse":  # an empty curve is not replaced by the center
         reading = replace(reading, center=None)
     data = Data.of(files, reading, options.pop("scheduler"), aside=aside, curves=curves)
     options |= {"label": label, "fill": reading.fill, "feature_ranges": ranges}
@@ -157,12 +158,12 @@ def command(
     write_record(release, told, source=source, ledger=model.ledger)
     if options["csv"] is not None:
         _write_csv(release, drawn, options["csv"])
-    if plot is not None:  # last: whatever goes wrong with it, the release has been shown
+    if plot is not None:  # last, so that an error here cannot hide the release
         draw(shown, plot)
 
 
 def _write_csv(release: Documented, drawn: Any, path: Path) -> None:
-    """Values with bands, or the synthetic curves that were drawn."""
+    """Write values with bands, or the synthetic curves."""
     if drawn is None:
         write_columns(release, path)
         return
@@ -179,7 +180,7 @@ def _with_ranges(
     *,
     curves: bool,
 ) -> tuple[Reading, dict[str, Any] | None]:
-    """The public ranges of points or covariates by name, and how to read a file by them."""
+    """The reading completed by public ranges, and the ranges of points or covariates by name."""
     text = options["feature_ranges"]
     given = None if text is None else read_ranges(text)
     if not curves and isinstance(given, dict) and reading.columns is None:
@@ -198,7 +199,7 @@ def _with_ranges(
 
 
 def _beside(summary: str, label: str | None, model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The columns beside the curves or points of a file."""
+    """Arguments that describe the other columns of a file, for a fit of several files."""
     if summary == "function-on-scalar":
         return {"covariates": PublicColumns.of(model.feature_ranges)}
     if summary == "kernel-machine" and options["loss"] == "squared":
@@ -208,7 +209,7 @@ def _beside(summary: str, label: str | None, model: Any, options: dict[str, Any]
 
 
 def _view(summary: str) -> Callable[[Any, Any, Any], None]:
-    """The parts of a summary to print: release, model, and synthetic curves."""
+    """The function that prints a summary from release, model and synthetic curves."""
     from dpfda.cli._output import print_components, print_moments, print_release, print_synthetic
 
     if summary == "fpca":
@@ -235,7 +236,7 @@ _OWN = {
 
 
 def _refuse_foreign(context: click.Context, summary: str) -> None:
-    """An option that belongs to other summaries is an error, not something to ignore."""
+    """Refuse options that apply only to other summaries."""
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -247,7 +248,7 @@ def _refuse_foreign(context: click.Context, summary: str) -> None:
 def _asked(
     summary: str, model: Any, rows: Rows, covariates: list[str], options: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The estimator behind a summary with its parameters, and what it is fitted to."""
+    """The estimator of a summary with its parameters, and the data to fit."""
     shared = {
         key: options[key]
         for key in ("epsilon", "delta", "unit", *sorted(_OWN[summary]))
@@ -289,7 +290,7 @@ def _asked(
 
 
 def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
-    """Refuse, by the names of options, what says too little of curves or too much."""
+    """Check that the options bound the curves exactly once; errors name options."""
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
     public_domain(rows, options["domain_range"])
     if span is not None and bound is not None:

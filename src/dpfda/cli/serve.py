@@ -26,12 +26,12 @@ _KEY = "DPFDA_ADMIN_KEY"
 _DATABASE = "sqlite:///dpfda.db"
 _EXPOSED = (
     "warning: other machines reach {} without encryption; give --tls-certificate and --tls-key, "
-    "or put a proxy that speaks TLS before it (--proxy)"
+    "or run it behind a proxy that handles TLS (--proxy)"
 )
 
 
 class _Finite(click.FloatRange):
-    """A positive number; ranges of click let NaN through."""
+    """A positive finite number; `click.FloatRange` accepts NaN."""
 
     def __init__(self, most: float) -> None:
         super().__init__(0, most, min_open=True)
@@ -39,22 +39,22 @@ class _Finite(click.FloatRange):
     def convert(
         self, value: float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read it."""
+        """Convert and check the value."""
         found = float(super().convert(value, param, ctx))
         return found if math.isfinite(found) else self.fail(f"{found} is not a finite number.")
 
 
 def _mistakes(ctx: click.Context) -> list[str]:
-    """All errors in this call, reported together."""
+    """The list of errors in this call, which are reported together."""
     found: list[str] = ctx.meta.setdefault("dpfda.serve.mistakes", [])
     return found
 
 
 class _Setting(click.Option):
-    """An option whose wrong value is remembered and not complained about before the others."""
+    """An option that collects its error, so that all errors are reported together."""
 
     def process_value(self, ctx: click.Context, value: object) -> object:
-        """Read it; where it is from is part of the complaint."""
+        """Process the value; its error names the environment variable, if it comes from one."""
         try:
             return super().process_value(ctx, value)
         except click.BadParameter as error:
@@ -65,7 +65,7 @@ class _Setting(click.Option):
 
 
 def _setting(name: str, *more: str, **how: object) -> Callable[[Any], Any]:
-    """An option that may stand in the environment or in a file."""
+    """An option that can also be set in the environment or in a file."""
     variable = "DPFDA_" + name.partition("/")[0].removeprefix("--").upper().replace("-", "_")
     return click.option(name, *more, cls=_Setting, envvar=variable, **how)
 
@@ -77,8 +77,8 @@ def _setting(name: str, *more: str, **how: object) -> Callable[[Any], Any]:
     help="TOML file with any of these options by their names, such as port = 8000. "
     "An option overrides the environment (DPFDA_PORT), which overrides the file.")  # fmt: skip
 @_setting("--database", metavar="URL",
-    help="Where studies are kept: sqlite:///FILE or postgresql://USER@HOST/NAME. With a password "
-    "only in DPFDA_DATABASE or --database-file.  [default: sqlite:///dpfda.db]")  # fmt: skip
+    help="Database of the studies: sqlite:///FILE or postgresql://USER@HOST/NAME. A password may "
+    "stand only in DPFDA_DATABASE or --database-file.  [default: sqlite:///dpfda.db]")  # fmt: skip
 @_setting("--database-file", type=click.Path(dir_okay=False, path_type=Path),
     help="File with this URL, which other users cannot read.")  # fmt: skip
 @_setting("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -118,7 +118,7 @@ def _setting(name: str, *more: str, **how: object) -> Callable[[Any], Any]:
 @_setting("--patience", type=_Finite(1e6), default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
 @_setting("--rate", type=_Finite(1e9), default=5.0, show_default=True,
-    help="Requests per second of one token.")  # fmt: skip
+    help="Largest number of requests per second with one token.")  # fmt: skip
 @_setting("--enrolments", type=click.IntRange(0), default=20, show_default=True,
     help="Number of people from one address who may take part in an open study at once; 0 for any "
     "number."
@@ -166,7 +166,7 @@ def command(
             mistakes.append(" ".join(str(error).split()))
             return default
 
-    # Whatever can go wrong goes wrong before a key is made up and an address is shown.
+    # Check everything before a key is generated and an address is printed.
     if (tls_certificate is None) != (tls_key is None):
         wrong = InvalidParameter("--tls-key", "given together with --tls-certificate", None)
         mistakes.append(str(wrong))
@@ -186,7 +186,7 @@ def command(
     elsewhere += [page_url] if page_url is not None and page_url not in elsewhere else []
     place = None if admin_listen is None else check(partial(_place, admin_listen), None)
     check(partial(_check_key, admin_key_file), None)
-    if known == set(mistakes):  # with the right database only
+    if known == set(mistakes):  # only if the database URL is valid
         check(partial(check_storage, url), None)
     with ExitStack() as open_ones:
         found = inherited()
@@ -229,7 +229,7 @@ def command(
 
 
 def _read_config(ctx: click.Context, file: Path | None) -> None:
-    """Let a file say what the command line and the environment do not."""
+    """Use a file for options that are set neither on the command line nor in the environment."""
     if file is None:
         return
     try:
@@ -249,12 +249,12 @@ def _read_config(ctx: click.Context, file: Path | None) -> None:
             plain = str(value) if isinstance(value, float) else value
             known[option.name] = plain
     if holds_password(str(known.get("database", ""))):
-        read_secret("--config", file)  # refuses a file that others can read
+        read_secret("--config", file)  # raises an error if others can read the file
     ctx.default_map = known
 
 
 def _database(given: str | None, file: Path | None) -> str:
-    """The URL of the storage: an argument for those without a secret."""
+    """The URL of the database; refused as an argument if it contains a password."""
     typed = click.get_current_context().get_parameter_source("database")
     if given is not None and file is not None and typed is not ParameterSource.ENVIRONMENT:
         raise InvalidParameter("--database-file", "given without --database", file.name)
@@ -281,7 +281,7 @@ def _network(proxy: str) -> str:
         everybody = ipaddress.ip_network(proxy).prefixlen == 0
     except ValueError:
         raise InvalidParameter("--proxy", "an IP address or network", proxy) from None
-    if everybody:  # whoever comes could say that they come from anywhere
+    if everybody:  # every client could then forge its address
         raise InvalidParameter("--proxy", "a network that does not contain every address", proxy)
     return proxy
 
@@ -298,7 +298,7 @@ def _check_key(file: Path | None) -> None:
 
 
 def _admin_key(file: Path | None) -> str:
-    """The fixed key; None if the key is in a file, which is created if it is missing."""
+    """The fixed key; empty if the key is in a file, which is created if it is missing."""
     if file is None:
         key = os.environ.get(_KEY) or secrets.token_urlsafe(32)
         if not os.environ.get(_KEY):

@@ -1,4 +1,4 @@
-"""``dpfda show``: what a saved model or release says, and what it promises."""
+"""``dpfda show``: print a saved model or release."""
 
 from __future__ import annotations
 

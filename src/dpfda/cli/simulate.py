@@ -1,4 +1,4 @@
-"""``dpfda simulate``: studies that nobody ran, with the rows of a file as their participants."""
+"""``dpfda simulate``: simulate studies with the rows of a file as their participants."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ STAMP = (
     "people are computed without noise. Nothing printed here is private."
 )
 GUARANTEE = "In a real study every participant would have ε-local differential privacy."
-_BASIS = 8  # functions behind a curve, where the method has no encoder of its own
+_BASIS = 8  # basis functions of a curve, for methods without an encoder
 
 
 @dataclass(frozen=True, kw_only=True)
 class People:
-    """The people of a file, as every method takes them.
+    """The people of a file, in the form that all methods use.
 
     Attributes:
         X: curves, or numbers of a table.
-        labels: one each.
+        labels: one label per row.
         classes: the public set of labels; None: those of the file.
-        given: the public ranges, as estimators take them.
-        points: grid points of curves, where they share them.
-        persons: whose each row is; None if everybody has one.
-        servers: where each row is; None without servers.
+        given: the public ranges, as parameters of estimators.
+        points: grid points of curves, if they have common ones.
+        persons: identifier of each row's person; None if every person has one row.
+        servers: the server of each row; None without servers.
     """
 
     X: FloatArray | Sequence[object]
@@ -77,12 +77,12 @@ class People:
 
     @property
     def number(self) -> int:
-        """How many people there are."""
+        """Number of people."""
         return len(self.labels if self.persons is None else np.unique(self.persons))
 
     @property
     def features(self) -> FloatArray:
-        """Numbers of a table as they are; curves as coefficients within their public range."""
+        """Numbers of a table unchanged; curves as coefficients within their public range."""
         ranges = self.given.get("value_range")
         if ranges is None:
             return np.asarray(self.X)
@@ -96,7 +96,7 @@ Predict = Callable[[People], AnyArray]
 
 
 class Known(TypedDict):
-    """What every method is told beside the people."""
+    """Parameters of every method besides the people."""
 
     epsilon: float
     classes: tuple[str, ...] | None
@@ -117,7 +117,7 @@ def _one_server(
 
 
 def _several_servers(people: People, **known: Unpack[Known]) -> Predict:
-    """Servers that share classifiers; everybody is predicted by their own server."""
+    """Servers that share classifiers; each row is predicted by its own server."""
     if people.servers is None:
         raise InvalidParameter("--servers", "given for several servers: the column of names", None)
     made = MultiServerMRMA(**people.given, **known)
@@ -158,9 +158,9 @@ METHODS: dict[str, Callable[..., Predict]] = {
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--method", "methods", type=click.Choice(list(METHODS)), multiple=True,
     default=["study"], show_default=True,
-    help="What participants are asked; may be repeated, each method is one row.")  # fmt: skip
+    help="Method of the study; may be repeated, each method is one row.")  # fmt: skip
 @click.option("--epsilon", "epsilons", type=float, multiple=True, required=True,
-    help="What each of them spends; may be repeated, each value is one row.")  # fmt: skip
+    help="ε of each participant; may be repeated, each value is one row.")  # fmt: skip
 @click.option("--classes", help="The labels: no,yes or a,b,c. Default: those of the file.")
 @click.option("--range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
@@ -175,7 +175,7 @@ METHODS: dict[str, Callable[..., Predict]] = {
 @click.option("--test-share", type=float, default=0.25, show_default=True,
     help="Share of people who are held out to measure errors.")  # fmt: skip
 @reading_options()
-@click.option("--seed", type=int, default=0, show_default=True, help="Of noise and split.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of noise and split.")
 @json_option
 def command(
     file: Path, methods: tuple[str, ...], epsilons: tuple[float, ...], as_json: bool, **options: Any
@@ -264,14 +264,14 @@ def run(
     test_share: float,
     seed: int,
 ) -> Outcome:
-    """Every method at every ε with the same people, and the same others to test it on.
+    """Run every method at every ε with the same participants and the same test people.
 
     Args:
         people: all of them.
         methods: names in `METHODS`.
-        epsilons: of every participant.
-        test_share: share of people who are not asked.
-        seed: of the split and of the noise.
+        epsilons: values of ε per participant.
+        test_share: share of people who are held out.
+        seed: seed of the split and of the noise.
     """
     asked, others = _split(people, test_share, seed)
     rows = list(_rows(asked, others, methods, epsilons, seed))
@@ -299,7 +299,7 @@ def _rows(
 def _row(
     method: str, epsilon: float | None, error: float, asked: People, others: People
 ) -> dict[str, Any]:
-    """One error in percent, with Wilson's interval over the rows of people who were not asked."""
+    """One error in percent, with Wilson's interval over the held-out rows."""
     ends = zip(("low, %", "high, %"), wilson(error, len(others.labels), 0.95), strict=True)
     return {
         "method": method,
@@ -320,7 +320,7 @@ def _split(people: People, share: float, seed: int) -> tuple[People, People]:
     kept = max(1, round(share * len(order)))
     if kept >= len(order):
         raise InvalidParameter(
-            "--test-share", f"so small that of {len(order)} some take part", share
+            "--test-share", f"small enough that some of the {len(order)} people take part", share
         )
     tested = np.isin(person, order[:kept])
     return people.only(np.flatnonzero(~tested)), people.only(np.flatnonzero(tested))

@@ -1,4 +1,4 @@
-"""``dpfda site``: a hospital's side of a study whose sites share nothing."""
+"""``dpfda site``: a site's side of a study of sites that share only masked sums."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
 
 
 def _held(given: dict[str, Any]) -> dict[str, Any]:
-    """The data, and what of it is offered: columns of a table, or a study with its people."""
+    """The data and the offered content: columns of a table, or a study with its people."""
     if given["study"] is not None:
         if given["data"] or given["ranges"] or given["owner"] or not given["people"]:
             rule = "given with --people, and without --data, --feature-ranges and --owner"
@@ -105,9 +105,7 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(ranges, dict):
         rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
         raise InvalidParameter("--feature-ranges", rule, given["ranges"])
-    PublicColumns.of(
-        ranges, name="--feature-ranges"
-    )  # refuses what is no range, before there is a site
+    PublicColumns.of(ranges, name="--feature-ranges")  # refuses invalid ranges first
     offered = {name: list(known) for name, known in ranges.items()}
     return {"data": str(given["data"].resolve()), "ranges": offered}
 
@@ -117,7 +115,7 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
 @click.option("--plan", "plan_file", type=_FILE, required=True, help="Plan of the coordinator.")
 @_trust
 @click.option("--agree", metavar="HASH",
-    help="Sign the plan with this hash without being asked; `policy` signs any that site.toml "
+    help="Sign the plan with this hash without a prompt; `policy` signs any plan that site.toml "
     "allows.")  # fmt: skip
 @click.option("--superlink", metavar="HOST:PORT",
     help="Address of the coordinator, if it is not that of the plan.")  # fmt: skip
@@ -127,7 +125,7 @@ def serve(
     """Sign a plan, and answer its questions until there is a result, or until Ctrl-C."""
     site, plan = SiteFolder(folder), Plan.load(plan_file)
     network = folder / "flower" / plan.digest[:16]
-    environment(network / "home")  # refuses where Flower is missing, before anything is signed
+    environment(network / "home")  # raises an error if Flower is missing, before anything is signed
     cards = [read_card(path) for path in trust]
     try:
         site.examine(plan, trusting=cards)
@@ -150,9 +148,9 @@ def serve(
                 plan, network, key=site.node_key_path, identity=site.identity.public,
                 address=superlink, say=_say,
             ).serve(guard)  # fmt: skip
-            click.echo("the coordinator has its result: nothing more will be asked")
+            click.echo("the coordinator has its result; there are no further questions")
     except KeyboardInterrupt:
-        click.echo("stopped; started again, it goes on where it was")
+        click.echo("stopped; when started again, it continues where it stopped")
 
 
 @command.command()
@@ -165,7 +163,7 @@ def serve(
     help="Number of lines of the journal to show.",
 )
 def status(folder: Path, lines: int) -> None:
-    """Show what a site signed, spent, was asked and sent."""
+    """Show the plans that a site signed, its budget, and its journal."""
     site = SiteFolder(folder)
     config = site.config
     click.echo(f"site {config.name} ({site.card.fingerprint}), {site.card.rows} "
@@ -193,7 +191,7 @@ def status(folder: Path, lines: int) -> None:
 def verify(folder: Path, marks: tuple[str, ...]) -> None:
     """Check that no line of the journal was changed, added or removed."""
     site = SiteFolder(folder)
-    _ = site.config  # refuses a folder that is none
+    _ = site.config  # raises an error if this is not the folder of a site
     found = site.journal.check()
     for mark in marks:
         if mark not in found:
@@ -220,5 +218,5 @@ def _say(text: str) -> None:
 
 
 def printable_lines(text: str) -> str:
-    """Lines that somebody else had a say in."""
+    """Text from others in printable form, line by line."""
     return "\n".join(printable(line) for line in text.split("\n"))

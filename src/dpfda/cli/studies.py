@@ -1,4 +1,4 @@
-"""``dpfda studies``: look after the studies of a collector."""
+"""``dpfda studies``: manage the studies of a collector."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = {
     "kind": "asked now",
     "answered": "answered in it",
     "wanted": "wanted in it",
-    "enrolled": "links and places",  # given out: nobody knows whether somebody has each of them
+    "enrolled": "links and places",  # links and places that were given out, used or not
 }
 _SHOWN = {name: name for name in ("id", "hash", "title", "status")} | {
     "kind": "asked now",
@@ -52,7 +52,7 @@ def command() -> None:
 
 @command.command(name="list")
 @click.option("--most", default=50, show_default=True, type=click.IntRange(0),
-    help="How many, newest first; 0 lists all.")  # fmt: skip
+    help="Number of studies, newest first; 0 lists all.")  # fmt: skip
 @administered
 def list_studies(administrator: Administrator, most: int, as_json: bool) -> None:
     """List the studies, newest first."""
@@ -76,7 +76,7 @@ def list_studies(administrator: Administrator, most: int, as_json: bool) -> None
 @click.argument("study")
 @administered
 def show(study: str, administrator: Administrator, as_json: bool) -> None:
-    """Show one study: its phase, how many have answered, and what was found."""
+    """Show one study: its phase, the number of replies, and its result."""
     _print(administrator.study(study) | {"verdict": administrator.verdict(study)}, as_json)
 
 
@@ -92,13 +92,13 @@ def show(study: str, administrator: Administrator, as_json: bool) -> None:
     "contact, purpose; and officer, approval, risks, retention, results. It becomes part of the "
     "plan and changes its hash.")  # fmt: skip
 @click.option("--open", "anybody", is_flag=True,
-    help="Let anybody take part, not only whom you invite.")  # fmt: skip
+    help="Let anybody take part, not only invited people.")  # fmt: skip
 @click.option("--address-share", type=float, metavar="SHARE",
-    help="Largest share of the people of an open study who may have one address; 0.1 "
+    help="Largest share of the people of an open study with the same address; 0.1 "
     "by default, 1 for a clinic whose people share an address.")  # fmt: skip
 @click.option("--address-hourly", type=int, metavar="PEOPLE",
-    help="Most people of one address an hour in an open study, after the first 20; 60 by default, "
-    "0 for any number.")  # fmt: skip
+    help="Largest number of people per hour from one address in an open study, after the first "
+    "20; 60 by default, 0 for any number.")  # fmt: skip
 @administered
 def create(
     plan: Path,
@@ -137,22 +137,25 @@ def _information(file: Path) -> dict[str, str]:
 
 
 def _page(url: str, study: dict[str, Any], *, token: str = "") -> str:
-    """The page for participants: the one that the collector names, or the one at its address."""
+    """The participant page: the one that the collector states, or the one at its address."""
     page = printable(study.get("page") or f"{url.rstrip('/')}/take-part/{study['hash']}")
     return f"{page}{'&' if '#' in page else '#'}invitation={token}" if token else page
 
 
 @command.command()
 @click.argument("study")
-@click.option("--people", type=click.IntRange(1, 100_000), required=True, help="How many.")
-@click.option("--links", is_flag=True, help="Print links of the page on which people take part.")
+@click.option(
+    "--people", type=click.IntRange(1, 100_000), required=True, help="Number of invitations."
+)
+@click.option("--links", is_flag=True, help="Print links to the participant page.")
 @administered
 def invite(
     study: str, people: int, links: bool, administrator: Administrator, as_json: bool
 ) -> None:
     """Invite people: print one line for each of them. Each line allows one reply.
 
-    It is shown only once. People open a link (--links), or join with dpfda join --invitation.
+    The lines are shown only once. People open a link (--links), or join with dpfda join
+    --invitation.
     """
     made = administrator.invite(study, people)
     if links:
@@ -165,7 +168,7 @@ def invite(
 @click.argument("study")
 @administered
 def close(study: str, administrator: Administrator, as_json: bool) -> None:
-    """End the present phase of a study with the replies it has."""
+    """End the current phase of a study with the replies that have arrived."""
     _print(administrator.close(study), as_json)
 
 
@@ -175,7 +178,7 @@ def close(study: str, administrator: Administrator, as_json: bool) -> None:
     help="A new folder for plan, models and randomized replies.")  # fmt: skip
 @administered
 def export(study: str, out: Path, administrator: Administrator, as_json: bool) -> None:
-    """Write a study into files: plan and state, models, randomized replies.
+    """Write a study to files: plan and state, models, randomized replies.
 
     model.json is the latest model, for dpfda show and dpfda predict; models.json has all models,
     each with its summary.
@@ -189,27 +192,28 @@ def export(study: str, out: Path, administrator: Administrator, as_json: bool) -
 
 @command.command()
 @click.argument("study")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @administered
 def purge(study: str, yes: bool, administrator: Administrator, as_json: bool) -> None:
-    """Delete the replies of a study's concluded phases.
+    """Delete the replies of a study's finished phases.
 
-    Models stay, and receipts can still be checked.
+    Models are kept, and receipts can still be checked.
     """
-    _be_sure(f"Forget the replies of {printable(study)}?", yes)
+    _be_sure(f"Delete the replies of {printable(study)}?", yes)
     _forgotten("purged", study, administrator.purge(study), as_json)
 
 
 @command.command()
 @click.argument("study")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @administered
 def delete(study: str, yes: bool, administrator: Administrator, as_json: bool) -> None:
-    """End a study in any state, and delete all of it.
+    """End a study in any state, and delete all its data.
 
-    People, replies, models and receipts are gone for good; its plan cannot be used here again.
+    Places, replies, models and receipts are deleted permanently; its plan cannot be used on this
+    collector again.
     """
-    _be_sure(f"Delete {printable(study)} for good?", yes)
+    _be_sure(f"Delete {printable(study)} permanently?", yes)
     _forgotten("deleted", study, administrator.delete(study), as_json)
 
 
@@ -218,9 +222,9 @@ def delete(study: str, yes: bool, administrator: Administrator, as_json: bool) -
 @click.argument("name")
 @administered
 def give(study: str, name: str, administrator: Administrator, as_json: bool) -> None:
-    """Let a study belong to another owner, who can change it from now on.
+    """Transfer a study to another owner, who can change it from now on.
 
-    NAME is an owner of dpfda organizers list, or administrator.
+    NAME is an owner from `dpfda organizers list`, or administrator.
     """
     administrator.give(study, name)
     told = {"study": study, "owner": name}
@@ -297,7 +301,7 @@ def _print(study: dict[str, Any], as_json: bool) -> None:
 
 
 def _in_words(study: dict[str, Any]) -> dict[str, Any]:
-    """The status in the words of the pages; a finished study has no present question."""
+    """The status in the words of the pages; a finished study has no current question."""
     if study.get("status") == "finished":
         return study | dict.fromkeys(("kind", "answered", "wanted", "issued"))
     return study | {"kind": phase_name(str(study.get("kind", "")))}

@@ -1,4 +1,4 @@
-"""``dpfda submit``: answer the one task of a study with a curve or a row from a file."""
+"""``dpfda submit``: answer a study with a curve or a row from a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dpfda.report.terminal import to_json
 
 
 def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> object:
-    """Read the plan's data from a file and say how; without a plan, read a curve."""
+    """Read the data that a plan requires from a file; without a plan, read a curve."""
     opened = reading.open(file)
     names = reading.chosen(opened)
     if plan is not None and plan.encoder.table is not None and plan.encoder.table.named:
@@ -43,7 +43,7 @@ def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> object:
         rule = f"{text} of numbers (choose them by --columns)"
         raise InvalidData(file.name, rule, f"{len(names)} columns")
     table = opened.table()
-    # A point without a value is left out; of several channels some may be missing at a point.
+    # Points without a value are left out; with several channels, some may be missing at a point.
     columns = table.numbers(names[-wanted:], gaps=True)
     values = columns[:, 0] if wanted == 1 else columns
     said = reading.said(opened, len(table))
@@ -89,7 +89,7 @@ def _export(file: Path, zone: str | None) -> Export | None:
     try:
         found = read_export(file, zone=zone)
     except InvalidData:
-        return None  # and the other reader says what is wrong with it
+        return None  # the reader of plain tables then reports the error
     return found if found.dated else None
 
 
@@ -104,7 +104,7 @@ def _used(found: Export, curve: DayCurve) -> str:
 
 
 def _row(reading: Reading, opened: Opened, public: PublicColumns) -> dict[Any, Any]:
-    """The cells of one line, by the study's columns."""
+    """The cells of the only row, by the columns of the study."""
     table = opened.table(least=1)
     if len(table) != 1:
         rule = "a header and one row, your own"
@@ -126,7 +126,7 @@ def _row(reading: Reading, opened: Opened, public: PublicColumns) -> dict[Any, A
 
 
 _ROWS = 12
-_BEFORE = "this study was answered before: its reply stays the same bytes, nothing of {} is used"
+_BEFORE = "this study was answered before: its reply is not changed, and {} is not used"
 
 
 @click.command()
@@ -138,21 +138,22 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
 @home_option
 @certificates_option
 @reading_options(own=("label",), without={
-    "id": "FILE holds your curve and nobody else's",
-    "groups": "FILE holds your curve and nobody else's",
-    "grid": "t is a column of its own, beside x(t)",
+    "id": "FILE holds only your own curve",
+    "groups": "FILE holds only your own curve",
+    "grid": "t is a separate column beside x(t)",
     "fill": "a row is a point, and those without a value are left out",
     "drop_empty": "a row is a point, and those without a value are left out",
 })  # fmt: skip
 @click.option(
     "--series",
     metavar="NAME",
-    help="Measurements of an export, as 'heart rate'. Default: what the study's title names.",
+    help="Measurements of an export, such as 'heart rate'. Default: those that the study's title "
+    "names.",
 )
 @click.option(
     "--day",
     metavar="DAY",
-    help="Day of an export: 2026-11-16, or average. Default: that with most measurements.",
+    help="Day of an export: 2026-11-16, or average. Default: the day with the most measurements.",
 )
 @click.option("--time-zone", metavar="ZONE",
     help="Time zone of the measurements, such as Europe/Berlin, for times in UTC. "
@@ -185,7 +186,7 @@ def command(
     """
     agreed, reading = _agreed(home, plan_hash), reading_from(options)
     curve: object = None
-    if reading == Reading():  # else somebody says how the table is to be read
+    if reading == Reading():  # with reading options, the file is a plain table
         curve = read_day(file, agreed, series=series, day=day, zone=time_zone)
     if curve is None:
         curve = read_own(file, reading, agreed)
@@ -214,7 +215,7 @@ def command(
 
 
 def _agreed(home: Path, plan_hash: str) -> StudyPlan | None:
-    """The plan that says how to read a file; None where none was joined, which is told after it."""
+    """The plan of a joined study; None otherwise, which is reported after reading the file."""
     try:
         client = client_at(home, None)
         _ = client.stage(plan_hash)
@@ -224,7 +225,7 @@ def _agreed(home: Path, plan_hash: str) -> StudyPlan | None:
 
 
 def client_at(home: Path, certificates: str | None) -> RemoteClient:
-    """The device whose budget is in a folder already."""
+    """The client with the existing budget in a folder."""
     try:
         return RemoteClient(home, certificates=certificates, notify=partial(click.echo, err=True))
     except InvalidParameter as error:
@@ -235,7 +236,7 @@ def client_at(home: Path, certificates: str | None) -> RemoteClient:
 
 
 def _typed(plan: StudyPlan, label: str) -> Label:
-    """The label as the plan writes it: 1 and "1" are different labels in JSON."""
+    """The label with its type in the plan: 1 and "1" are different labels in JSON."""
     for known in plan.classes:
         if str(known) == label:
             return known
@@ -245,7 +246,7 @@ def _typed(plan: StudyPlan, label: str) -> Label:
 def _looked_over(
     client: RemoteClient, plan_hash: str, file: Path, curve: object, label: object
 ) -> None:
-    """Say what of the data does not fit; this console is the person's own, and may show theirs."""
+    """Print what does not fit in the data; only the person sees this console."""
     try:
         notes = client.look_over(plan_hash, curve=curve, label=label)
     except InvalidData as error:
@@ -261,14 +262,14 @@ def _print(preview: Preview) -> None:
     columns = {"yours": preview.original, "what the reply shows": preview.perturbed}
     shown = {name: values for name, values in columns.items() if values is not None}
     title = f"task: {preview.kind}"
-    # What an earlier reply was drawn from is not kept: then there is nothing to put beside it.
+    # The data of an earlier reply are not stored, so there is nothing to compare it with.
     console.print(_beside(title, preview.points, shown) if shown else Text(title))
     console.print(Text("bytes: " + json.dumps(json.loads(preview.body))))
     console.print(Text(preview.hides))
 
 
 def _beside(title: str, points: FloatArray, shown: dict[str, FloatArray]) -> Table:
-    """Compare the hidden values with those that the reply shows, at a dozen places."""
+    """Compare the hidden values with those of the reply, at about a dozen points."""
     table = Table(title=title, title_justify="left")
     table.add_column("t" if len(points) else "feature", justify="right")
     for name in shown:

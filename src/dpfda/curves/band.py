@@ -9,15 +9,16 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 
-PATHS = 2000  # simulated errors behind a band; their seed is public and fixed
-_SIDES = (0.159, 0.5, 0.841)  # one standard deviation below, the median, one above, if normal
+PATHS = 2000  # simulated errors for a band; their seed is public and fixed
+# for a normal distribution: the mean, and one standard deviation below and above
+_SIDES = (0.159, 0.5, 0.841)
 
 Of = Literal["population", "sample"]
-"""Whose curve a band holds: of everybody who might have been asked, or of those who were."""
+"""The target of a band: the mean of the population, or of the people in the sample."""
 
 
 class Band(NamedTuple):
-    """A curve between two others, on the grid."""
+    """A curve with its lower and upper band, on the grid."""
 
     middle: FloatArray
     low: FloatArray
@@ -28,18 +29,18 @@ class Band(NamedTuple):
         return Band(*(curve + center for curve in self))
 
     def holding(self, curve: FloatArray) -> Band:
-        """The same band about another curve, widened where that would leave it."""
+        """The same band for another curve, widened where that curve would lie outside."""
         return Band(curve, np.minimum(self.low, curve), np.maximum(self.high, curve))
 
 
 def whose(of: Of) -> Of:
-    """Check whose curve a band is for."""
+    """Check the target of a band."""
     _validate.one_of("of", of, ("population", "sample"))
     return of
 
 
 def around(middle: FloatArray, paths: FloatArray, *, level: float, simultaneous: bool) -> Band:
-    """A band about a curve that simulated errors (draws, ...) leave with probability 1 - level."""
+    """A band about a curve that contains simulated errors (draws, ...) with probability `level`."""
     spread = np.sqrt((paths**2).mean(axis=0))
     ratio = np.abs(paths) / np.maximum(spread, 1e-300)
     if simultaneous:
@@ -50,10 +51,10 @@ def around(middle: FloatArray, paths: FloatArray, *, level: float, simultaneous:
 
 
 def between(paths: FloatArray, *, level: float, simultaneous: bool) -> Band:
-    """A band that holds a share `level` of plausible curves (draws, ...), about their median.
+    """A band that contains a share `level` of plausible curves (draws, ...), about their median.
 
-    Its sides are as wide as the curves spread on either side, so that neither a long tail on one
-    side nor a few far draws move the other.
+    The widths of the two sides follow the spread above and below the median. So a long tail or
+    outliers on one side do not affect the other side.
     """
     low, middle, high = np.quantile(paths, _SIDES, axis=0)
     below, above = np.maximum(middle - low, 1e-300), np.maximum(high - middle, 1e-300)

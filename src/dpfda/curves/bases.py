@@ -27,10 +27,10 @@ class BSplineBasis(Basis, name="bspline"):
     """Clamped B-splines on equidistant or given knots.
 
     Args:
-        n_basis: number of functions; 0 takes the fewest that order and knots allow.
+        n_basis: number of functions; 0 means the smallest number that order and knots allow.
         order: polynomial degree plus one; 4 is cubic.
-        knots: interior knots, strictly inside the domain and increasing; None spaces them evenly.
-        domain_range: the interval on which curves live.
+        knots: interior knots, strictly inside the domain and increasing; None for equidistant ones.
+        domain_range: the domain of the curves.
 
     Examples:
         >>> BSplineBasis(n_basis=5).evaluate([0.0, 0.5, 1.0]).tolist()
@@ -91,7 +91,7 @@ class BSplineBasis(Basis, name="bspline"):
 
 @dataclass(frozen=True, kw_only=True)
 class _Waves(Basis):
-    """A constant and √2 times waves; on a domain of length L all are divided by √L."""
+    """Base of orthonormal bases of a constant and waves times √2, divided by √L on length L."""
 
     ordered: ClassVar[bool] = True
 
@@ -123,8 +123,8 @@ class _Waves(Basis):
 class CosineBasis(_Waves, name="cosine"):
     """Orthonormal 1, √2 cos(πt), √2 cos(2πt), ..., `n_basis` functions in all.
 
-    They make no demand at the ends. On a domain of length L every function is divided by √L, so a
-    curve's first coefficient is its mean times √L.
+    They impose no boundary conditions on curves. On a domain of length L every function is divided
+    by √L, so a curve's first coefficient is its mean times √L.
 
     Examples:
         >>> CosineBasis(n_basis=3).evaluate([0.0, 0.5, 1.0]).round(3).tolist()
@@ -168,14 +168,14 @@ MOST_FUNCTIONS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothBasis(Basis, name="smooth"):
-    """Orthonormal functions by growing ∫(f'')²: a constant, a line, then waves free at the ends.
+    """Orthonormal functions ordered by ∫(f'')²: a constant, a line, then waves with free ends.
 
-    Unlike cosines their first few carry a curve that rises from one end to the other. On a domain
-    of length L every function is divided by √L.
+    Unlike cosines, the first few functions represent a curve that rises from one end to the other.
+    On a domain of length L every function is divided by √L.
 
-    They are the shapes in which a free rod swings: second and third derivatives are 0 at both ends,
-    the fourth is f times a constant. On x from -1 to 1 they are cos(mx)/cos m + cosh(mx)/cosh m for
-    tan m = -tanh m, and sin(mx)/sin m + sinh(mx)/sinh m for tan m = tanh m, in turns.
+    They are the vibration modes of a free rod: second and third derivatives are 0 at both ends, and
+    the fourth derivative is f times a constant. On [-1, 1] they are, alternately, cos(mx)/cos m +
+    cosh(mx)/cosh m with tan m = -tanh m, and sin(mx)/sin m + sinh(mx)/sinh m with tan m = tanh m.
 
     Examples:
         >>> SmoothBasis(n_basis=2).evaluate([0.0, 0.5, 1.0]).round(2).tolist()
@@ -210,7 +210,7 @@ def _wave(k: int, x: FloatArray) -> FloatArray:
     """Function number k ≥ 2 on [-1, 1], even for even k."""
     half, sign = math.pi * (k // 2), 1 if k % 2 else -1
     m = half
-    for _ in range(20):  # each step leaves less than a thirtieth of the error
+    for _ in range(20):  # each step divides the error by more than 30
         m = half + sign * math.atan(math.tanh(m))
     if k % 2:
         return np.sin(m * x) / math.sin(m) + np.sinh(m * x) / math.sinh(m)
@@ -218,10 +218,10 @@ def _wave(k: int, x: FloatArray) -> FloatArray:
 
 
 def demmler_reinsch(axis: FloatArray) -> FloatArray:
-    """An orthonormal basis (J, T) in the trapezoid rule, one function per point."""
+    """An orthonormal basis (J, T) under the trapezoid rule, one function per point."""
     unit = (axis - axis[0]) / (axis[-1] - axis[0])
     gaps = np.diff(unit)
-    root = np.sqrt(np.convolve(gaps, [0.5, 0.5]))  # of the weights of the points
+    root = np.sqrt(np.convolve(gaps, [0.5, 0.5]))  # square roots of the weights of the points
     line = np.stack([np.ones_like(unit), unit - 0.5])
     rows = line * root
     if unit.size > 2:
@@ -231,7 +231,7 @@ def demmler_reinsch(axis: FloatArray) -> FloatArray:
         penalty = curvature.T @ curvature / root[:, None] / root
         _, vectors = np.linalg.eigh(penalty)
         rows = np.vstack([rows, vectors[:, 2:].T])
-    # The null space comes out of `eigh` in any rotation: put constant and line first, by QR.
+    # `eigh` returns the null space in an arbitrary rotation; QR puts constant and line first.
     q, r = np.linalg.qr(rows.T)
     functions = q * np.sign(np.diag(r)) / root[:, None] / np.sqrt(axis[-1] - axis[0])
     return np.asarray(functions.T)
@@ -239,7 +239,7 @@ def demmler_reinsch(axis: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityBasis(Basis, name="identity"):
-    """No functions and no grid: a vector of `n_basis` numbers is its own coefficients.
+    """The basis of plain vectors: `n_basis` numbers are their own coefficients.
 
     Examples:
         >>> IdentityBasis(n_basis=2).gram().tolist()
@@ -263,9 +263,9 @@ class IdentityBasis(Basis, name="identity"):
         return np.eye(self.n_basis)
 
     def evaluate(self, points: object) -> FloatArray:
-        """Refused: a vector has no t."""
+        """Raise an error: a vector has no t."""
         raise InvalidParameter(
-            "basis", "a basis of functions of t, which alone can be evaluated", self.name
+            "basis", "a basis of functions of t (others cannot be evaluated)", self.name
         )
 
     def _functions(self, t: FloatArray) -> FloatArray:
@@ -274,11 +274,10 @@ class IdentityBasis(Basis, name="identity"):
 
 @dataclass(frozen=True, kw_only=True)
 class CustomBasis(Basis, name="custom"):
-    """Functions given by their values on a grid, straight lines in between.
+    """Functions given by their values on a grid, with linear interpolation.
 
-    The table *is* the basis: it travels with the study's public description, so that everybody
-    encodes with the same functions. Python functions cannot travel; `from_functions` tabulates
-    them.
+    The table is part of the public description of a study, so everybody encodes with the same
+    functions. Python functions cannot be stored; `from_functions` tabulates them.
 
     Args:
         points: the grid (T,), increasing; its ends are the domain.
@@ -338,7 +337,7 @@ class CustomBasis(Basis, name="custom"):
         return [hats, cls.from_functions([np.ones_like, np.exp, np.sin])]
 
     def _quadrature(self) -> tuple[FloatArray, int]:
-        return np.array(self.points), 2  # exact: products of two straight lines have degree 2
+        return np.array(self.points), 2  # exact: products of two linear pieces have degree 2
 
     def _functions(self, t: FloatArray) -> FloatArray:
         points, values = np.array(self.points), np.array(self.values)
@@ -362,9 +361,9 @@ _MOST_CHANNELS = 1 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelBasis(Basis, name="channels"):
-    """Functions of one channel each, in turns: the first of every channel, then the second ones.
+    """The bases of several channels, interleaved: all first functions, then all second ones.
 
-    So the functions that matter most come first, whatever the number of channels.
+    So the most important functions come first, for any number of channels.
 
     Args:
         parts: the basis of each channel.
@@ -400,21 +399,21 @@ class ChannelBasis(Basis, name="channels"):
         return all(one.ordered for one in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """The bases, ready for JSON."""
+        """The bases as plain values for JSON."""
         return {"name": self.name, "parts": [one.to_dict() for one in self.parts]}
 
     def in_turns(self, channels: Sequence[FloatArray]) -> FloatArray:
-        """The first number of every channel, then the second ones."""
+        """Interleave numbers: the first ones of all channels, then the second ones."""
         return np.concatenate(channels, axis=-1)[..., self._turns]
 
     def apart(self, numbers: FloatArray) -> list[FloatArray]:
-        """The numbers of each channel."""
+        """Split interleaved numbers into those of each channel."""
         side_by_side = np.empty_like(numbers)
         side_by_side[..., self._turns] = numbers
         return np.split(side_by_side, np.cumsum([p.n_basis for p in self.parts])[:-1], axis=-1)
 
     def gram(self) -> FloatArray:
-        """Functions of different channels are orthogonal."""
+        """The Gram matrix; functions of different channels are orthogonal."""
         blocks = [one.gram() for one in self.parts]
         rows = [
             np.hstack(
@@ -429,7 +428,7 @@ class ChannelBasis(Basis, name="channels"):
 
     @property
     def _turns(self) -> IntArray:
-        """The function at each place, numbered channel by channel."""
+        """For each interleaved position, the number of the function counted channel by channel."""
         sizes = [one.n_basis for one in self.parts]
         place = np.concatenate([np.arange(size) for size in sizes])
         return np.argsort(place, kind="stable")
@@ -440,9 +439,9 @@ class ChannelBasis(Basis, name="channels"):
         return [cls(parts=(CosineBasis(n_basis=2), CosineBasis(n_basis=1)))]
 
     def evaluate(self, points: object) -> FloatArray:
-        """Refused: ask each of `parts`, whose functions are those of one channel."""
+        """Raise an error: evaluate each of `parts`, which are bases of one channel."""
         raise InvalidParameter(
-            "basis", "a basis of one channel, which alone can be evaluated", self.name
+            "basis", "a basis of one channel (evaluate each of its parts)", self.name
         )
 
     def _functions(self, t: FloatArray) -> FloatArray:

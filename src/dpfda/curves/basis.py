@@ -26,9 +26,9 @@ from dpfda.errors import InvalidData
 class Basis(Registered, ABC, family="basis"):
     """A public, frozen list of functions on an interval.
 
-    A new basis is one file with one frozen dataclass: it has `n_basis` and `domain_range`, and
-    says in `_functions` what its functions are worth. Everything else is inherited. Declared
-    with ``name="..."`` it can be asked for by name.
+    A new basis is a frozen dataclass with `n_basis` and `domain_range`. Its method `_functions`
+    returns the values of its functions; everything else is inherited. If declared with
+    ``name="..."``, it can be requested by name.
 
     Examples:
         >>> from dataclasses import dataclass
@@ -46,18 +46,18 @@ class Basis(Registered, ABC, family="basis"):
     n_basis: int
     domain_range: tuple[float, float]
 
-    #: False where there is no t at all (plain vectors).
+    #: False for plain vectors, which have no t.
     functional: ClassVar[bool] = True
-    #: True where smooth curves need the later functions less and less.
+    #: True if coefficients of smooth curves decrease with the number of the function.
     ordered: ClassVar[bool] = False
 
     @property
     def parts(self) -> tuple[Basis, ...]:
-        """The basis of each channel of a curve: one, itself."""
+        """The basis of each channel of a curve; here only this basis."""
         return (self,)
 
     def in_turns(self, channels: Sequence[FloatArray]) -> FloatArray:
-        """Numbers of each channel's functions (..., d_c) as those of all functions (..., d)."""
+        """Combine the numbers of each channel's functions (..., d_c) to one array (..., d)."""
         return channels[0]
 
     def apart(self, numbers: FloatArray) -> list[FloatArray]:
@@ -89,7 +89,7 @@ class Basis(Registered, ABC, family="basis"):
         """Values at points `t` of shape (T,), all inside the domain: shape (T, n_basis)."""
 
     def _quadrature(self) -> tuple[FloatArray, int]:
-        """Ends of the pieces on which the functions are smooth, and Gauss nodes on each piece."""
+        """Ends of the smooth pieces of the functions, and the number of Gauss nodes per piece."""
         return np.linspace(*self.domain_range, 65), 16
 
     def _settle(self, **values: object) -> None:
@@ -99,7 +99,7 @@ class Basis(Registered, ABC, family="basis"):
 
 
 def within(points: FloatArray, domain_range: tuple[float, float]) -> npt.NDArray[np.bool_]:
-    """Which points lie in the domain, up to the rounding of a grid's last point."""
+    """Which points lie in the domain, with a tolerance for the rounding of a grid's last point."""
     low, high = domain_range
     slack = 1e-9 * (high - low)
     return (points >= low - slack) & (points <= high + slack)  # NaN compares false
@@ -133,8 +133,8 @@ def project(basis: Basis, points: FloatArray, values: FloatArray) -> FloatArray:
 
     Args:
         basis: the functions φ.
-        points: a shared grid (T,) or own grids (n, T), inside the domain.
-        values: x at these points (n, T); NaN marks a point that was not seen.
+        points: a shared grid (T,) or individual grids (n, T), inside the domain.
+        values: x at these points (n, T); NaN marks a missing point.
     """
     seen = ~np.isnan(values)
     if points.ndim == 1 and points.size > 0 and seen.all():
@@ -177,18 +177,18 @@ def _solve_each(
 
 
 def _pseudo_inverse(designs: FloatArray) -> FloatArray:
-    # The cut-off of numpy's lstsq, so that both agree on what counts as too few points.
+    # The cutoff of numpy's lstsq, so that both treat the same designs as singular.
     cutoff = np.finfo(np.float64).eps * max(designs.shape[-2:])
     return np.linalg.pinv(designs, rcond=cutoff).astype(np.float64, copy=False)
 
 
 def _multiply(product: Callable[[FloatArray], FloatArray], values: FloatArray) -> FloatArray:
-    """The linear map `product`, safe for curves so large that it would overflow."""
+    """Apply the linear map `product`; for huge curves, avoid overflow by scaling."""
     with np.errstate(over="ignore", invalid="ignore"):
         z = product(values)
         large = ~np.isfinite(z).all(axis=1)
         if large.any():
-            # Multiply at size 1, then scale back and stop at the largest float.
+            # Multiply the curve scaled to size 1, scale back, and cap at the largest float.
             size = np.abs(values).max(axis=1, keepdims=True)
             scaled_back = product(values / np.where(size > 0, size, 1.0)) * size
             z[large] = np.clip(scaled_back, -_LARGEST, _LARGEST)[large]
@@ -198,7 +198,8 @@ def _multiply(product: Callable[[FloatArray], FloatArray], values: FloatArray) -
 def _chunks(rows: IntArray, seen: BoolArray, n_basis: int) -> Iterator[IntArray]:
     """Split rows so that the design matrices of a part fit into memory.
 
-    Sorted by number of points: on own grids a part is only as wide as its longest curve.
+    Rows are sorted by their number of points, so that each part is only as wide as its longest
+    curve.
     """
     if rows.size == 0:
         return

@@ -4,7 +4,7 @@
               observations.py                     basis.py                        rescale.py
 
 Everything here is public except the curves, which are arguments and are not stored. `RowEncoder`
-passes plain rows on, for studies whose questions carry their own public ranges.
+leaves plain rows unscaled, for studies whose questions contain their own public ranges.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from dpfda.errors import InvalidData, InvalidParameter
 
 
 class CurveEncoder(Transformer):
-    """A public recipe that turns curves into vectors in [-1, 1]^d.
+    """A public map from curves to vectors in [-1, 1]^d.
 
-    It is a scikit-learn transformer that learns nothing, so it may stand before any estimator in
-    a pipeline, private ones included; scikit-learn itself is not needed for anything else.
+    It is a scikit-learn transformer that learns nothing from data, so it can precede any estimator
+    in a pipeline, including private ones. Outside of pipelines, scikit-learn is not needed.
 
     Args:
-        basis: a registered name, or a basis made by hand.
-        rescale: a registered name, or a rescaler made by hand; by default `clip` where
-            `feature_ranges` are given and `tanh` otherwise.
-        scale: public size of a coefficient, one number or one for each.
-        center: public center of a coefficient, one number or one for each.
-        feature_ranges: public (low, high) of all coefficients, or one pair for each: a short way
-            to say scale and center. For tables (``identity``) also a mapping from column to
-            (low, high) or to its categories, which become one number each.
+        basis: a registered name, or a `Basis` object.
+        rescale: a registered name, or a `Rescaler` object; by default `clip` if `feature_ranges`
+            are given, and `tanh` otherwise.
+        scale: public scale of coefficients: one number, or one per coefficient.
+        center: public center of coefficients: one number, or one per coefficient.
+        feature_ranges: public (low, high) of all coefficients, or one pair per coefficient, instead
+            of scale and center. For tables (``identity``) also a mapping from column to (low, high)
+            or to its categories, each of which becomes one number.
         **parameters: parameters of the named basis: `n_basis`, `domain_range`, `order`, ...
 
-    What cannot work is refused when the encoder is first used.
+    Invalid parameters raise an error when the encoder is first used.
 
     Examples:
         >>> t = np.linspace(0, 1, 50)
@@ -82,7 +82,7 @@ class CurveEncoder(Transformer):
 
     @property
     def _parts(self) -> tuple[Basis, Rescaler, PublicColumns | None]:
-        """Made when they are first needed: scikit-learn wants constructors that refuse nothing."""
+        """Created at first use, because scikit-learn's constructors must not validate."""
         if self._made is None:
             self._make(**self._given)
         assert self._made is not None
@@ -123,7 +123,7 @@ class CurveEncoder(Transformer):
         self._settle(built, _member(Rescaler, "rescale", rescale, given), table)
 
     def _settle(self, basis: Basis, rescaler: Rescaler, table: PublicColumns | None = None) -> None:
-        """Store the parts; refuse now what would only fail with the first curve."""
+        """Check and store the parts."""
         size = basis.n_basis
         if table is not None and len(table.names) != size:
             raise InvalidParameter("table", f"of {size} numbers", len(table.names))
@@ -135,7 +135,7 @@ class CurveEncoder(Transformer):
     def side_by_side(cls, channels: Sequence[CurveEncoder]) -> CurveEncoder:
         """An encoder of curves of several channels, with one encoder per channel.
 
-        Features come in turns: the first of every channel, then the second ones.
+        Features are interleaved: the first ones of all channels, then the second ones.
 
         Examples:
             >>> both = CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2)
@@ -147,7 +147,7 @@ class CurveEncoder(Transformer):
         basis = ChannelBasis(parts=tuple(one.basis for one in channels))
         name = channels[0].rescaler.name
         if any(one.rescaler.name != name or one.table is not None for one in channels):
-            raise InvalidParameter("encoder", "of curves, rescaled alike in all channels", name)
+            raise InvalidParameter("encoder", "of curves, with one rescaler for all channels", name)
         scales = [one.rescaler.scales(one.n_features) for one in channels]
         centers = [one.rescaler.centers(one.n_features) for one in channels]
         sizes = {}
@@ -162,7 +162,7 @@ class CurveEncoder(Transformer):
     def encode(
         self, X: Curves, grid_points: GridPoints = None, *, strict: bool = True
     ) -> FloatArray:
-        """Encode curves as z* of shape (n, d), always inside [-1, 1]^d.
+        """Encode curves as z* of shape (n, d), inside [-1, 1]^d.
 
         Args:
             X: an array (n, T), or (n, T, C) for C channels, NaN where a point is missing; a
@@ -170,11 +170,11 @@ class CurveEncoder(Transformer):
                 one per person; a table for the identity basis.
             grid_points: the T points of an array, or a list of them, one grid for each curve;
                 equidistant on the domain by default.
-            strict: refuse what cannot be encoded (a curator's own data). A client in a study
-                says False: refusing would reveal something, so such a curve is encoded as 0.
+            strict: refuse curves that cannot be encoded (for a curator's data). A client in a study
+                uses False, because refusing would reveal something: such a curve is encoded as 0.
 
         Raises:
-            InvalidData: strict, and a curve is unusable. The message never shows a value.
+            InvalidData: with `strict`, a curve is unusable. The message never shows a value.
         """
         return self.rescaler.rescale(self.coefficients(X, grid_points, strict=strict))
 
@@ -183,7 +183,7 @@ class CurveEncoder(Transformer):
     ) -> FloatArray:
         """Least-squares coefficients z of shape (n, d), before rescaling; arguments as `encode`.
 
-        What is unknown when not strict gets the public center, which is encoded as 0.
+        Without `strict`, unknown coefficients become the public center, which is encoded as 0.
         """
         if self.table is not None:
             z = self.table.read(X, strict=strict)
@@ -202,8 +202,8 @@ class CurveEncoder(Transformer):
     def check_grid(self, X: Curves, grid_points: GridPoints = None) -> None:
         """Refuse a *public* grid or columns that do not fit, before anybody gets a task.
 
-        How many points there are and where they lie is the same for everybody, so saying so
-        reveals nothing; a person's own unusable curve, by contrast, is silently encoded as 0.
+        A shared grid is the same for everybody, so an error about it reveals nothing. In contrast,
+        an unusable curve of one person is encoded as 0 without an error.
         """
         if self.table is not None:
             self.table.check(X)
@@ -220,22 +220,22 @@ class CurveEncoder(Transformer):
     # -- and back -----------------------------------------------------------------------------
 
     def decode(self, z_star: npt.ArrayLike) -> FloatArray:
-        """Coefficients z behind z*, exact or noisy; not for `max_abs`, which forgets sizes."""
+        """The coefficients z of exact or noisy z*; not for `max_abs`, which loses the scale."""
         return self.rescaler.restore(z_star)
 
     def draw(self, z_star: npt.ArrayLike, points: npt.ArrayLike | None = None) -> FloatArray:
-        """The curves (n, T) behind z* at `points`, by default 101 across the domain.
+        """The curves (n, T) of z* at `points`, by default 101 points of the domain.
 
-        Of several channels: shape (n, C, T).
+        For several channels the shape is (n, C, T).
         """
         return self.evaluate(self.decode(z_star), points)
 
     def lost(self, X: Curves, grid_points: GridPoints = None) -> float:
-        """The share of the variation among public curves that the basis cannot hold.
+        """The share of the variation among public curves that the basis does not represent.
 
-        Σ ‖(I - Π)(x - x̄)‖² over Σ ‖x - x̄‖² (‖δ‖² in Lemma 1 of 000), Π the projection on the basis
-        before anything is rescaled and x̄ the mean curve. It is computed without noise: choose a
-        basis and its size by public or simulated curves.
+        This is Σ ‖(I - Π)(x - x̄)‖² / Σ ‖x - x̄‖² (‖δ‖² in Lemma 1 of 000), with the projection Π
+        on the basis before rescaling and the mean curve x̄. It is computed without noise: use
+        public or simulated curves to choose a basis and its size.
 
         Args:
             X: an array (n, T), or (n, T, C) for C channels, without gaps.
@@ -267,9 +267,10 @@ class CurveEncoder(Transformer):
     def slope(self, coefficients: npt.ArrayLike, points: npt.ArrayLike | None = None) -> FloatArray:
         """The slope function β̂ of a linear rule b̂ᵀz*, at `points` (by default 101).
 
-        β̂ = Σ_k (G⁻¹ D⁻¹ b̂)_k φ_k, so that b̂ᵀz* = ∫ x β̂ + `offset`: exact for `clip` inside its
-        range, first order for `tanh` (correction C2: Σ b̂_k φ_k is not a slope function). For
-        plain vectors it is the weight D⁻¹b̂ of each variable, for several channels (..., C, T).
+        β̂ = Σ_k (G⁻¹ D⁻¹ b̂)_k φ_k, so that b̂ᵀz* = ∫ x β̂ + `offset`. This is exact for `clip`
+        inside its range and of first order for `tanh` (correction C2: Σ b̂_k φ_k is not a slope
+        function). For plain vectors the result is the weight D⁻¹b̂ of each variable; for several
+        channels the shape is (..., C, T).
 
         Args:
             coefficients: b̂ of shape (d,), or a batch (..., d).
@@ -293,7 +294,7 @@ class CurveEncoder(Transformer):
 
     @property
     def basis(self) -> Basis:
-        """The functions that a curve is written in."""
+        """The basis functions."""
         return self._parts[0]
 
     @property
@@ -303,7 +304,7 @@ class CurveEncoder(Transformer):
 
     @property
     def table(self) -> PublicColumns | None:
-        """Columns with names or categories, where rows are read as such."""
+        """The columns of a table with names or categories, if the encoder reads one."""
         return self._parts[2]
 
     def __eq__(self, other: object) -> bool:
@@ -336,13 +337,13 @@ class CurveEncoder(Transformer):
         return self.basis.gram()
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole recipe, ready for JSON."""
+        """The encoder as plain values for JSON."""
         parts = {"basis": self.basis.to_dict(), "rescale": self.rescaler.to_dict()}
         return parts if self.table is None else parts | {"table": self.table.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`: registered names and known parameters only."""
+        """Rebuild from `to_dict`; unknown names and parameters are refused."""
         for key in data:
             if key not in ("basis", "rescale", "table"):
                 raise InvalidParameter(key, "a part of an encoder (basis, rescale)", data[key])
@@ -358,7 +359,7 @@ class CurveEncoder(Transformer):
     # -- helpers --------------------------------------------------------------------------------
 
     def evaluate(self, z: FloatArray, points: npt.ArrayLike | None = None) -> FloatArray:
-        """The curves with coefficients z at `points`; z itself where there is no t."""
+        """The curves with coefficients z at `points`; z itself for plain vectors."""
         if not self.basis.functional:
             return z if points is None else z @ self.basis.evaluate(points).T
         t = np.linspace(*self.basis.domain_range, 101) if points is None else points
@@ -367,7 +368,7 @@ class CurveEncoder(Transformer):
         return curves[0] if len(curves) == 1 else np.stack(curves, axis=-2)
 
     def _per_coefficient(self, coefficients: npt.ArrayLike) -> FloatArray:
-        """D⁻¹b̂: the same linear rule on z instead of z*."""
+        """D⁻¹b̂, the linear rule in terms of z instead of z*."""
         scales = self.rescaler.scales(self.n_features)
         if scales is None:
             rule = "one with a slope function (tanh, clip)"
@@ -376,7 +377,7 @@ class CurveEncoder(Transformer):
 
 
 def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, Any]) -> Any:
-    """The member of `family` with this name and these parameters, or the one made by hand."""
+    """The member of `family` with this name and these parameters, or the given object."""
     if isinstance(choice, str):
         return family.from_dict({"name": choice, **parameters})
     if not isinstance(choice, family):
@@ -387,7 +388,7 @@ def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, An
 
 
 def _sizes(feature_ranges: FeatureRanges) -> dict[str, Any]:
-    """Half-range and center of one public range, or of one for each coefficient."""
+    """Half width and center of one public range, or of one range per coefficient."""
     if not any(isinstance(pair, Sized) for pair in feature_ranges):
         low, high = interval("feature_ranges", feature_ranges)
         return {"scale": high / 2 - low / 2, "center": low / 2 + high / 2}
@@ -402,10 +403,10 @@ _LARGEST = 1e100  # no square of an encoded number overflows
 
 
 class RowEncoder(CurveEncoder):
-    """Plain rows of d numbers, not moved into the box; what is missing becomes 0.
+    """An encoder that leaves rows of d numbers unscaled; missing numbers become 0.
 
     Args:
-        columns: d.
+        columns: the number d of columns.
 
     Examples:
         >>> RowEncoder(2).encode([[20.0, -300.0]]).tolist()
@@ -425,7 +426,7 @@ class RowEncoder(CurveEncoder):
     def encode(
         self, X: Curves, grid_points: GridPoints = None, *, strict: bool = True
     ) -> FloatArray:
-        """The rows, large numbers cut where squares could overflow."""
+        """The rows; numbers are clipped at 10^100, so that squares do not overflow."""
         rows = self.coefficients(X, grid_points, strict=strict)
         return np.clip(rows, -_LARGEST, _LARGEST)
 
@@ -434,7 +435,7 @@ class RowEncoder(CurveEncoder):
         return np.asarray(z_star, dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """The number of columns, ready for JSON."""
+        """The number of columns as a plain value for JSON."""
         return {"columns": self.n_features}
 
     @classmethod
@@ -448,5 +449,5 @@ class RowEncoder(CurveEncoder):
 
 
 def read_encoder(data: Mapping[str, Any]) -> CurveEncoder:
-    """The encoder that a plan or a model was written with."""
+    """The encoder of a stored plan or model."""
     return (RowEncoder if "columns" in data else CurveEncoder).from_dict(data)

@@ -1,10 +1,11 @@
-"""Symmetric matrices as vectors, and matrix products that treat every row alike.
+"""Symmetric matrices as vectors, and matrix products whose rows do not affect each other.
 
-A symmetric matrix becomes a vector of equal norm: its triangle, with off-diagonal entries times √2.
+A symmetric matrix becomes a vector of equal norm: its upper triangle, with off-diagonal entries
+times √2.
 
-A library multiplies many rows in a different order than one row, so a coefficient of a curve would
-depend on its chunk, and, after rounding, so would an exact sum of integers. Here both factors are
-split into two parts of so few bits that every sum of their products is exact (Ozaki, Ogita, Oishi &
+Libraries add products in an order that depends on the number of rows. A coefficient of a curve
+would then depend on its chunk, and so would exact sums of rounded coefficients. Here both factors
+are split into two parts with so few bits that every sum of products is exact (Ozaki, Ogita, Oishi &
 Rump 2012). Only one addition per entry is rounded.
 """
 
@@ -42,7 +43,7 @@ def unfold(triangle: FloatArray, size: int) -> FloatArray:
 
 
 class Triangle:
-    """The order in which the entries of a symmetric matrix are written, large axes first.
+    """The order of the entries of a symmetric matrix as a vector, largest axes first.
 
     Examples:
         >>> Triangle(np.ones(2)).vector(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3)
@@ -68,14 +69,14 @@ class Triangle:
         return self.vector(rows[:, :, None] * rows[:, None, :])
 
     def matrix(self, vector: FloatArray) -> FloatArray:
-        """The symmetric matrix again; the last axis is the vector."""
+        """The symmetric matrix of a vector, which is the last axis."""
         matrix = np.empty((*vector.shape[:-1], self.size, self.size))
         matrix[..., self.rows, self.columns] = vector / self._factors
         matrix[..., self.columns, self.rows] = vector / self._factors
         return matrix
 
     def variance(self, vector: FloatArray) -> FloatArray:
-        """Variances of the matrix' entries, where those of the vector's are given."""
+        """Variances of the entries of the matrix, from those of the vector."""
         return self.matrix(vector / self._factors)
 
     def products(self, functions: FloatArray) -> FloatArray:
@@ -87,14 +88,14 @@ class Triangle:
 
 
 def floored(matrix: FloatArray, floor: float = 0.0, *, inverted: bool = False) -> FloatArray:
-    """The matrix, or its inverse, with eigenvalues raised to `floor` first (C9)."""
+    """The matrix, or its inverse, after eigenvalues were raised to `floor` (correction C9)."""
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, floor)
     return np.asarray((vectors * (1 / values if inverted else values)) @ vectors.T)
 
 
 _MANTISSA = 53
-_CACHED = 1 << 14  # numbers that are cut at a time
+_CACHED = 1 << 14  # numbers that are split at once
 
 
 def row_product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
@@ -110,7 +111,8 @@ def row_product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     across, top, rest = _pieces(matrix, bits, axis=0)
     found = np.empty((len(rows), matrix.shape[1]))
     step = max(1, _CACHED // matrix.shape[0])
-    with np.errstate(over="ignore", invalid="ignore"):  # as the plain product would be infinite
+    # infinite where the plain product is infinite
+    with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(rows), step):
             down, high, low = _pieces(rows[start : start + step], bits, axis=1)
             product = high @ top + (high @ rest + low @ top)
@@ -119,7 +121,7 @@ def row_product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def _pieces(values: FloatArray, bits: int, *, axis: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Powers of 2 along the axis, and entries over them as two addends of `bits` bits each."""
+    """Exponents of powers of 2 along the axis, and scaled entries as sums of two short parts."""
     largest = np.abs(values).max(axis=axis, keepdims=True, initial=0.0)
     exponent = np.frexp(largest)[1]
     high = np.ldexp(values, -exponent)

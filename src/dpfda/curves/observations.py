@@ -1,9 +1,8 @@
-"""Reading what people hold, in any accepted form, as points t and values x(t).
+"""Read curves in any accepted form as points t and values x(t).
 
-One convention from here on: NaN in `values` marks a point that was not seen. A shared grid has
-shape (T,), own grids have shape (n, T). `strict` refuses what cannot be used, without showing a
-value; otherwise it is marked as not seen, because in a study refusing would itself reveal
-something.
+Convention: NaN in `values` marks a missing point. A shared grid has shape (T,), individual grids
+have shape (n, T). With `strict`, unusable data raise an error that shows no value. Otherwise they
+are marked as missing, because in a study an error would itself reveal something.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from dpfda.curves.basis import within
 from dpfda.errors import InvalidData, InvalidParameter
 
 Curves: TypeAlias = object
-"""Curves in any form that is read: an array, a list of pairs (t, x), an FDataGrid or FDataIrregular
-of scikit-fda, a data frame, or a mapping of columns."""
+"""Curves in any accepted form: an array, a list of pairs (t, x), an FDataGrid or FDataIrregular of
+scikit-fda, a data frame, or a mapping of columns."""
 GridPoints: TypeAlias = ArrayLike | None
-"""Points t that all curves share, or a list of grids, one for each curve; None: even spacing."""
+"""Points t that all curves share, or a list of grids, one per curve; None for equidistant points.
+"""
 
 
 class _OnGrid(Protocol):
-    """What is read of an FDataGrid, without importing scikit-fda."""
+    """The used attributes of an FDataGrid; avoids importing scikit-fda."""
 
     grid_points: Sequence[FloatArray]
     data_matrix: FloatArray
@@ -37,7 +37,7 @@ class _OnGrid(Protocol):
 
 
 class _Irregular(Protocol):
-    """What is read of an FDataIrregular."""
+    """The used attributes of an FDataIrregular."""
 
     start_indices: AnyArray
     points: FloatArray
@@ -92,7 +92,7 @@ def read_channels(
 
 
 def _channels(X: Curves) -> int:
-    """Channels of an array, or of functions of one variable on a grid."""
+    """Number of channels of an array, or of functions of one variable on a grid."""
     values = X.data_matrix if on_grid(X) else X
     return int(values.shape[2]) if isinstance(values, np.ndarray) and values.ndim == 3 else 1
 
@@ -100,7 +100,7 @@ def _channels(X: Curves) -> int:
 def with_own_grids(
     X: Curves, grid_points: GridPoints, *, strict: bool = True
 ) -> tuple[Curves, GridPoints]:
-    """Curves with a list of grids, one for each, as pairs (t, x); all others as they are.
+    """Curves with a list of grids as pairs (t, x); other curves unchanged.
 
     Examples:
         >>> with_own_grids([[1.0, 2.0], [3.0]], [[0.0, 1.0], [0.5]])
@@ -112,7 +112,7 @@ def with_own_grids(
         return X, grid_points
     curves = cast("Sequence[object]", X)
     if len(grid_points) != len(curves):
-        if len(grid_points) == 1:  # a grid of one variable, said as those of several are
+        if len(grid_points) == 1:  # one grid in a list, as scikit-fda has one grid per variable
             return X, grid_points[0]
         if strict:
             raise InvalidData("grid_points", "one grid, or one for each curve")
@@ -121,9 +121,9 @@ def with_own_grids(
 
 
 def points_of(X: Curves, grid_points: GridPoints) -> GridPoints:
-    """Grid points as given, or the names of a frame's columns where these are increasing numbers.
+    """Grid points as given, or column names of a frame if these are increasing numbers.
 
-    As in files. The numbers that pandas gives to columns without names are none.
+    The default column numbers of pandas are not grid points.
 
     Examples:
         >>> import pandas as pd
@@ -149,7 +149,7 @@ def read_curves(
     domain_range: tuple[float, float],
     strict: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """Points (T,) or (n, T) inside the domain, and values (n, T) with NaN where nothing is seen."""
+    """Points (T,) or (n, T) inside the domain, and values (n, T) with NaN for missing points."""
     if on_grid(curves):
         points, values = _from_grid(curves, strict)
     elif _irregular(curves):
@@ -164,10 +164,10 @@ def read_curves(
 def public_domain(
     curves: Curves, grid_points: GridPoints, given: tuple[float, float] | None = None
 ) -> tuple[float, float]:
-    """The public range of t: as given, a grid's own, or from the first to the last shared point.
+    """The public range of t: as given, that of an FDataGrid, or the range of shared points.
 
-    Points that all curves share are public. Those of single curves are private and never say what
-    the domain is; without any points it is [0, 1].
+    Points that all curves share are public. Individual points are private and never determine the
+    domain. Without any points it is [0, 1].
 
     Examples:
         >>> days = np.zeros((5, 3))
@@ -200,7 +200,7 @@ def _irregular(curves: Curves) -> TypeGuard[_Irregular]:
 
 
 def own_grids(X: Curves) -> bool:
-    """Whether curves bring their own points: scikit-fda objects, or a list of pairs (t, x)."""
+    """Whether curves include their points: scikit-fda objects, or a list of pairs (t, x)."""
     if hasattr(X, "grid_points") or hasattr(X, "start_indices"):
         return True
     if not isinstance(X, (list, tuple)) or not len(X):
@@ -217,7 +217,7 @@ def depth(X: Curves) -> int:
 
 
 def read_vectors(vectors: object, *, n_basis: int, strict: bool) -> FloatArray:
-    """Plain vectors (n, d), NaN where a number is missing (refused when strict)."""
+    """Plain vectors (n, d), with NaN for missing numbers; with `strict`, these are refused."""
     values = _matrix(vectors, single=not strict)
     if values is None and not strict:
         values = np.stack([_row(row, n_basis) for row in _people(vectors)])
@@ -238,7 +238,7 @@ def read_vectors(vectors: object, *, n_basis: int, strict: bool) -> FloatArray:
 def _usable(
     points: FloatArray, values: FloatArray, domain_range: tuple[float, float], strict: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Apply the rules every curve must meet: finite values at points inside the domain."""
+    """Apply the rules for every curve: finite values at points inside the domain."""
     low, high = domain_range
     inside = within(points, domain_range)
     if values.size > 0 and inside.all() and np.isfinite(values).all():
@@ -301,7 +301,7 @@ def _from_rows(
     values = _matrix(curves, single=not strict)
     if values is None and strict:
         raise InvalidData("X", _NUMBERS)
-    if values is None:  # rows of unequal length, or not numbers: each person for themselves
+    if values is None:  # rows of unequal length, or not numbers: read each person separately
         return _pad(*_from_pairs(_with_grids(curves, grid_points, domain_range), strict))
     grid = _grid(grid_points, values.shape[1], domain_range)
     if grid is not None and grid.shape == values.shape[1:]:
@@ -345,12 +345,12 @@ def _is_sequence(part: object) -> bool:
 
 
 def _unseen(n: int) -> tuple[FloatArray, FloatArray]:
-    """A batch of which not a single point can be used."""
+    """A batch without any usable point."""
     return np.empty(0), np.empty((n, 0))
 
 
 def _pad(points: list[FloatArray], values: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Own grids side by side, filled up with NaN to the longest."""
+    """Individual grids as one array, padded with NaN to the longest."""
     sizes = np.array([t.size for t in points])
     filled = np.arange(sizes.max(initial=0)) < sizes[:, None]
     padded_points, padded_values = np.full(filled.shape, np.nan), np.full(filled.shape, np.nan)
@@ -360,7 +360,7 @@ def _pad(points: list[FloatArray], values: list[FloatArray]) -> tuple[FloatArray
 
 
 def _people(rows: object) -> list[object]:
-    """The rows of something that is not a matrix; what contains no row counts as one person."""
+    """The rows of data that are not a matrix; data without rows count as one person."""
     if isinstance(rows, list | tuple | np.ndarray):
         members = list(rows) if _is_sequence(rows) else []
         if any(map(_is_sequence, members)):
@@ -374,7 +374,7 @@ def _row(row: object, size: int) -> FloatArray:
 
 
 def _matrix(rows: object, *, single: bool = False) -> FloatArray | None:
-    """A float matrix; with `single`, a vector is read as one row. None where it is neither."""
+    """A float matrix, or None; with `single`, a vector is read as one row."""
     array = _numbers(rows)
     if array is not None and array.ndim == 1 and single:
         array = array[None, :]
@@ -382,7 +382,7 @@ def _matrix(rows: object, *, single: bool = False) -> FloatArray | None:
 
 
 def _numbers(values: object) -> npt.NDArray[np.float64] | None:
-    """A float array in which NaN and infinity may occur, or None if these are not numbers."""
+    """A float array, possibly with NaN and infinity; None if the values are not numbers."""
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiubO":

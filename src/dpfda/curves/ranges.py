@@ -1,4 +1,4 @@
-"""Public ranges in the user's own units: what is known of a table before anybody looks at it."""
+"""Public ranges and categories of the columns of a table, in the units of the data."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from dpfda.errors import InvalidData, InvalidParameter
 Table: TypeAlias = object
 """Rows as an array, a list of lists, a data frame, or a mapping from names to columns."""
 FeatureRanges = Mapping[Any, Any] | Sequence[Any]
-"""Two numbers (low, high) for every column; one such pair a column; or column → (low, high) or its
-categories, a column being its name or, in a table without names, its number from 0 on. A mapping
-picks columns: others are not read."""
-_WIDTHS = 1e-100, 1e100  # of half a range, as of targets: coefficients are ratios
+"""One pair (low, high) for all columns; one pair per column; or a mapping from column to (low,
+high) or to its categories. A column is given by its name or, in a table without names, by its
+number, counted from 0. With a mapping, other columns are not read."""
+# limits of half a range, so that coefficients, which are ratios, stay finite
+_WIDTHS = 1e-100, 1e100
 
 
-NO_GAPS = "leave such rows out, and say so beside the result, or fill them with a public number"
+NO_GAPS = "leave such rows out, and state this with the result, or fill them with a public number"
 
 
 @dataclass(frozen=True)
 class Column(Portable):
-    """One column: a range of numbers, or the list of its categories (one number 0/1 for each)."""
+    """One column: a range of numbers, or its categories, each of which becomes a number 0 or 1."""
 
     key: Any
     low: float = 0.0
@@ -48,19 +49,19 @@ class Column(Portable):
 
     @property
     def names(self) -> list[str]:
-        """Names of the numbers that the column becomes."""
+        """Names of the numbers that encode the column."""
         return [f"{self.key}={category}" for category in self.categories] or [str(self.key)]
 
     def numbers(self, values: Sequence[object], *, strict: bool = True) -> FloatArray:
         """Private values as numbers, shape (n, 1) or (n, categories); some may lie outside.
 
-        An unknown category is none of them. `strict` refuses what is missing or not a number, as a
-        rule about the column; otherwise it is NaN, because refusing would reveal something.
+        An unknown category is encoded by zeros. With `strict`, missing values and words raise an
+        error about the column. Otherwise they become NaN, because an error would reveal something.
         """
         if self.categories:
             same = [[_equal(cell, one) for one in self.categories] for cell in values]
             return np.asarray(same, dtype=np.float64).reshape(-1, len(self.categories))
-        kind: Any = getattr(values, "dtype", None)  # of the column: the same for everybody
+        kind: Any = getattr(values, "dtype", None)  # the type of the column, the same for all rows
         of_dates = getattr(kind, "is_temporal", lambda: getattr(kind, "kind", None) in {"m", "M"})
         if of_dates():
             rule = "a column of numbers, not of dates: count days, for example, from a public one"
@@ -101,7 +102,7 @@ class PublicColumns(Portable):
     def of(
         cls, ranges: FeatureRanges | None, *, name: str = "feature_ranges", width: int | None = None
     ) -> PublicColumns:
-        """Read the public description of the columns; `width` if one pair is for all."""
+        """Read the public description of the columns; one pair for all needs `width`."""
         if isinstance(ranges, Mapping):
             return cls(tuple(_column(f"{name}[{k!r}]", k, one) for k, one in ranges.items()), True)
         if isinstance(ranges, str) or not isinstance(ranges, (Sequence, np.ndarray)):
@@ -122,9 +123,9 @@ class PublicColumns(Portable):
 
     @property
     def contrasts(self) -> list[int]:
-        """Numbers without the first of each column's categories, which is the reference.
+        """Positions of numbers without the first category of each column, which is the reference.
 
-        All of them together beside a constant say one thing twice.
+        With all categories and a constant, the columns would be linearly dependent.
 
         Examples:
             >>> PublicColumns.of({"age": (20, 80), "sex": ["f", "m"]}).contrasts
@@ -136,12 +137,12 @@ class PublicColumns(Portable):
 
     @property
     def low(self) -> FloatArray:
-        """The least each number can be."""
+        """The lower bound of each number."""
         return np.concatenate([[column.low] * len(column.names) for column in self.columns])
 
     @property
     def high(self) -> FloatArray:
-        """The largest each number can be."""
+        """The upper bound of each number."""
         return np.concatenate([[column.high] * len(column.names) for column in self.columns])
 
     @property
@@ -160,9 +161,9 @@ class PublicColumns(Portable):
         return np.asarray(self.high / 2 - self.low / 2)
 
     def scaling(self, *, centered: bool) -> tuple[FloatArray, FloatArray]:
-        """Shift and scale that bring each number into [-1, 1].
+        """Shift and scale that map each number into [-1, 1].
 
-        Not centered: no shift, for lines without a constant, which nothing makes up for.
+        If not centered, the shift is 0: a model without intercept could not compensate for a shift.
         """
         shift = self.center if centered else np.zeros(len(self.names))
         return shift, np.maximum(self.high - shift, shift - self.low)
@@ -170,13 +171,13 @@ class PublicColumns(Portable):
     def read(self, X: Table, *, strict: bool = True) -> FloatArray:
         """Private rows as numbers inside their ranges, shape (n, len(names)).
 
-        `strict` refuses what is missing or no number; otherwise it is NaN, or no category.
-        What is outside is moved to the nearest end.
+        With `strict`, missing values and words are refused; otherwise they become NaN, or no
+        category. Values outside a range are moved to its nearest end.
         """
         return np.clip(self.numbers(X, strict=strict), self.low, self.high)
 
     def read_and_mark(self, X: Table) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """`read`, and which rows (n,) lay outside a range before, or held no listed category."""
+        """`read`, and which rows (n,) had a value outside its range or an unlisted category."""
         numbers = self.numbers(X)
         inside = np.clip(numbers, self.low, self.high)
         outside = (numbers != inside).any(axis=1)
@@ -189,9 +190,9 @@ class PublicColumns(Portable):
         return inside, np.asarray(outside)
 
     def numbers(self, X: Table, *, strict: bool = True) -> FloatArray:
-        """The same before anything is moved into its range."""
+        """The same as `read`, before values are moved into their ranges."""
         numbers = self._numbers(X)
-        if numbers is not None:  # the common case, at once
+        if numbers is not None:  # the common case, without a loop over columns
             gaps = np.isnan(numbers).any(axis=0)
             if strict and gaps.any():
                 key = self.names[int(gaps.argmax())]
@@ -203,7 +204,7 @@ class PublicColumns(Portable):
         return np.concatenate([one.numbers(cells, strict=strict) for one, cells in read], axis=1)
 
     def _numbers(self, X: Table) -> FloatArray | None:
-        """Rows that are numbers already, in the order of `names`, as `read` gives them."""
+        """Rows that are already numbers in the order of `names`; otherwise None."""
         try:
             rows = np.asarray(X) if isinstance(X, (list, tuple, np.ndarray)) else np.empty(0)
         except ValueError:  # ragged
@@ -217,18 +218,18 @@ class PublicColumns(Portable):
 
     @property
     def places(self) -> list[int] | None:
-        """Places of the columns, if their names are numbers."""
+        """Positions of the columns, if their names are numbers."""
         keys = [column.key for column in self.columns]
         numbers = all(isinstance(key, int) and not isinstance(key, bool) for key in keys)
         return keys if self.named and numbers else None
 
     def _placed(self, X: Any) -> list[Any] | None:
-        """The private columns at their places; None where there are no such places."""
+        """The private columns at their positions; None if the table has no such positions."""
         names = getattr(X, "columns", None)
         if self.places is None or isinstance(X, Mapping):
             return None
         if names is not None and not all(isinstance(name, str) for name in names):
-            return None  # they have numbers for names: those count
+            return None  # the names are numbers and identify the columns
         whole = names is not None or isinstance(X, np.ndarray)
         rows = X if whole else np.asarray(X, dtype=object)
         width = len(names) if names is not None else (rows.shape[1] if rows.ndim == 2 else 0)
@@ -237,19 +238,19 @@ class PublicColumns(Portable):
         return [rows[:, k] if names is None else rows[names[k]] for k in self.places]
 
     def check(self, X: Any) -> None:
-        """Refuse a table of other columns, which are the same for everybody: not its values."""
+        """Refuse a table with other columns, which are public; values are not checked."""
         if self._numbers(X) is not None:
             return
         if not self.named:
             if np.ndim(X) != 2 or np.shape(X)[1] != len(self.columns):
-                rule = f"a table of {len(self.columns)} columns, one for each of feature_ranges"
+                rule = f"a table of {len(self.columns)} columns, as feature_ranges states"
                 raise InvalidData("X", rule, f"shape {np.shape(X)}")
             return
         if self._placed(X) is not None:
             return
         there = X if isinstance(X, Mapping) else getattr(X, "columns", None)
         if there is None and self.places is not None:
-            rule = f"a table of {max(self.places) + 1} columns or more, as feature_ranges says"
+            rule = f"a table of {max(self.places) + 1} columns or more, as feature_ranges states"
             raise InvalidData("X", rule, f"shape {np.shape(X)}")
         if there is None:
             raise InvalidData("X", "a DataFrame, because feature_ranges names columns")
@@ -258,7 +259,7 @@ class PublicColumns(Portable):
                 raise InvalidData("X", f"a table with the column {column.key!r}")
 
     def _cells(self, X: Any) -> list[Any]:
-        """The private values, column by column; None in all of a column that is not there."""
+        """The private values by column; a missing column consists of None."""
         placed = self._placed(X)
         if placed is not None:
             return placed
@@ -283,10 +284,10 @@ def _number(cell: Any) -> float:
 
 
 def _equal(cell: object, category: object) -> bool:
-    """Whether a cell holds the category; one that cannot be compared holds none."""
+    """Whether a cell holds the category; False if they cannot be compared."""
     try:
         return bool(cell == category)
-    except Exception:  # such as a missing value, which is neither equal nor different
+    except Exception:  # such as a missing value of pandas, which has no truth value
         return False
 
 

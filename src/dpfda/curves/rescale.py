@@ -1,7 +1,8 @@
-"""The family of rescalers: from coefficients of any size into the box [-1, 1]^d.
+"""The family of rescalers, which map coefficients of any size into the box [-1, 1]^d.
 
-Every parameter is public. A scale taken from the data would reveal something about them, and is
-not offered. Neither is Min-Max, (z_k − min|z|)/(max|z| − min|z|): it leaves the box (C1).
+Every parameter is public. Scales estimated from data are not offered, because they would reveal
+something about the data. Min-Max, (z_k − min|z|)/(max|z| − min|z|), is not offered, because its
+results may lie outside the box (correction C1).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _BELOW_ONE = float(np.nextafter(1.0, 0.0))
 class Rescaler(Registered, ABC, family="rescaler"):
     """A public map of coefficients into [-1, 1]^d.
 
-    A subclass says in `_squash` what it does. That the result stays in the box is guaranteed
-    here, because the sensitivity of every report rests on it.
+    A subclass defines the map in `_squash`. This class guarantees that the result stays in the box,
+    because the sensitivity of every report depends on it.
     """
 
     def rescale(self, z: npt.ArrayLike) -> FloatArray:
@@ -36,7 +37,7 @@ class Rescaler(Registered, ABC, family="rescaler"):
         return np.where(np.isnan(z_star), 0.0, z_star)
 
     def restore(self, z_star: npt.ArrayLike) -> FloatArray:
-        """Back from z* to coefficients; noisy values outside the box are moved to its edge."""
+        """Map z* back to coefficients; noisy values outside the box are moved to its boundary."""
         raise InvalidParameter("rescale", "an invertible rescaler", self.name)
 
     def scales(self, n_basis: int) -> FloatArray | None:
@@ -96,8 +97,8 @@ class _CenteredRescaler(Rescaler):
 class TanhRescaler(_CenteredRescaler, name="tanh"):
     """z*_k = tanh((z_k − center_k)/scale_k): the papers' choice, smooth, never quite ±1.
 
-    Coefficients much larger than `scale` all look alike, so choose it from public knowledge of
-    the curves' size.
+    Coefficients much larger than `scale` become indistinguishable, so choose it from public
+    knowledge of the size of the curves.
 
     Examples:
         >>> TanhRescaler(scale=(1.0, 10.0)).rescale([[1.0, 1.0]]).round(3).tolist()
@@ -105,7 +106,7 @@ class TanhRescaler(_CenteredRescaler, name="tanh"):
     """
 
     def restore(self, z_star: npt.ArrayLike) -> FloatArray:
-        """Undo tanh; ±1 is read as the nearest number below."""
+        """Invert tanh; ±1 is read as the nearest float inside the box."""
         inside = np.clip(np.asarray(z_star, dtype=np.float64), -_BELOW_ONE, _BELOW_ONE)
         return self._unstandardize(np.arctanh(inside))
 
@@ -115,9 +116,9 @@ class TanhRescaler(_CenteredRescaler, name="tanh"):
 
 @dataclass(frozen=True, kw_only=True)
 class ClipRescaler(_CenteredRescaler, name="clip"):
-    """z*_k = clip((z_k − center_k)/scale_k, −1, 1): the plain choice, linear inside the range.
+    """z*_k = clip((z_k − center_k)/scale_k, −1, 1): linear inside the range.
 
-    `scale` is half the public range of a coefficient, `center` the middle of it.
+    `scale` is half the width of the public range of a coefficient, and `center` its midpoint.
 
     Examples:
         >>> ClipRescaler(scale=50, center=100).rescale([[75.0, 100.0, 1e9]]).tolist()
@@ -125,7 +126,7 @@ class ClipRescaler(_CenteredRescaler, name="clip"):
     """
 
     def restore(self, z_star: npt.ArrayLike) -> FloatArray:
-        """Undo the linear part."""
+        """Invert the linear part."""
         return self._unstandardize(np.clip(np.asarray(z_star, dtype=np.float64), -1.0, 1.0))
 
     def _squash(self, z: FloatArray) -> FloatArray:

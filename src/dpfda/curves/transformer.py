@@ -1,7 +1,7 @@
 """An encoder as a transformer in a scikit-learn pipeline, without importing scikit-learn.
 
-A person's device encodes curves and must not need scikit-learn, so its protocol is spoken here: a
-step that learns nothing, has parameters, and names its columns.
+A person's device encodes curves and must not depend on scikit-learn. Therefore this module
+implements scikit-learn's interface of a transformer itself.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from sklearn.utils.metadata_routing import MetadataRequest
 
 Encoded: TypeAlias = Any
-"""An array (n, d), or a frame of pandas or polars, as `set_output` says."""
+"""An array (n, d), or a frame of pandas or polars, according to `set_output`."""
 _OUTPUTS = ("default", "pandas", "polars")
 
 
 class Transformer:
-    """A step that learns nothing: `fit` notes how many columns there are, and their names."""
+    """A transformer that learns nothing: `fit` stores the number and names of the columns."""
 
     _given: dict[str, Any]
     _output: str | None = None
@@ -44,8 +44,8 @@ class Transformer:
         Args:
             X: rows, in any form that `encode` reads.
             grid_points: the points of curves given as an array, or a list of grids, one for each.
-                A pipeline hands them on where scikit-learn routes metadata; otherwise its `fit`
-                takes ``curveencoder__grid_points=``, and `predict` takes pairs (t, x).
+                A pipeline passes them on if metadata routing is enabled in scikit-learn; otherwise
+                its `fit` takes ``curveencoder__grid_points=``, and `predict` takes pairs (t, x).
         """
         curves, points = with_own_grids(X, grid_points)
         read = self._read(curves, reset=False, own_points=points is not None)
@@ -80,7 +80,7 @@ class Transformer:
     # -- parameters ------------------------------------------------------------------------------
 
     def _remember(self, **given: object) -> None:
-        """Parameters as they were given: what scikit-learn reads, copies and searches over."""
+        """Store the parameters as given, for scikit-learn's `clone` and grid search."""
         object.__setattr__(self, "_given", {**self.__dict__.get("_given", {}), **given})
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Transformer:
         return dict(self._given)
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change this encoder, as scikit-learn does; plans and models keep a copy of their own."""
+        """Change the parameters of this encoder; plans and models have separate copies."""
         again = type(self)(**(self._given | parameters))
         self.__dict__.update(again.__dict__)
         return self
@@ -121,7 +121,7 @@ class Transformer:
         )
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Grid points that a pipeline is given are for its encoder."""
+        """Request the grid points that are passed to a pipeline."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         asks = MetadataRequest(owner=self)
@@ -130,9 +130,9 @@ class Transformer:
         return asks
 
     def _read(self, X: Curves, *, reset: bool, own_points: bool = False) -> Curves:
-        """Arrays and frames as scikit-learn checks them; curves have forms that it does not know.
+        """Check arrays and frames by scikit-learn; other forms of curves are returned unchanged.
 
-        `own_points`: new curves come with their own grid, so their number of points is free. No
+        With `own_points`, new curves include their own grid, so their number of points is free. No
         message shows a value.
         """
         from sklearn.utils.validation import check_array, validate_data
@@ -153,7 +153,7 @@ class Transformer:
 
     @abstractmethod
     def _feature_names(self) -> list[str]:
-        """Names of the numbers that a row becomes."""
+        """Names of the numbers that encode a row."""
 
 
 def _global_output() -> str:

@@ -252,7 +252,7 @@ def test_long_form(tmp_path: Path) -> None:
     assert rows.said.endswith("long form: 2 curves at 2 common points")
     rows = read(tmp_path, "who,t,x\na,0,1\na,2,2\nb,1,3\nb,2,4\n", id="who")
     assert [(t.tolist(), x.tolist()) for t, x in rows.X] == [([0, 2], [1, 2]), ([1, 2], [3, 4])]
-    assert rows.said.endswith("at points of their own")
+    assert rows.said.endswith("at individual points")
 
 
 def test_gaps_are_read_where_asked_for(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
     file, folder, frame ── places.py ──> tables ── text.py, arrow.py ──> Table: columns of cells
     Table ── reading.py ──> Rows: curves …
 
-A refusal names row, column and rule, never a value.
+Errors name row, column and rule, never a value.
 """
 
 from dpfda.curves.files.cells import Table

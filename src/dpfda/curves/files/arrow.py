@@ -1,7 +1,7 @@
-"""What Apache Arrow reads: Parquet, Feather, frames of other libraries, and numbers of large texts.
+"""Readers with Apache Arrow: Parquet, Feather, data frames, and numbers of large text files.
 
-Numbers are those of the readers without it, bit for bit: both round correctly. Cells that only one
-of them accepts are left to the other one.
+The numbers equal those of the other readers bit for bit, because both round correctly. Cells that
+Arrow would read differently are left to the other readers.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dpfda.errors import InvalidData, MissingExtra
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
 
-LARGE = 1 << 20  # bytes of text: fewer are read before pyarrow is loaded
-_BLOCK = 1 << 23  # bytes that are parsed at a time
+LARGE = 1 << 20  # bytes of text; smaller files are read faster than pyarrow is imported
+_BLOCK = 1 << 23  # bytes that are parsed at once
 _EMPTY = sorted({word for one in MISSING for word in (one, one.upper(), one.title())} | {"NaN"})
 
 
 def floats(
     body: bytes, sep: str, decimal: str, *, width: int, places: Sequence[int]
 ) -> list[FloatArray] | None:
-    """Columns of lines as numbers, NaN where a cell is empty; None: for another reader."""
+    """Columns of lines as numbers, NaN for empty cells; None if another reader must be used."""
     try:
         import pyarrow as arrow
         from pyarrow import csv
@@ -56,7 +56,7 @@ def floats(
     found = [np.array(column.to_numpy(), dtype=np.float64) for column in table.columns]
     gaps = [int(np.isnan(values).sum()) for values in found]
     if gaps != [column.null_count for column in table.columns]:
-        return None  # a word that Arrow alone takes for NaN
+        return None  # a word that only Arrow reads as NaN
     return found
 
 
@@ -70,7 +70,7 @@ class Batch(Table):
         return int(self.batch.num_rows)
 
     def column(self, place: int) -> Cells:
-        """Numbers as floats with NaN for what is missing; anything else as text."""
+        """Numbers as floats with NaN for missing values; other columns as text."""
         found = place
         if len(self.batch.schema.names) != len(self.names):  # some columns were left out
             found = self.batch.schema.get_field_index(self.names[place])
@@ -85,7 +85,7 @@ class Batch(Table):
 def tables(
     batches: Iterable[RecordBatch], names: Sequence[str], *, rows: int | None
 ) -> Iterator[Table]:
-    """Record batches as tables of at most so many rows, or (None) all as one."""
+    """Record batches as tables of at most `rows` rows; None for one table."""
     if rows is None:
         if every := list(batches):
             yield Batch(tuple(names), (), batch=_arrow().Table.from_batches(every))
@@ -101,18 +101,18 @@ def tables(
 def parquet(
     path: File, names: Sequence[str], columns: Collection[str] | None, rows: int | None
 ) -> Iterator[Table]:
-    """A Parquet file, some rows at a time, and of its columns those that are needed."""
+    """Read the requested columns of a Parquet file, some rows at a time."""
     with _reading(path, "Parquet") as (stream, _):
         from pyarrow.parquet import ParquetFile
 
         wanted = None if columns is None else list(columns)
-        file = ParquetFile(stream, pre_buffer=False)  # else the whole file stays in memory
+        file = ParquetFile(stream, pre_buffer=False)  # otherwise the whole file stays in memory
         size = rows or max(1, file.metadata.num_rows)
         yield from tables(file.iter_batches(batch_size=size, columns=wanted), names, rows=rows)
 
 
 def parquet_form(path: File) -> tuple[tuple[str, ...], int]:
-    """The columns of a Parquet file, and how many rows it has, by its footer."""
+    """The column names and the number of rows of a Parquet file, from its footer."""
     with _reading(path, "Parquet") as (stream, _):
         from pyarrow.parquet import ParquetFile
 
@@ -121,13 +121,13 @@ def parquet_form(path: File) -> tuple[tuple[str, ...], int]:
 
 
 def feather(path: File, names: Sequence[str], rows: int | None) -> Iterator[Table]:
-    """An Arrow file (Feather) or stream."""
+    """Read an Arrow file (Feather) or stream."""
     with _reading(path, "Arrow") as (stream, arrow):
         yield from tables(_batches(stream, arrow)[1], names, rows=rows)
 
 
 def feather_names(path: File) -> tuple[str, ...]:
-    """The columns of an Arrow file or stream."""
+    """The column names of an Arrow file or stream."""
     with _reading(path, "Arrow") as (stream, arrow):
         return tuple(_batches(stream, arrow)[0].names)
 

@@ -1,4 +1,4 @@
-"""Tables of named columns, their cells as numbers, and the place of invalid cells."""
+"""Tables of named columns, conversion of cells to numbers, and the position of invalid cells."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _UNIT = re.compile(r"[^\w\s]?\s*[+-]?\d[\d.,]*\s*\S{0,5}")
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
 _DIGITS = re.compile(r"[+-]?\d+(?:[.,]\d+)?", re.ASCII)
-_ALIKE = 3  # columns that are numbered hardly by chance
-_MANY = 10  # rows that are hardly numbered by chance
-_UNITS = 2  # different ones in a column, no unit among them
-_FEW = 20  # different words: more are no set of labels
+_ALIKE = 3  # numbered columns that are unlikely to be a coincidence
+_MANY = 10  # numbered rows that are unlikely to be a coincidence
+_UNITS = 2  # different units in one column, counting an empty one
+_FEW = 20  # most different words of a column of labels
 
 
 def is_missing(cell: str) -> bool:
@@ -43,7 +43,7 @@ def is_missing(cell: str) -> bool:
 
 
 def number(cell: str, decimal: str = ".") -> float | None:
-    """A cell as a number, NaN where it is empty, None where it is something else.
+    """A cell as a number; NaN if it is empty, None if it is not a number.
 
     Examples:
         >>> number(" 2,5", ","), number("2,5"), number("n/a")
@@ -61,7 +61,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
 
 
 def numbers(cells: Cells, decimal: str = ".") -> tuple[FloatArray, int | None]:
-    """A column as numbers, and the place of the first cell that is not a number."""
+    """A column as numbers, and the position of the first cell that is not a number."""
     if decimal == "." and not _foreign("".join(cells)):
         try:
             return np.array(cells, dtype=np.float64), None  # the common case, at numpy's speed
@@ -74,20 +74,20 @@ def numbers(cells: Cells, decimal: str = ".") -> tuple[FloatArray, int | None]:
 
 
 def _foreign(text: str) -> bool:
-    """Whether Python alone would read numbers from these cells: 1_0, other digits."""
+    """Whether cells contain numbers that only Python accepts, such as 1_0 or other digits."""
     return "_" in text or not text.isascii()
 
 
 def has_decimal_commas(cells: Sequence[str]) -> bool:
-    """Whether commas stand where other files have points: some cell has one, none has a point."""
+    """Whether commas are decimal marks: some number has a comma, and none has a point."""
     commas = any(_COMMA_NUMBER.fullmatch(cell.strip()) for cell in cells)
     return commas and not any("." in cell and number(cell) is not None for cell in cells)
 
 
 def hours(cells: Sequence[str]) -> FloatArray | None:
-    """Times of day as hours since midnight, of the first day where they have dates; or None.
+    """Times of day as hours since midnight of the first day; None for other cells.
 
-    The page on which people take part reads the same (`clients/browser/files`).
+    The participant page has an equivalent reader (`clients/browser/files`).
 
     Examples:
         >>> hours(["7:30", "18:00:36"]), hours(["2026-01-31 23:00", "2026-02-01T01:30"])
@@ -108,7 +108,7 @@ def hours(cells: Sequence[str]) -> FloatArray | None:
 
 
 def label(cell: str) -> str:
-    """A class as text: 1, 1.0 and "1" are the same label."""
+    """A label as text: 1, 1.0 and "1" are the same label."""
     whole = _WHOLE.fullmatch(cell.strip())
     return whole[1] if whole else cell.strip()
 
@@ -160,7 +160,7 @@ def kind_of_numbers(values: FloatArray) -> str:
 
 
 def strays(names: Sequence[str]) -> list[int]:
-    """Places of columns that are named alone, where most others are numbered alike.
+    """Positions of columns with a unique kind of name, if most other names are numbered.
 
     Examples:
         >>> strays(["age", "0", "0.5", "1"]), strays(["t1", "t2", "t3", "weight kg"])
@@ -177,7 +177,7 @@ def strays(names: Sequence[str]) -> list[int]:
 
 
 def grid_in(names: Sequence[str], decimal: str = ".") -> FloatArray | None:
-    """Names as grid points, where they are strictly increasing numbers."""
+    """Names as grid points, if they are strictly increasing numbers; otherwise None."""
     found = [number(name, decimal) for name in names]
     points = np.array([np.nan if value is None else value for value in found])
     usable = points.size > 1 and bool(np.isfinite(points).all() and np.all(np.diff(points) > 0))
@@ -185,8 +185,9 @@ def grid_in(names: Sequence[str], decimal: str = ".") -> FloatArray | None:
 
 
 _SPAN = ".."
-NUMBER = "@"  # in front of the number of a column: names may be numbers themselves
-_WORD = re.compile(r"[^\W\d]\w*([ .()/%-]+\w*)*")  # may be shown: a number could be somebody's
+NUMBER = "@"  # prefix of a column number, because names may be numbers themselves
+# names that errors may show; numbers could be data of a person
+_WORD = re.compile(r"[^\W\d]\w*([ .()/%-]+\w*)*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +195,11 @@ class Table:
     """Some rows of a file, column by column.
 
     Attributes:
-        names: of the columns; their numbers where the file has none.
-        columns: cells as text, or numbers where the file itself holds numbers.
-        decimal: what stands in the middle of numbers.
-        first: number of the first row, counted below the header.
-        centers: of columns, the public number that stands for an empty cell.
+        names: names of the columns, or their numbers if the file has no names.
+        columns: cells as text, or numbers if the file format stores numbers.
+        decimal: decimal mark.
+        first: number of the first row; 1 is the row below the header.
+        centers: by column, the public number that replaces an empty cell.
 
     Examples:
         >>> table = Table(("sex", "0", "1"), (["f", "m"], ["1", "2"], ["3", ""]))
@@ -222,17 +223,17 @@ class Table:
         return cells
 
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
-        """Columns of numbers, (n, k); empty cells are NaN where there may be `gaps`."""
+        """Columns of numbers, (n, k); with `gaps`, empty cells are NaN."""
         places = [place_of(name, self.names) for name in names]
         self.read_ahead(places)
         found = [self._numbers(place, gaps=gaps) for place in places]
         return np.column_stack(found) if found else np.empty((len(self), 0))
 
     def read_ahead(self, places: Sequence[int]) -> None:
-        """Read several columns as numbers at once, where that is faster."""
+        """Read several columns as numbers at once, if that is faster."""
 
     def text(self, name: str, *, gaps: bool = False) -> AnyArray:
-        """A column of labels or ids; an empty cell is refused, or "" where there may be `gaps`."""
+        """A column of labels or ids; with `gaps`, empty cells are "", otherwise refused."""
         place = place_of(name, self.names)
         column = self.column(place)
         known = {cell: label(str(cell)) for cell in set(column)}
@@ -244,7 +245,7 @@ class Table:
         return np.array([known[cell] for cell in column], dtype=object)
 
     def hours(self, name: str) -> FloatArray | None:
-        """A column of times of day as hours since the first midnight; None if it is another."""
+        """A column of times of day as hours since the first midnight; None for other columns."""
         return hours([str(cell) for cell in self.column(place_of(name, self.names))])
 
     def kind(self, place: int) -> str:
@@ -254,7 +255,7 @@ class Table:
             return kind_of_numbers(values)
         found = [cell for cell in map(str, self.column(place)) if not is_missing(cell)]
         right = sum(number(cell, self.decimal) is not None for cell in found)
-        # One stray word in a column of numbers is a cell to be named, not a column to drop.
+        # A column of numbers with a few words has invalid cells; it is not a column of words.
         return "numbers" if found and 2 * right >= len(found) else looks_like(found)
 
     def _parsed(self, place: int) -> tuple[FloatArray, int | None]:
@@ -283,7 +284,7 @@ class Table:
         return values
 
     def is_empty(self, names: Sequence[str]) -> BoolArray:
-        """Which cells of some columns hold nothing, (n, k)."""
+        """Which cells of some columns are empty, (n, k)."""
         places = [place_of(name, self.names) for name in names]
         self.read_ahead(places)
         found = [self._is_empty(place) for place in places]
@@ -296,7 +297,7 @@ class Table:
         return np.array([is_missing(str(cell)) for cell in self.column(place)], dtype=bool)
 
     def only(self, kept: BoolArray) -> Table:
-        """The rows that are kept, which remember where they stood."""
+        """A selection of rows, which keep their row numbers."""
         if kept.all():
             return self
         return _Selection(
@@ -343,7 +344,7 @@ class _Selection(Table):
 
 
 def shown(place: int, names: Sequence[str]) -> str:
-    """A column in words: its name, unless that might be a value that was taken for a name."""
+    """A column as errors show it: its name, or its number if the name could be a value."""
     name = names[place]
     if _WORD.fullmatch(name):
         return f"column {name!r}"
@@ -351,7 +352,7 @@ def shown(place: int, names: Sequence[str]) -> str:
 
 
 def place_of(name: str, names: Sequence[str], *, option: str = "a feature") -> int:
-    """The place of a column, by its name or its number: @3 is the third."""
+    """The position of a column, by its name or its number: @3 is the third."""
     if names.count(name) == 1:
         return names.index(name)
     if names.count(name) > 1:
@@ -359,14 +360,14 @@ def place_of(name: str, names: Sequence[str], *, option: str = "a feature") -> i
     number = name.removeprefix(NUMBER)
     if number != name and number.isascii() and number.isdigit() and 1 <= int(number) <= len(names):
         return int(number) - 1
-    words = {one.lower(): one for one in names if _WORD.fullmatch(one)}  # others may be values
+    words = {one.lower(): one for one in names if _WORD.fullmatch(one)}  # other names may be values
     near = get_close_matches(name.lower(), words, n=1)
     hint = f" (did you mean {words[near[0]]!r}?)" if near else ""
     raise InvalidParameter(option, f"a column of the file{hint}", name)
 
 
 def places_of(text: str, names: Sequence[str], *, option: str) -> list[int]:
-    """Columns named like ``age,weight`` or, from one to another, ``t0..t92``."""
+    """Positions of columns given like ``age,weight`` or, as a span, ``t0..t92``."""
     found: list[int] = []
     for part in text.split(","):
         name = part.strip()

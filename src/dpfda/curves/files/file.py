@@ -1,4 +1,4 @@
-"""A file on disk, at an address, or given as bytes: all are read by the same code."""
+"""Files on disk, at an address, or given as bytes, with one interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpfda.errors import InvalidParameter, MissingExtra
 
 @dataclass(frozen=True)
 class Handed:
-    r"""Bytes with a name, opened as a path is; nothing is written to disk.
+    r"""Bytes with a name, with the interface of a path; nothing is written to disk.
 
     Examples:
         >>> from dpfda.curves.files import Reading
@@ -30,22 +30,22 @@ class Handed:
 
     @property
     def suffixes(self) -> list[str]:
-        """All ends of the name."""
+        """All suffixes of the name."""
         return PurePath(self.name).suffixes
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """The bytes, from the beginning."""
+        """Open the bytes."""
         return BytesIO(self.content)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A file on disk or at an address, and what its folders say of all its rows.
+    """A file on disk or at an address, with columns that the names of its folders define.
 
     Attributes:
-        address: a path, or what fsspec opens: ``s3://…``, ``https://…``, ``memory://…``; it
-            finds credentials where the tools of the store keep them.
-        columns: names and values of columns that the file itself does not have.
+        address: a path, or an address for fsspec: ``s3://…``, ``https://…``, ``memory://…``. Fsspec
+            finds credentials in the usual places of each store.
+        columns: names and values of further columns, which are constant in the file.
 
     Examples:
         >>> Place("s3://lake/ward=3/part-0.csv.gz").suffixes
@@ -67,11 +67,11 @@ class Place:
 
     @property
     def suffixes(self) -> list[str]:
-        """All ends of the name."""
+        """All suffixes of the name."""
         return self._path.suffixes
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """The file, from the beginning; of a remote one, the parts that are read are fetched."""
+        """Open the file; of a remote file, only the parts that are read are fetched."""
         if "://" not in self.address:
             return Path(self.address).open(mode)
         store, path = store_of(self.address)
@@ -98,7 +98,7 @@ def store_of(address: str) -> tuple[Any, str]:
 
 
 def without_secrets(address: str) -> str:
-    """Protocol and last name of an address: the rest may hold a password.
+    """Protocol and last name of an address; the rest may contain a password.
 
     Examples:
         >>> without_secrets("s3://user:secret@host/lake/rows.csv?key=1")

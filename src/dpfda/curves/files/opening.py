@@ -1,4 +1,4 @@
-"""Open a file of any format: its columns by name, and its rows, at once or in chunks.
+"""Open a file of any format, with its columns by name, and its rows at once or in chunks.
 
 Text is read by `text.py`, Parquet and Feather by `arrow.py`; NPZ and XLSX are read here.
 """
@@ -24,7 +24,7 @@ _KEYS = ("curves", "points", "X", "values")
 
 
 def npz(path: File) -> tuple[Table, FloatArray | None]:
-    """An archive of columns of one length, or of one table with columns beside it."""
+    """Read an archive of columns of one length, or of one table with further columns."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -52,7 +52,7 @@ def npz(path: File) -> tuple[Table, FloatArray | None]:
 
 
 def xlsx(path: File) -> tuple[str, list[list[str]]]:
-    """The first sheet of a workbook: its title, and its cells as text."""
+    """Read the first sheet of a workbook: its title, and its cells as text."""
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -62,13 +62,13 @@ def xlsx(path: File) -> tuple[str, list[list[str]]]:
             book = load_workbook(stream, read_only=True, data_only=True)
             sheet = book.worksheets[0]
             rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.values]
-    except Exception:  # a damaged workbook raises whatever its parts raise, and quotes them
+    except Exception:  # errors about a damaged workbook have any type and may quote cells
         raise InvalidData(path.name, "a readable XLSX workbook") from None
     return sheet.title, [row for row in rows if any(map(str.strip, row))]
 
 
 def _plain(column: Cells) -> Cells:
-    """Numbers as they are, anything else as text."""
+    """Numbers unchanged, other cells as text."""
     if isinstance(column, np.ndarray) and column.dtype.kind not in "fiub":
         return [str(cell) for cell in column.tolist()]
     return column
@@ -76,7 +76,7 @@ def _plain(column: Cells) -> Cells:
 
 _TEXT = {"", ".csv", ".tsv", ".txt", ".tab", ".dat"}
 FORMATS = (_TEXT - {""}) | {".parquet", ".feather", ".arrow", ".npz", ".xlsx"}
-"""Suffixes of files that are read; text may be packed (.csv.gz)."""
+"""Suffixes of supported files; text may be compressed (.csv.gz)."""
 _WITHOUT = {
     ".npz": ("--sep", "--decimal", "--header"),
     ".parquet": ("--sep", "--decimal", "--header"),
@@ -91,15 +91,15 @@ class Opened:
     """The properties of a file that are known before its rows are read.
 
     Attributes:
-        path: where it is, or its bytes.
-        names: of its columns.
-        said: how it was read, in words.
-        header: whether names come from the file.
-        decimal: in its numbers.
-        grid_points: where the file itself brings them.
-        chunks: starts a pass over the rows, some at a time; None: all at once.
-        rows: how many there are, where it is known without a pass.
-        reads: `chunks` of some columns alone, where that is faster.
+        path: the file.
+        names: names of its columns.
+        said: sentences on how it was read.
+        header: whether the file contains the names.
+        decimal: decimal mark of its numbers.
+        grid_points: grid points that the file contains, if any.
+        chunks: starts a pass over the rows in chunks of a given size; None for one chunk.
+        rows: number of rows, if it is known without a pass.
+        reads: starts a pass over some columns only, if the format supports that.
     """
 
     path: File
@@ -114,17 +114,17 @@ class Opened:
 
     @property
     def name(self) -> str:
-        """Of the file, or of what else was opened."""
+        """Name of the file, or of the frame."""
         return self.path.name
 
     def only(self, names: Collection[str]) -> Opened:
-        """The same for whoever needs these columns alone; others may be missing in its tables."""
+        """The same file, read only in these columns; its tables may lack the others."""
         if self.reads is None or len(set(self.names)) < len(self.names):
             return self
         return replace(self, chunks=partial(self.reads, names))
 
     def table(self, *, least: int = 2) -> Table:
-        """All rows, two at least."""
+        """All rows, at least `least`."""
         table = next(self.chunks(None), None)
         if table is None or len(table) < least:
             found = "one row" if table is not None and len(table) else "no row"
@@ -132,7 +132,7 @@ class Opened:
         return table
 
     def grid_of(self, names: list[str]) -> FloatArray | None:
-        """Names of columns that are grid points."""
+        """The grid points that are column names; None if there are none."""
         return grid_in(names, self.decimal) if self.header else None
 
 
@@ -158,7 +158,7 @@ def open_file(
     given = {"--sep": sep, "--decimal": decimal, "--header": header}
     for option in _WITHOUT.get(last, ()):
         if given[option] is not None:
-            rule = f"left out for a {last} file, which says it itself"
+            rule = f"left out for a {last} file, whose format is fixed"
             raise InvalidParameter(option, rule, given[option])
     if last == ".npz":
         table, grid = npz(path)
@@ -179,7 +179,7 @@ def open_file(
 
 
 def beside(opened: Opened, columns: tuple[tuple[str, str], ...]) -> Opened:
-    """A table with further columns that are the same in all its rows; those of the file win."""
+    """A table with further constant columns, unless the file has a column of that name."""
     added = tuple((name, value) for name, value in columns if name not in opened.names)
 
     def chunks(rows: int | None) -> Iterator[Table]:
@@ -194,7 +194,7 @@ def beside(opened: Opened, columns: tuple[tuple[str, str], ...]) -> Opened:
 
 @dataclass(frozen=True, eq=False)
 class _Wider(Table):
-    """A table with further columns of one value each."""
+    """A table with further constant columns."""
 
     whole: Table = field(default=Table((), ()), repr=False)
     added: tuple[tuple[str, str], ...] = ()

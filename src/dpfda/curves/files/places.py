@@ -1,8 +1,8 @@
-"""Tables in many files, or in none: folders, patterns, object stores, datasets and frames.
+"""Tables in several files, or in memory: folders, patterns, object stores, datasets, frames.
 
     place ── tables_at ──> files, or parts of a frame ── open_file ──> chunks of rows
 
-A folder is one table. Its folders named like ``ward=3`` make columns, as Hive and Spark write them.
+A folder is one table. Subfolders with names like ``ward=3`` define columns, as in Hive and Spark.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyarrow.dataset import Dataset, Fragment
 
 _MARKS = frozenset("*?[")
-_NOBODY = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark write for a missing value
-_ROWS = 100_000  # of a batch that an engine is asked for
+_NOBODY = "__HIVE_DEFAULT_PARTITION__"  # a missing value in Hive and Spark
+_ROWS = 100_000  # rows of one batch of an engine
 
 
 def tables_at(place: object) -> list[File | Opened]:
@@ -48,20 +48,20 @@ def tables_at(place: object) -> list[File | Opened]:
 
 
 def count_in(file: File | Opened) -> int | None:
-    """How many rows it has, where that is known without a pass: by the footer of a Parquet file."""
+    """Number of rows, if it is known without a pass: for example from a Parquet footer."""
     if isinstance(file, Opened):
         return file.rows
     return parquet_form(file)[1] if file.suffix.lower() == ".parquet" else None
 
 
 def is_frame(given: object) -> bool:
-    """Whether it is a table with named columns, of any library that hands out Arrow batches."""
+    """Whether it is a table with named columns, of any library that exports Arrow batches."""
     known = ("__arrow_c_stream__", "collect_batches", "get_fragments")
     return any(hasattr(given, name) for name in known)
 
 
 def frame(given: Any) -> Opened:
-    """A frame that is read anew in every pass: of polars, pandas, pyarrow or DuckDB."""
+    """A frame of polars, pandas, pyarrow or DuckDB, which is read again in every pass."""
     if hasattr(given, "read_next_batch") or not is_frame(given):
         rule = "a table that can be read in every pass, a file, or a function that starts a pass"
         raise InvalidParameter("chunks", rule, type(given).__name__)
@@ -83,7 +83,7 @@ def _unquoted(
 def _of_frame(
     given: Any, names: tuple[str, ...], columns: Collection[str] | None, rows: int | None
 ) -> Iterator[Table]:
-    """A pass over a frame; an engine that works lazily reads the columns that are needed."""
+    """A pass over a frame; a lazy engine reads only the requested columns."""
     wanted = list(names if columns is None else columns)
     if hasattr(given, "collect_batches"):  # polars
         lazy = given.select(wanted).collect_batches(chunk_size=rows or _ROWS, maintain_order=True)
@@ -104,7 +104,7 @@ def _stream(given: object) -> Iterable[RecordBatch]:
 
 
 def _fragments(dataset: Dataset) -> list[File | Opened]:
-    """The files of a dataset of Arrow; its folders give columns, and footers count rows."""
+    """The files of an Arrow dataset; folders define columns, and footers state rows."""
     names = tuple(dataset.schema.names)
     found: list[File | Opened] = []
     for fragment in dataset.get_fragments():
@@ -125,7 +125,7 @@ def _of_fragment(
     fragment: Fragment, schema: Schema, columns: Collection[str] | None, rows: int | None
 ) -> Iterator[Table]:
     wanted = list(schema.names if columns is None else columns)
-    # Row group by row group: a scan of the whole file would keep what it has read in memory.
+    # Read by row groups: a scan of the whole file would keep all read rows in memory.
     parts = fragment.split_by_row_group() if _is_parquet(fragment) else [fragment]
     how: dict[str, Any] = {"schema": schema, "columns": wanted, "batch_size": rows or _ROWS}
     batches = (batch for part in parts for batch in part.to_batches(**how))
@@ -133,7 +133,7 @@ def _of_fragment(
 
 
 def _files(place: str) -> Iterator[Path | Place]:
-    """The files of a place, in the order of their names."""
+    """The files of a path, folder, pattern or address, sorted by name."""
     store, path = store_of(place) if "://" in place else (None, place)
     is_folder = Path(path).is_dir() if store is None else store.isdir(path)
     is_pattern = bool(_MARKS & set(path)) and not (store is None and Path(path).exists())
@@ -157,7 +157,7 @@ def _files(place: str) -> Iterator[Path | Place]:
         else:
             yield Place(one if store is None else store.unstrip_protocol(one), columns)
     if not count:
-        rule = "a folder or pattern with files in it" if is_folder else "a pattern of some file"
+        rule = "a folder with data files" if is_folder else "a pattern that matches a file"
         raise InvalidParameter("FILE", rule, without_secrets(place))
 
 
@@ -166,13 +166,13 @@ def _is_folder(store: AbstractFileSystem | None, path: str) -> bool:
 
 
 def _fixed(path: PurePosixPath) -> PurePosixPath:
-    """The folders of a pattern before its first mark."""
+    """The folders of a pattern before its first wildcard."""
     while _MARKS & set(str(path)):
         path = path.parent
     return path
 
 
 def _columns(folders: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """What folders say of the rows below them: ``ward=3``."""
+    """Columns that names of folders define: ``ward=3``."""
     pairs = (part.split("=", 1) for part in folders if "=" in part)
     return tuple((unquote(key), "" if value == _NOBODY else unquote(value)) for key, value in pairs)

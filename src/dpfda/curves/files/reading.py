@@ -1,4 +1,4 @@
-"""Read a file as input of a method: curves on a grid or features, labels, persons."""
+"""Read a file as input of a method: curves or features, with labels and persons."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from dpfda.curves.files.opening import Opened, open_file
 from dpfda.errors import InvalidData, InvalidParameter
 
 _LONG = 3  # columns of a long table: id, t, x
-_NEAR = 0.01  # of the domain: a point this far outside is a visit a little early or late
+# share of the domain: points this far outside are moved to its end, as slightly early or late
+_NEAR = 0.01
 _UNNAMED = ". Its first row was taken as a header: pass --no-header if it holds data"
 
-#: The options that say how to read a file, for everybody who lets them be given.
+#: The options for reading a file, with their help.
 OPTIONS = {
     "sep": "Column separator: ';', ',', '|' or tab. Default: detected.",
     "decimal": "Decimal mark: '.' or ','. Default: detected.",
     "columns": "Columns to read as numbers: age,weight or t0..t92; @3 is the third.",
     "drop": "Columns to leave out.",
-    "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
+    "id": "Column that identifies a curve; it repeats in long form (id, t, x).",
     "label": "Column of classes.",
-    "groups": "Column of persons, where one has several rows: the guarantee is per person.",
+    "groups": "Column of persons, if a person may have several rows: the guarantee is per person.",
     "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
     "numbers, or else evenly on 0:1.",
     "header": "Whether the first row of a text file holds names (numbers: grid points).",
@@ -36,18 +37,19 @@ OPTIONS = {
         "of the public range. A missing category counts as none of those listed."
     ),
     "drop_empty": "Leave out curves without any value, and rows whose target, label or (without "
-    "--fill) feature is empty. Which rows these are becomes public; the guarantee says so.",
+    "--fill) feature is empty. Which rows these are becomes public; the guarantee states this.",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Curves or features of a file, and the columns beside them, one entry a curve.
+    """Curves or features of a file, and further columns with one entry per curve.
 
     Attributes:
-        X: (n, T), NaN where `fill` was asked for; or a pair (t, x) a curve, for own grids.
-        names: of the columns of X; empty for curves in long form.
-        grid_points: of an array, where the file or the caller gave them.
+        X: an array (n, T), with NaN for empty cells if `fill` is set; or one pair (t, x) per curve,
+            for individual grids.
+        names: names of the columns of X; empty for curves in long form.
+        grid_points: grid points of an array, if the file or the caller stated them.
         said: how the file was read, on one line.
     """
 
@@ -57,19 +59,19 @@ class Rows:
     said: str
     _table: Table = field(repr=False)
     _long: tuple[IntArray, IntArray] | None = field(default=None, repr=False)
-    """In long form: the first row of each curve, and whose each row is."""
+    """In long form: the first row of each curve, and the curve of each row."""
 
     def text(self, name: str, *, gaps: bool = False) -> AnyArray:
-        """A column of labels, ids or persons; with `gaps`, "" where a cell is empty."""
+        """A column of labels, ids or persons; with `gaps`, "" for empty cells."""
         return self._of_curves(self._table.text(name, gaps=gaps), name)
 
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
-        """Columns of numbers beside the curves, (n, k); with `gaps`, NaN where a cell is empty."""
+        """Further columns of numbers, (n, k); with `gaps`, NaN for empty cells."""
         found = self._table.numbers(names, gaps=gaps)
         return np.asarray(self._of_curves(found, ",".join(names)))
 
     def row(self, place: int) -> int:
-        """The row of the file, counted below the header, in which a curve begins."""
+        """The first row of a curve in the file, counted below the header."""
         return self._table.row_number(place if self._long is None else int(self._long[0][place]))
 
     def _of_curves(self, column: AnyArray, name: str) -> AnyArray:
@@ -90,17 +92,18 @@ class Reading:
 
     Attributes:
         sep, decimal, header: of a text file.
-        columns: the curve's or feature's columns, ``age,weight`` or ``t0..t92``; all others.
+        columns: columns of the curve or features, ``age,weight`` or ``t0..t92``; by default all
+            that have no other role.
         drop: columns to leave out.
-        id: column that tells curves apart: in long form (id, t, x) it repeats.
+        id: column that identifies a curve; in long form (id, t, x) it repeats.
         label: column of classes.
         groups: column of persons.
         fill: allow empty cells.
-        drop_empty: leave out rows without data, which makes public which rows these are.
-        grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
-        asked_by: what `columns` came from, for refusals.
-        centers: with `fill`, the public number that stands for an empty cell of a column.
-        center: with `fill`, the public value of a curve without any value; None: refused.
+        drop_empty: leave out rows without data. Which rows these are becomes public.
+        grid: grid points, ``0:24`` (equidistant) or ``0,0.5,2``.
+        asked_by: the option that stated `columns`, for errors.
+        centers: with `fill`, the public number that replaces an empty cell of a column.
+        center: with `fill`, the public value of curves without any value; None to refuse them.
         domain_range: public range of t; in long form, points near its ends are moved to them.
 
     Examples:
@@ -129,11 +132,11 @@ class Reading:
     domain_range: tuple[float, float] | None = field(default=None, repr=False)
 
     def choosing(self, names: Sequence[str], *, by: str = "--columns") -> Reading:
-        """The same, for these columns; `by` names what asks for them, should one be missing."""
+        """The same reading of these columns; errors name the option `by`."""
         return replace(self, columns=",".join(names), asked_by=by)
 
     def at(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> Reading:
-        """The same for further rows of an open file, whose first ones showed what columns hold."""
+        """The same reading with its columns fixed, for further rows of an open file."""
         names = self.chosen(opened, aside=aside)
         places = [f"{NUMBER}{place_of(name, opened.names) + 1}" for name in names]
         return replace(self, columns=",".join(places), drop=None)
@@ -146,7 +149,7 @@ class Reading:
         return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header, asked=asked)
 
     def chosen(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> list[str]:
-        """Names of the columns to read as numbers: the requested ones, or all others."""
+        """Names of the columns to read as numbers: those requested, or all without another role."""
         names = opened.names
         roles = {"--id": self.id, "--label": self.label, "--groups": self.groups}
         taken = {place_of(name, names, option=key) for key, name in roles.items() if name}
@@ -180,9 +183,9 @@ class Reading:
         curves: bool = True,
         least: int = 2,
     ) -> Rows:
-        """The whole file: curves in wide or long form, or (curves=False) features.
+        """Read the whole file: curves in wide or long form, or (curves=False) features.
 
-        `aside` are columns with a role of their own, and the option that gave it to them.
+        `aside` maps columns with another role to the option that states this role.
         """
         opened = self.open(path, aside=aside or ())
         names, whole = self.chosen(opened, aside=aside), opened.table(least=least)
@@ -195,7 +198,7 @@ class Reading:
         if len(table) < least:
             raise InvalidData(path.name, f"a table with at least {least} rows that hold data")
         if long:
-            order: dict[str, int] = {}  # ids by appearance
+            order: dict[str, int] = {}  # ids in the order of appearance
             found = [order.setdefault(who, len(order)) for who in table.text(str(self.id))]
             if len(order) < len(table):
                 return self._long(table, names, np.array(found), said)
@@ -226,7 +229,7 @@ class Reading:
         beside: Iterable[str] = (),
         curves: bool = False,
     ) -> Table:
-        """Rows with public numbers for empty cells, and without those that hold no data."""
+        """The table with public numbers for empty cells, and without rows that hold no data."""
         if self.fill and self.centers:
             table = replace(table, centers=dict(self.centers))
         if not self.drop_empty:
@@ -251,7 +254,7 @@ class Reading:
     def head(
         self, path: File | Opened, *, aside: Mapping[str, str] | None = None, curves: bool = True
     ) -> Rows:
-        """The public header of a file in wide form, without rows: columns, grid points."""
+        """Read only the public header of a file in wide form: columns and grid points."""
         opened = self.open(path, aside=aside or ())
         names = self.chosen(opened, aside=aside)
         if curves:
@@ -262,15 +265,15 @@ class Reading:
         return Rows(np.empty((0, len(names))), tuple(names), grid, said, none)
 
     def said(self, opened: Opened, rows: int) -> str:
-        """A line that states how the file was read."""
+        """One line on how the file was read."""
         columns = len(opened.names)
         line = f"read {rows} row{'s' * (rows != 1)} × {columns} column{'s' * (columns != 1)}"
         return f"{line}: {', '.join(opened.said)}" if opened.said else line
 
     def refuse_others(self, table: Table, names: Sequence[str]) -> None:
-        """Columns that are no measurements, all at once, by what they look like."""
+        """Refuse columns that are not numbers, in one error that names their kinds of content."""
         if self.columns is not None:
-            return  # asked for by name: whatever is wrong with them has a place
+            return  # requested by name: errors will name the invalid cell
         places = [place_of(name, table.names) for name in names]
         table.read_ahead(places)
         kinds = ((place, table.kind(place)) for place in places)
@@ -289,9 +292,9 @@ class Reading:
             )
 
     def _refuse_strays(self, opened: Opened, names: Sequence[str]) -> None:
-        """Columns of numbers that hardly are points of a curve: they would be released as such."""
+        """Refuse columns of numbers that are probably not points of a curve."""
         if self.columns is not None or self.grid is not None:
-            return  # asked for by name, or counted
+            return  # requested by name, or by the length of the grid
         places = [place_of(name, opened.names) for name in names]
         odd = [places[place] for place in strays([opened.names[place] for place in places])]
         if odd:
@@ -316,11 +319,11 @@ class Reading:
             rule = "like 0:24 (evenly) or 0,0.5,2"
             raise InvalidParameter("--grid", rule, self.grid) from None
         if points.size != len(names):
-            raise InvalidParameter("--grid", f"{len(names)} points, one a column", points.size)
+            raise InvalidParameter("--grid", f"{len(names)} points, one per column", points.size)
         return points
 
     def _in_domain(self, t: FloatArray, table: Table) -> FloatArray:
-        """Points inside the domain, where it is known; those just outside are moved to its end."""
+        """Check that points lie in the domain, if known; move points just outside to its end."""
         if self.domain_range is None:
             return t
         low, high = self.domain_range
@@ -332,7 +335,7 @@ class Reading:
         return np.clip(t, low, high)
 
     def _long(self, table: Table, names: list[str], whose: IntArray, said: str) -> Rows:
-        """Rows (id, t, x) as curves in the order in which their ids appear."""
+        """Rows (id, t, x) as curves, in the order in which their ids appear."""
         t, x = table.numbers(names, gaps=self.fill).T
         _, first = np.unique(whose, return_index=True)
         order = np.lexsort((t, whose))
@@ -350,12 +353,12 @@ class Reading:
         grid = parts[0][0] if shared and parts[0][0].size > 1 else None
         X: object = np.stack([values for _, values in parts]) if grid is not None else parts
         said += f"; long form: {len(parts)} curves at "
-        said += f"{grid.size} common points" if grid is not None else "points of their own"
+        said += f"{grid.size} common points" if grid is not None else "individual points"
         return Rows(X, (), grid, said, table, (first, whose))
 
 
 def _seems_long(table: Table, names: Sequence[str]) -> bool:
-    """Three columns of numbers: the first repeats in runs, in which the second increases."""
+    """Whether three columns may be (id, t, x): the first has runs in which the second increases."""
     if len(names) != _LONG or len(table.names) != _LONG or len(table) < 2:
         return False
     who, t, _ = table.numbers(names, gaps=True).T
@@ -364,8 +367,9 @@ def _seems_long(table: Table, names: Sequence[str]) -> bool:
 
 
 def _leave_out(places: Sequence[int], names: Sequence[str]) -> str:
-    """What to do about columns that are no measurements."""
+    """Advice on columns that are not measurements."""
     asked = [shown(place, names).removeprefix("column ").strip("'") for place in places]
-    if any(set(one) & set(", '\"$") for one in asked):  # which a shell or --drop would take apart
+    # characters that a shell or --drop would interpret
+    if any(set(one) & set(", '\"$") for one in asked):
         asked = [f"{NUMBER}{place + 1}" for place in places]
     return f"Leave {'them' if len(asked) > 1 else 'it'} out with --drop {','.join(asked)}"

@@ -1,6 +1,6 @@
-"""Text tables: encoding, delimiter, decimal comma and header are detected from the file.
+"""Text tables, with detection of encoding, delimiter, decimal comma and header.
 
-A file without quotes is split as a whole; one with quotes is read cell by cell.
+A file without quotes is split as a whole; a file with quotes is read cell by cell.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from dpfda.errors import InvalidData, InvalidParameter
 _END = ord("\n")
 _QUOTE = ord('"')
 _CHUNK = 1 << 17  # bytes
-_PART = 1 << 24  # characters, or the next end of a line, that are in memory at a time
-_NUMBERS = msgspec.json.Decoder(list[float])  # JSON's numbers are most people's numbers
+_PART = 1 << 24  # characters that are in memory at once, up to the next end of a line
+_NUMBERS = msgspec.json.Decoder(list[float])  # most numbers in files are also numbers in JSON
 
 
 @dataclass(frozen=True, eq=False)
 class Lines(Table):
-    """Lines without quotes, all of the same number of cells.
+    """Lines without quotes, all with the same number of cells.
 
-    Numbers are read off all lines at once, several times faster than cell by cell.
+    Numbers are read from all lines at once, which is several times faster than cell by cell.
     """
 
     body: bytes = field(default=b"", repr=False)
@@ -52,7 +52,7 @@ class Lines(Table):
         return self._only([place]).decode().split("\n")[:-1]
 
     def read_ahead(self, places: Sequence[int]) -> None:
-        """Read columns that hold nothing but numbers; others are read cell by cell."""
+        """Read columns that consist of numbers; others are read cell by cell later."""
         places = sorted(set(places) - set(self._known))
         if not places:
             return
@@ -67,18 +67,18 @@ class Lines(Table):
         body = self._only(places)
         try:
             values = _floats(body, self.sep, self.decimal)
-        except msgspec.DecodeError:  # numbers that JSON has not, like +1 or .5, or no numbers
+        except msgspec.DecodeError:  # words, or numbers that JSON does not allow, such as +1 or .5
             try:
                 values = _more_floats(body, self.sep, self.decimal)
             except ValueError:
                 return
         if values.size != len(self) * len(places):
-            return  # lines with nothing in them are none to `loadtxt`
+            return  # `loadtxt` skips empty lines
         columns = np.ascontiguousarray(values.reshape(-1, len(places)).T)
         self._known.update((place, (x, None)) for place, x in zip(places, columns, strict=True))
 
     def _only(self, places: Sequence[int]) -> bytes:
-        """The lines with some of their cells, in the order of the file."""
+        """The lines reduced to some columns, in the order of the file."""
         if len(places) == len(self.names):
             return self.body
         kept = np.zeros(len(self.names), dtype=bool)
@@ -101,7 +101,7 @@ def plain(text: str, sep: str, width: int) -> bytes | None:
     return body if all(_regular(part, sep, width) for part in _blocks(body)) else None
 
 
-# What follows is done block by block, so that nothing leaves the processor's cache.
+# The following functions work block by block, so that data stay in the processor cache.
 
 
 def _blocks(body: bytes) -> Iterator[bytes]:
@@ -113,9 +113,9 @@ def _blocks(body: bytes) -> Iterator[bytes]:
 
 
 def _regular(part: bytes, sep: str, width: int) -> bool:
-    """Whether every line has as many cells, and none has nothing in all of them.
+    """Whether every line has `width` cells, of which at least one is not empty.
 
-    Lines that hold nothing but delimiters and spaces are left out by whoever reads cell by cell.
+    The other reader skips lines that consist of delimiters and spaces, so these need it.
     """
     letters = np.frombuffer(part, np.uint8)
     ends, between = np.flatnonzero(letters == _END), np.flatnonzero(letters == ord(sep))
@@ -147,7 +147,7 @@ def _quotes_are_idle(part: bytes, sep: str) -> bool:
 
 
 def _some(part: bytes, sep: str, kept: BoolArray) -> bytes:
-    """Lines with those cells alone that are kept."""
+    """Lines reduced to the columns to keep."""
     letters = np.frombuffer(part, np.uint8)
     lengths = np.diff(np.flatnonzero(_marks(letters, sep)), prepend=-1).reshape(-1, len(kept))
     chosen = letters[np.repeat(np.broadcast_to(kept, lengths.shape).ravel(), lengths.ravel())]
@@ -160,7 +160,7 @@ def _marks(letters: AnyArray, sep: str) -> BoolArray:
 
 
 def _floats(body: bytes, sep: str, decimal: str) -> FloatArray:
-    """All numbers of lines that hold nothing else, one after the other."""
+    """All numbers of lines that consist of numbers, as one array."""
     swaps = {sep: ",", "\n": ","} | ({decimal: ".", ".": "x"} if decimal != "." else {})
     swap = bytes.maketrans("".join(swaps).encode(), "".join(swaps.values()).encode())
     found = []
@@ -171,14 +171,14 @@ def _floats(body: bytes, sep: str, decimal: str) -> FloatArray:
 
 
 def _more_floats(body: bytes, sep: str, decimal: str) -> FloatArray:
-    """The same for everything that C reads as a number."""
+    """The same for all formats of numbers that C accepts."""
     lines = body.decode().split("\n")[:-1]
     if decimal != ".":
         lines = [line.replace(".", "x").replace(decimal, ".") for line in lines]
     return np.loadtxt(lines, delimiter=sep, comments=None, ndmin=2).ravel()
 
 
-SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
+SAMPLE = 200  # lines from which delimiter, decimals and header are detected
 _BLOCK = 1 << 20
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -187,10 +187,10 @@ _MARKS = {
 }
 _SEPARATORS = ";\t|,"
 _BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
-_TITLES = 9  # lines at most
-_BELOW = 3  # cells at least below a title, and rows: R writes one name above two columns
-_PLACES = 5  # numbers of a first row that are its places: no curve counts so far by chance
-_UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as points do
+_TITLES = 9  # largest number of title lines
+_BELOW = 3  # fewest cells and rows below a title, as R writes one name above two columns
+_PLACES = 5  # a first row of this many numbers 1, 2, 3, ... is a header, not a curve
+_UNSUSPICIOUS = 2  # this many numbers of a first row may increase by chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +203,7 @@ class Dialect:
         decimal: in numbers.
         header: whether the first row holds names.
         names: of the columns.
-        titles: lines above the table.
+        titles: number of title lines above the table.
     """
 
     encoding: str
@@ -235,7 +235,7 @@ def sniff(
     header: bool | None,
     asked: Collection[str] = (),
 ) -> Dialect:
-    """The format of a file; missing options are detected. `asked` are names of columns."""
+    """Detect the format of a file, as far as options leave it open; `asked` are column names."""
     encoding = _encoding(path)
     with _reading(path, encoding) as stream:
         sample = list(islice(_telling(stream), SAMPLE))
@@ -258,14 +258,14 @@ def sniff(
         decimal = "," if sep != "," and cells.has_decimal_commas(list(chain(*rows))) else "."
     width = max(len(rows[0]), len(rows[1]) if len(rows) > 1 else 0)
     if width > 1 and all(len(row) < width or not row[-1].strip() for row in rows):
-        width -= 1  # every line ends in a delimiter
+        width -= 1  # every line ends with a delimiter
     if len(rows[0]) < width - 1:
         found = f"{len(rows[0])} in its first row, {width} in the next (a title above?)"
         raise InvalidData(path.name, "a table with equally many cells in every row", found)
     certain = has_header(rows, decimal, asked) if header is None else header
     header = certain is not False
     names = [name.strip() for name in rows[0][:width]] if certain else []
-    names = [""] * (width - len(names)) * header + names  # row names have none
+    names = [""] * (width - len(names)) * header + names  # a column of row names has no name
     shown = tuple(name or f"{NUMBER}{place}" for place, name in enumerate(names, start=1))
     named = shown if header else tuple(str(place + 1) for place in range(width))
     return Dialect(
@@ -274,7 +274,7 @@ def sniff(
 
 
 def titles(rows: Sequence[Sequence[str]]) -> int:
-    """Number of title rows above a table: one cell of words each, above at least three."""
+    """Number of title rows above a table: rows of one word cell, above rows of several cells."""
     for count, row in enumerate(rows[: _TITLES + 1]):
         filled = [cell for cell in row if cell.strip()]
         if len(filled) >= _BELOW and len(rows) >= count + _BELOW:
@@ -290,10 +290,10 @@ def left_out(titles: int) -> tuple[str, ...]:
 
 
 def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
-    """The rows below the header, some at a time, or (None) all at once.
+    """The rows below the header, in chunks, or (None) all at once.
 
-    Plain lines come in parts of `_PART` characters; from the first cell on that needs its quotes,
-    the rest of the file comes in parts of `rows` rows.
+    Lines without quotes come in parts of `_PART` characters. After the first cell that needs its
+    quotes, the rest of the file comes in parts of `rows` rows.
     """
     width, first = len(dialect.names), 1
     with _reading(path, dialect.encoding) as stream:
@@ -311,7 +311,7 @@ def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
                 table = Lines(dialect.names, (), dialect.decimal, first, body=body, sep=dialect.sep)
                 yield table
                 first += len(table)
-        # From here on cell by cell: a cell in quotes may have several lines.
+        # The rest is read cell by cell, because a quoted cell may span several lines.
         rest = chain(StringIO(part, newline=""), lines)
         careful = _checked(split(rest, dialect.sep), path, width, first)
         while cut := list(islice(careful, rows)):
@@ -320,7 +320,7 @@ def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
 
 
 def _checked(rows: Iterator[list[str]], path: File, width: int, first: int) -> Iterator[list[str]]:
-    """Rows that are as long as there are names."""
+    """Check that every row has as many cells as there are names."""
     for number, row in enumerate(rows, start=first):
         if len(row) == width + 1 and not row[-1].strip():
             row.pop()
@@ -331,7 +331,7 @@ def _checked(rows: Iterator[list[str]], path: File, width: int, first: int) -> I
 
 
 def split(lines: Iterable[str], sep: str) -> Iterator[list[str]]:
-    """Lines as cells; empty ones are left out."""
+    """Split lines into cells; empty lines are left out."""
     rows: Iterator[list[str]]
     if sep:
         lines = map(str.strip, lines) if sep == " " else lines
@@ -351,7 +351,7 @@ def _telling(lines: Iterable[str]) -> Iterator[str]:
 
 @contextmanager
 def _reading(path: File, encoding: str) -> Iterator[TextIOWrapper]:
-    """A file as text, packed or not."""
+    """Open a file as text, compressed or not."""
     try:
         with _opened(path) as raw, TextIOWrapper(raw, encoding, newline="") as stream:
             yield stream
@@ -370,7 +370,7 @@ def _unreadable(path: File) -> InvalidData:
 
 
 def _encoding(path: File) -> str:
-    """The encoding: by its mark, UTF-8 if all of it is valid, else that of Western Excel files."""
+    """The encoding: by the byte order mark, UTF-8 if valid, otherwise cp1252 (Western Excel)."""
     try:
         with _opened(path) as stream:
             start = stream.read(4)
@@ -393,17 +393,18 @@ def _encoding(path: File) -> str:
 
 
 def _separator(sample: list[str], among: str) -> str:
-    """The delimiter that cuts all lines alike; commas beside another one are decimal commas."""
+    """The delimiter that splits all lines equally; other delimiters take precedence over commas."""
     counts = {sep: _width(sample, sep) if sep in among else 0 for sep in _SEPARATORS}
     for sep in (";", "\t", "|"):
-        # K parts of at most K + 1 cells: commas, if any, are decimal ones.
+        # If commas split a line into at most one cell more than `sep` does, they are decimal
+        # commas.
         if counts[sep] > 1 and counts[sep] + 1 >= counts[","]:
             return sep
     if counts[","] > 1:
         return ","
     if _width(sample, " ") > 1:
         return " "
-    # No delimiter cuts all lines alike: take the most frequent, and let the rows be counted.
+    # No delimiter splits all lines equally: take the most frequent; `_checked` then raises errors.
     most = max(among, key=lambda sep: sum(line.count(sep) for line in sample))
     return most if any(most in line for line in sample) else ""
 
@@ -416,25 +417,25 @@ def _width(sample: list[str], sep: str) -> int:
 
 
 def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ()) -> bool | None:
-    """Whether the first row holds names; refused where it may as well be data.
+    """Whether the first row holds names; an error if this is ambiguous.
 
-    None for words above words: a header as a rule, but perhaps somebody's data. Its words are not
-    used as names then, and no message quotes them.
+    None for words above words: usually a header, but possibly data of a person. These words are
+    then not used as names, and no message quotes them.
     """
     first, body = rows[0], rows[1:]
     if any(cell.strip() in asked and cells.number(cell, decimal) is None for cell in first):
-        return True  # somebody knows a word in it as the name of a column
+        return True  # one of its words was given as a column name
     words = [place for place, cell in enumerate(first) if cells.number(cell, decimal) is None]
     columns = [[row[place] for row in body if place < len(row)] for place in range(len(first))]
     if len(first) < max(map(len, body), default=0):
-        return True  # R writes one name less than columns
+        return True  # R writes one name fewer than columns
     for place in words:
         if cells.numbers(columns[place], decimal)[1] is None:
             return True  # a word above numbers
     others = [cell for place, cell in enumerate(first) if place not in words]
     rising = len(others) > _UNSUSPICIOUS and cells.grid_in(others, decimal) is not None
     if words and not rising:
-        # Words above words: names, unless numbers stand beside them in the first row already.
+        # Words above words are names, unless the first row also contains numbers.
         return False if others else None
     if words:
         named = all(
@@ -452,13 +453,13 @@ def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ())
 
 
 def _counted(row: list[str], decimal: str) -> bool:
-    """Whether numbers are places in a row: 0, 1, 2, ... or 1, 2, 3, ..., and enough of them."""
+    """Whether a row is 0, 1, 2, ... or 1, 2, 3, ..., with at least `_PLACES` numbers."""
     found, size = [cells.number(cell, decimal) for cell in row], len(row)
     return size >= _PLACES and found in (list(range(size)), list(range(1, size + 1)))
 
 
 def _any_rises(rows: list[list[str]], words: list[int], decimal: str) -> bool:
-    """Whether some row below might be taken for grid points, too."""
+    """Whether some row below could also be grid points."""
     return any(
         cells.grid_in([cell for place, cell in enumerate(row) if place not in words], decimal)
         is not None
