@@ -234,7 +234,7 @@ def test_classes_out_of_range_are_refused_or_moved() -> None:
         with pytest.raises(InvalidData, match="class from 0 to 2"):
             mechanism.randomize([[wrong, 0.0, 0.0]], SimulationSource(0))
     for given, used in (-4.0, 0), (2.6, 2), (9.0, 2), (1.2, 1):
-        own, rows = mechanism._parted([[given, 3.0, 4.0]], clip=True)
+        own, rows = mechanism._split([[given, 3.0, 4.0]], clip=True)
         assert own.tolist() == [used]
         np.testing.assert_allclose(rows, [[0.6, 0.8]])
 

@@ -10,7 +10,7 @@ import pytest
 from codewords import CODEBOOKS, GOLDEN, WORD, by_hand, matrices, mixed, on_sphere
 
 from dpfda.mechanisms import codebook
-from dpfda.mechanisms.codebook import Codebook, CodebookPool, cap_sums, normals, shelf
+from dpfda.mechanisms.codebook import Codebook, CodebookPool, cap_sums, codebook_pool, normals
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6])
@@ -84,7 +84,7 @@ def test_anybody_can_look_up_any_codeword(size: int, dimension: int) -> None:
     books = [0, 3, 3 + 2 * count, 3 + (dimension - 1) * count, CODEBOOKS - 1]
     for book in books:
         numbers = np.full(size // 2, book, dtype=np.uint64)
-        found = shelf(size // 2, dimension).points(numbers, np.arange(size // 2))
+        found = codebook_pool(size // 2, dimension).points(numbers, np.arange(size // 2))
         expected = on_sphere(book, size, dimension)[: size // 2]
         # A number of the other arithmetic may be rounded to the next step.
         np.testing.assert_allclose(found * math.sqrt(dimension), expected, atol=6e-4)
@@ -122,7 +122,7 @@ def test_what_people_with_one_matrix_share_averages_out() -> None:
     direction /= np.linalg.norm(direction)
     generator = np.random.default_rng(1)
     for number in 0, 5:
-        disguises = generator.integers(0, 1 << 30, n) * book.shelf.count + number
+        disguises = generator.integers(0, 1 << 30, n) * book.codebook_pool.count + number
         words = book.word_at(
             generator.integers(0, cap, n), cap, np.tile(direction, (n, 1)),
             disguises.astype(np.uint64),

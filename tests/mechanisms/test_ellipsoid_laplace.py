@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace, best_blocks
 from dpfda.noise import SimulationSource
-from dpfda.noise.discrete import _acceptance, _exact_coin, _keep, spherical_laplace
+from dpfda.noise.discrete import _acceptance, _accepted, _exact_coin, spherical_laplace
 
 
 def test_small_lattice_has_the_stated_probabilities() -> None:
@@ -48,7 +48,7 @@ def test_radius_is_gamma(dimension: int) -> None:
 def test_acceptance_is_the_stated_share() -> None:
     rng = np.random.default_rng(0)
     k = np.rint(rng.laplace(scale=2**10 * 2, size=(20_000, 4))).astype(np.int64)
-    kept = _keep(k, 2**10, 2**11, SimulationSource(3)).mean()
+    kept = _accepted(k, 2**10, 2**11, SimulationSource(3)).mean()
     # Binomial, 5 standard errors.
     assert abs(kept - _acceptance(4)) < 5 * math.sqrt(0.25 / 20_000)
 
@@ -84,7 +84,7 @@ def test_the_coin_is_right_next_to_the_threshold(k: np.ndarray, scale: int, prop
             word = int(mpmath.floor(mpmath.exp(-exponent) * 2**64))
             words += [word - 1, word + 1]
             heads += [True, False]
-    kept = _keep(np.repeat(k, 2, axis=0), scale, proposal, Words(*words))  # type: ignore[arg-type]
+    kept = _accepted(np.repeat(k, 2, axis=0), scale, proposal, Words(*words))  # type: ignore[arg-type]
     assert kept.tolist() == heads
 
 
@@ -93,7 +93,7 @@ def test_a_word_that_begins_like_the_chance_is_extended(more: int, *, heads: boo
     with mpmath.workprec(300):
         chance = mpmath.exp(mpmath.mpf(19) / 14 - mpmath.mpf(13) / 8)
         word = int(mpmath.floor(chance * 2**64))
-    assert _keep(np.array([[3, -4, 12]]), 8, 14, Words(word, more)).tolist() == [heads]  # type: ignore[arg-type]
+    assert _accepted(np.array([[3, -4, 12]]), 8, 14, Words(word, more)).tolist() == [heads]  # type: ignore[arg-type]
 
 
 def test_acceptance_has_a_closed_form() -> None:

@@ -1,4 +1,4 @@
-"""Additive noise: Laplace noise on a person's vector, Laplace and Gaussian noise on a curator's.
+"""Additive noise: Laplace for a person's vector, Laplace and Gaussian for a curator's vector.
 
 All noise is drawn as integers on a lattice. A curator's noise has axes, which scale its
 coordinates, and a stated law, with which the error of the release is computed.
@@ -75,7 +75,7 @@ class Additive(Mechanism):
 
     @property
     def law(self) -> NoiseLaw:
-        """The law of the noise, as if it were continuous."""
+        """The law of the noise in its continuous approximation."""
         return NoiseLaw(law=self.kind, scales=self.scales)
 
     def reach(self, difference: FloatArray) -> float:
@@ -111,7 +111,7 @@ class Additive(Mechanism):
         return np.broadcast_to(self.law.variance, np.shape(values)).copy()
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The whole difference in one coordinate, spread evenly, and spread unevenly."""
+        """Differences in one coordinate only, spread evenly, and spread unevenly."""
         size = len(self.axes)
         first, spread = np.zeros((1, size)), self._worst_direction()[None, :]
         first[0, 0] = self.sensitivity * self.axes[0]
@@ -170,7 +170,7 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
 
     @cached_property
     def scales(self) -> FloatArray:
-        """b_j."""
+        """The scale b_j of each coordinate."""
         # Σ (|h_j| + r b_j/2^26)/b_j ≤ ε  with  b_j = a_j S / (ε - r J/2^26).
         left = self.epsilon - ROUNDING_STEPS * len(self.axes) / self.steps
         _validate.positive("epsilon minus the cost of rounding", left)
@@ -258,12 +258,12 @@ class Gaussian(Additive, name="gaussian"):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Central, with δ."""
+        """The guarantee of one release, with its δ."""
         return replace(super().guarantee, delta=self.delta)
 
     @property
     def event(self) -> Event:
-        """Priced by its noise multiplier 1/μ, rounding included."""
+        """Gaussian noise with the multiplier 1/μ, which includes the cost of rounding."""
         return GaussianEvent(multiplier=1 / self.mu)
 
     def _integers(self, rows: int, source: Source) -> IntArray:
@@ -314,7 +314,7 @@ class Laplace(BoxMechanism, name="laplace"):
 
     @cached_property
     def _steps(self) -> int:
-        # In fractions: the scale is never below 2d/ε.
+        # Computed with fractions, so that the scale is never below 2d/ε.
         return math.ceil(2 * self.dimension / Fraction(self.epsilon) / Fraction(self.step))
 
     @property
@@ -344,7 +344,7 @@ class Laplace(BoxMechanism, name="laplace"):
 
     @property
     def depth_shape(self) -> float:
-        """d."""
+        """The dimension d."""
         return float(self.dimension)
 
     def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:

@@ -56,7 +56,7 @@ class Mechanism(Registered, family="mechanism"):
 
     @property
     def event(self) -> Event:
-        """The release as a ledger sees it."""
+        """The privacy event that a ledger records."""
         return PureEvent(epsilon=self.epsilon)
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Mechanism(Registered, family="mechanism"):
         return None
 
     def depths(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """Log-density at its maximum minus at each report, and `depth_shape`; two columns.
+        """Maximum log-density minus that of each report, and `depth_shape`, as two columns.
 
         For noise with density ∝ e^{-‖x‖} or e^{-‖x‖²/2} this difference is Gamma distributed with
         rate 1. Audits use it to test whether the noise has its stated size.
@@ -130,7 +130,7 @@ class BoxMechanism(Mechanism):
 
 
 def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
-    """Neighboring rows of [-1, 1]^d that differ most: opposite corners, and corner to center.
+    """Neighboring rows of [-1, 1]^d that differ most: opposite corners, corner and center.
 
     Also two rows whose coordinates all differ by different amounts, which reveal shared noise.
     """
@@ -138,7 +138,7 @@ def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
     alternating = np.where(np.arange(dimension) % 2, -1.0, 1.0)[None, :]
     first = np.zeros((1, dimension))
     first[0, 0] = 1.0
-    rising = np.linspace(-1.0, 1.0, dimension)[None, :]  # a different value for each coordinate
+    rising = np.linspace(-1.0, 1.0, dimension)[None, :]  # a different value in each coordinate
     return [
         (corner, -corner),
         (corner, np.zeros((1, dimension))),

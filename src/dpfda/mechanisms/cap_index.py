@@ -29,7 +29,7 @@ from dpfda.noise.uniform import below, capped, weights
 
 @dataclass(frozen=True, kw_only=True)
 class CodewordReport(Mechanism):
-    """One of L buckets of B public codewords; s words are e^ε times as likely as the others.
+    """Report one of the public codewords in L buckets of B; s of them are e^ε times as likely.
 
     A report is (number of the codebook, number of the word). A vector v shorter than 1 is first
     reversed with probability (1 - |v|)/2, so that the mean is proportional to v.
@@ -48,7 +48,7 @@ class CodewordReport(Mechanism):
 
     @property
     def buckets(self) -> int:
-        """L."""
+        """The number of buckets L."""
         return 1
 
     @property
@@ -63,7 +63,7 @@ class CodewordReport(Mechanism):
 
     @cached_property
     def cap(self) -> int:
-        """s, the number of likely words: the one that makes reports most informative."""
+        """s, the number of likely words, chosen to make reports most informative."""
         return self.codebook.best_cap(capped(self.epsilon), buckets=self.buckets)
 
     @cached_property
@@ -86,7 +86,7 @@ class CodewordReport(Mechanism):
         return self.cap * high + (self.words - self.cap) * low
 
     def allows(self, reports: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which rows are valid: the number of a codebook and of a word in it."""
+        """Whether each row is a valid pair of a codebook number and a word number."""
         whole = (reports == np.rint(reports)) & (reports >= 0)
         return np.asarray((whole & (reports < [CODEBOOKS, self.words])).all(axis=1))
 
@@ -118,10 +118,11 @@ class CodewordReport(Mechanism):
 class CapIndex(CodewordReport, name="cap_index"):
     """Send the number of a random codeword; those near the vector are e^ε times as likely.
 
-    A public codebook has B/2 random codewords of one length and their opposites. The s with the
-    largest inner product with the private direction, its cap, have weight e^ε each, the others 1. A
-    vector v shorter than 1 is first reversed with probability (1 - |v|)/2, so that the mean is
-    proportional to v. The report is (number of the codebook, number of the codeword). Each person
+    A public codebook has B/2 random codewords of one length and their opposites. The s codewords
+    with the largest inner products with the private direction, called its cap, have weight e^ε
+    each; the others have weight 1. A vector v shorter than 1 is first reversed with probability
+    (1 - |v|)/2, so that the mean is proportional to v. The report is (number of the codebook,
+    number of the codeword). Each person
     draws a codebook independently of the data, so the errors of single codebooks average out.
 
     Privacy:
@@ -180,7 +181,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         return np.asarray((across + (along - across) * directions**2) / gain**2 - rows**2)
 
     def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """Mixture over the reversal: is the codeword in the cap of u, or in that of -u?"""
+        """Log-probability of each report: a mixture over the reversal (caps of u and -u)."""
         rows = in_ball(values, self.dimension, clip=False)
         directions, lengths = polar(np.broadcast_to(rows, (len(reports), self.dimension)))
         books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
@@ -188,7 +189,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         return self._log_chance(lengths, ahead, behind)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Opposite directions, a direction and no direction, orthogonal directions."""
+        """Opposite directions, a direction and the zero vector, orthogonal directions."""
         first = np.zeros((1, self.dimension))
         first[0, 0] = 1.0
         last = np.zeros((1, self.dimension))

@@ -79,13 +79,13 @@ class ClassIndex(CodewordReport, name="class_index"):
 
     def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and words, shape (n, 2); word = bucket times B + codeword."""
-        own, rows = self._parted(values, clip=clip)
+        labels, rows = self._split(values, clip=clip)
         directions, lengths = polar(rows)
         turned, books, rank = self._drawn(lengths, source)
-        buckets, signs = self._placed(own, books)
+        buckets, signs = self._own_place(labels, books)
         signs = np.where(turned, -signs, signs)
-        # Codewords are ranked for every report, also one from another bucket, which needs no rank:
-        # # otherwise the computing time would reveal the bucket.
+        # Codewords are ranked also for reports from another bucket, which do not need the rank.
+        # Otherwise the computing time would reveal the bucket.
         size = self.codewords
         words = self.codebook.word_at(rank % size, self.cap, directions * signs[:, None], books)
         words += (buckets + rank // size) % self.buckets * size
@@ -93,8 +93,8 @@ class ClassIndex(CodewordReport, name="class_index"):
 
     def target(self, values: ArrayLike) -> FloatArray:
         """v in the row of the person's class, 0 in the others; shape (n, K, D)."""
-        own, rows = self._parted(values, clip=False)
-        return np.asarray(self._mine(own)[:, :, None] * rows[:, None, :])
+        labels, rows = self._split(values, clip=False)
+        return np.asarray(self._own_class(labels)[:, :, None] * rows[:, None, :])
 
     def debias(self, reports: FloatArray) -> FloatArray:
         """Unbiased estimates of the target, shape (n, K, D)."""
@@ -112,34 +112,35 @@ class ClassIndex(CodewordReport, name="class_index"):
     def variance(self, values: ArrayLike) -> FloatArray:
         """Variance of each entry of `debias`.
 
-        For the person's class as in `CapIndex`. Another class shares the bucket with probability ρ
-        and then has the same mean square; otherwise it has the mean square of a word with weight 1.
+        The entries of the person's class have the variance of `CapIndex`. Another class shares the
+        bucket with probability ρ and then has the same mean square. Otherwise it has the mean
+        square of a word with weight 1.
         """
-        own, rows = self._parted(values, clip=False)
+        labels, rows = self._split(values, clip=False)
         directions, _ = polar(rows)
         gain, along, across = self.moments
         here = across + (along - across) * directions**2
         more = math.expm1(capped(self.epsilon))
         elsewhere = self.codewords / (self.cap * more + self.buckets * self.codewords)
         other = self._shared * here + (1 - self._shared) * elsewhere
-        mine = self._mine(own)[:, :, None]
+        mine = self._own_class(labels)[:, :, None]
         squares = np.where(mine, here[:, None, :], other[:, None, :])
         return np.asarray(squares / gain**2 - mine * rows[:, None, :] ** 2)
 
     def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """From the bucket, and whether the codeword is in the cap of ±u or of the opposite."""
-        own, rows = self._parted(values, clip=False)
+        """Log-probability of each report, from its bucket and the caps of u and -u."""
+        labels, rows = self._split(values, clip=False)
         people = len(reports)
         directions, lengths = polar(np.broadcast_to(rows, (people, self.dimension)))
         books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
-        buckets, signs = self._placed(np.broadcast_to(own, people), books)
+        buckets, signs = self._own_place(np.broadcast_to(labels, people), books)
         numbers = words % self.codewords
         ahead, behind = self.codebook.in_cap(numbers, self.cap, directions * signs[:, None], books)
         here = words // self.codewords == buckets
         return self._log_chance(lengths, ahead & here, behind & here)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs with another class, another direction, both, and no direction."""
+        """Pairs with another class, another direction, both, and a pair with the zero vector."""
         here = np.zeros((1, self.dimension + 1))
         here[0, 1] = 1.0
         far, back, none = here.copy(), here.copy(), np.zeros_like(here)
@@ -158,38 +159,38 @@ class ClassIndex(CodewordReport, name="class_index"):
             cls(epsilon=4.0, dimension=1, classes=4, buckets=4, codewords=4),
         ]
 
-    def _parted(self, values: ArrayLike, *, clip: bool) -> tuple[IntArray, FloatArray]:
-        """Classes and vectors."""
+    def _split(self, values: ArrayLike, *, clip: bool) -> tuple[IntArray, FloatArray]:
+        """The classes and the vectors of private rows."""
         table = _validate.batch("values", values, columns=self.dimension + 1)
-        own = table[:, 0]
+        labels = table[:, 0]
         if clip:
-            own = np.clip(np.rint(own), 0, self.classes - 1)
-        if not np.all((own == np.rint(own)) & (own >= 0) & (own < self.classes)):
+            labels = np.clip(np.rint(labels), 0, self.classes - 1)
+        if not np.all((labels == np.rint(labels)) & (labels >= 0) & (labels < self.classes)):
             raise InvalidData("values", f"with a class from 0 to {self.classes - 1} in front")
-        return own.astype(np.int64), in_ball(table[:, 1:], self.dimension, clip=clip)
+        return labels.astype(np.int64), in_ball(table[:, 1:], self.dimension, clip=clip)
 
-    def _mine(self, own: IntArray) -> npt.NDArray[np.bool_]:
-        return np.asarray(own[:, None] == np.arange(self.classes))
+    def _own_class(self, labels: IntArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(labels[:, None] == np.arange(self.classes))
 
     def _places(self, books: Words) -> tuple[IntArray, FloatArray]:
         """Bucket and sign of every class in each codebook, shape (n, K)."""
         return places(books, classes=self.classes, buckets=self.buckets)
 
-    def _placed(self, own: IntArray, books: Words) -> tuple[IntArray, FloatArray]:
+    def _own_place(self, labels: IntArray, books: Words) -> tuple[IntArray, FloatArray]:
         """Bucket and sign of each person's class."""
         if self.buckets == self.classes:
-            return own, np.ones(len(own))
-        buckets, signs = np.empty(len(own), dtype=np.int64), np.empty(len(own))
-        for start in range(0, len(own), PEOPLE):
+            return labels, np.ones(len(labels))
+        buckets, signs = np.empty(len(labels), dtype=np.int64), np.empty(len(labels))
+        for start in range(0, len(labels), PEOPLE):
             part = slice(start, start + PEOPLE)
             everywhere, every = self._places(books[part])
-            index = own[part][:, None]
+            index = labels[part][:, None]
             buckets[part] = np.take_along_axis(everywhere, index, axis=1)[:, 0]
             signs[part] = np.take_along_axis(every, index, axis=1)[:, 0]
         return buckets, signs
 
     def _read(self, reports: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Signs of the classes in the sent bucket, 0 for the others, and codewords over m."""
+        """Signs of the classes in the sent bucket (0 for others), and codewords divided by m."""
         books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
         buckets, signs = self._places(books)
         class_signs = np.where(buckets == (words // self.codewords)[:, None], signs, 0.0)
@@ -229,7 +230,7 @@ def places(books: Words, *, classes: int, buckets: int) -> tuple[IntArray, Float
 
 @lru_cache(maxsize=1024)
 def best_buckets(dimension: int, epsilon: float, *, classes: int) -> int:
-    """L with the least noise 1/(L m²) on an entry of a class's mean.
+    """The number of buckets L with the least noise variance 1/(L m²) of a class mean.
 
     Examples:
         >>> [best_buckets(16, epsilon, classes=26) for epsilon in (1.0, 2.0, 5.0)]

@@ -22,8 +22,8 @@ from dpfda._validate import ArrayLike, FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.source import Words
 
-_KEPT = 1 << 23  # 16-bit numbers in the cache of one pool: 16 MiB; a length takes two
-_FEW, _SPREAD = 64, 1 << 22  # matrices, if shifts differ much; 2^22/D³ otherwise
+_KEPT = 1 << 23  # 16-bit numbers stored per pool (16 MiB); a length needs the space of two
+_FEW, _SPREAD = 64, 1 << 22  # a pool has max(64, 2^22/D³) matrices: small D has few shifts
 _STEPS = 1 << 12  # normal numbers are multiples of 2^-12: the largest, 6.8, fits into 16 bits
 _FINE = 1 << 20  # directions are multiples of 2^-20
 _TOGETHER = 1 << 12  # size of a matrix up to which products of several people are batched
@@ -41,8 +41,8 @@ class CodebookPool:
 
     Codebook number b has the rows of matrix b mod M, with columns rotated by (b // M) mod D places
     and each multiplied by a random sign. Both leave the normal law unchanged, so the rows of each
-    codebook are independent and uniform in direction. The errors that people with the same matrix
-    share average out over shifts and signs, up to a part of 10^-3 of the gain.
+    codebook are independent and uniform in direction. The errors shared by people with the same
+    matrix average out over shifts and signs, up to 10^-3 of the gain.
 
     All numbers are integers (multiples of 2^-12, of 2^-20 in directions) and every sum of products
     is below 2^53. Products are therefore exact in any order, and one person computes the same
@@ -68,7 +68,7 @@ class CodebookPool:
         self._lengths = np.empty((self.count, rows), dtype=np.float32)
 
     def projections(self, directions: FloatArray, books: Words) -> FloatArray:
-        """Inner products of every row of each codebook with the direction, scaled; (n, B/2)."""
+        """Inner products of each direction with the unit rows of its codebook, shape (n, B/2)."""
         found = np.empty((len(books), self.rows))
         numbers = self._numbers(books)
         size = self.rows * self.columns
@@ -88,17 +88,17 @@ class CodebookPool:
     def points(self, books: Words, rows: IntArray) -> FloatArray:
         """One row of each codebook, on the unit sphere; shape (n, D)."""
         numbers = self._numbers(books)
-        shifts, signs = self._disguise(books)
+        shifts, signs = self._shifts_and_signs(books)
         entries = _rolled(self._matrices[numbers, rows].astype(np.float64), shifts)
         return np.asarray(entries * signs / self._lengths[numbers, rows][:, None])
 
     def _placed(self, directions: FloatArray, books: Words) -> FloatArray:
-        """Integer directions, transformed instead of the matrices."""
-        shifts, signs = self._disguise(books)
+        """Integer directions, transformed inversely; this is quicker than transforming matrices."""
+        shifts, signs = self._shifts_and_signs(books)
         return _rolled(np.rint(directions * _FINE) * signs, -shifts % self.columns)
 
     def _numbers(self, books: Words) -> IntArray:
-        """The matrices of the codebooks, computed at first use."""
+        """The number of each codebook's matrix; matrices are computed at first use."""
         numbers = (books % np.uint64(self.count)).astype(np.int64)
         missing = np.unique(numbers[~self._made[numbers]])
         step = max(1, _AT_ONCE // (self.rows * self.columns))
@@ -112,7 +112,7 @@ class CodebookPool:
             self._made[part] = True
         return numbers
 
-    def _disguise(self, books: Words) -> tuple[IntArray, npt.NDArray[np.int8]]:
+    def _shifts_and_signs(self, books: Words) -> tuple[IntArray, npt.NDArray[np.int8]]:
         """Shift of the columns, and their signs (n, D)."""
         shifts = books // np.uint64(self.count) % np.uint64(self.columns)
         steps: Words = np.arange(1, -(-self.columns // 64) + 1).astype(np.uint64)
@@ -122,7 +122,7 @@ class CodebookPool:
 
 
 @lru_cache(maxsize=8)
-def shelf(rows: int, columns: int) -> CodebookPool:
+def codebook_pool(rows: int, columns: int) -> CodebookPool:
     """The pool of this size, cached in the process."""
     return CodebookPool(rows, columns)
 
@@ -152,7 +152,7 @@ def normals(books: Words, words: Words, *, columns: int) -> FloatArray:
 
 
 def _logarithm(numbers: FloatArray) -> FloatArray:
-    """Logarithm of numbers below 2^32, in units of 2^32, by the series of artanh."""
+    """log(x/2^32) for numbers x below 2^32, by the series of artanh."""
     part, power = np.frexp(numbers)
     small = part < _ROOT
     part = np.where(small, 2 * part, part)
@@ -205,7 +205,7 @@ _NODES = 200
 
 
 def limit_gain(dimension: int, epsilon: float, *, buckets: int = 1) -> float:
-    """Gain of infinitely many codewords, best cap (docs/methods/codeword-reports.md).
+    """Gain with infinitely many codewords and the best cap (docs/methods/codeword-reports.md).
 
     Examples:
         >>> [round(limit_gain(8, epsilon) ** 2, 2) for epsilon in (1.0, 5.0)]
@@ -234,7 +234,7 @@ def cap_sums(dimension: int, half: int, cap: int) -> tuple[float, float]:
         return float(cap), float(cap)
     # With many codewords the scale of interest is 1/√B.
     t, above, mass = _projections(dimension, _NODES + 16 * math.isqrt(half))
-    # The cap that contains all codewords.
+    # Probability that a codeword is in the cap, which may contain all codewords.
     among = 1 - betainc(cap, half - cap, above) if cap < half else np.ones(len(t))
     return float(among @ (t * mass)) * half, float(among @ (t * t * mass)) * half
 
@@ -364,25 +364,25 @@ class Codebook:
         return cap
 
     @cached_property
-    def shelf(self) -> CodebookPool:
+    def codebook_pool(self) -> CodebookPool:
         """The pool of public matrices."""
-        return shelf(self.size // 2, self.dimension)
+        return codebook_pool(self.size // 2, self.dimension)
 
     def words(self, books: Words, numbers: IntArray) -> FloatArray:
         """One codeword of each codebook, shape (n, D)."""
         half = self.size // 2
         scale = np.where(numbers < half, 1.0, -1.0) * math.sqrt(self.dimension)
-        return np.asarray(self.shelf.points(books, numbers % half) * scale[:, None])
+        return np.asarray(self.codebook_pool.points(books, numbers % half) * scale[:, None])
 
     def word_at(self, rank: IntArray, cap: int, directions: FloatArray, books: Words) -> IntArray:
-        """Rank 0 ... s-1: the cap; s ... 2s-1: their opposites; then all other pairs.
+        """Codewords by rank: 0 ... s-1 are the cap, s ... 2s-1 their opposites, then the others.
 
         Within the cap, and outside, ranks follow the numbers of the codewords.
         """
         half = self.size // 2
         found = np.empty(len(rank), dtype=np.int64)
         for part in self._parts(len(rank)):
-            scores = self.shelf.projections(directions[part], books[part])
+            scores = self.codebook_pool.projections(directions[part], books[part])
             beyond = rank[part] - 2 * cap
             near = beyond < 0
             place = np.where(near, rank[part] % cap, beyond // 2)
@@ -396,12 +396,12 @@ class Codebook:
     def in_cap(
         self, numbers: IntArray, cap: int, directions: FloatArray, books: Words
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Whether each codeword is in the cap of a direction, and in that of its opposite."""
+        """Whether each codeword is in the cap of a direction, and in the cap of its opposite."""
         half = self.size // 2
         ahead = np.empty(len(numbers), dtype=bool)
         behind = np.empty(len(numbers), dtype=bool)
         for part in self._parts(len(numbers)):
-            scores = self.shelf.projections(directions[part], books[part])
+            scores = self.codebook_pool.projections(directions[part], books[part])
             person, base = np.arange(len(scores)), numbers[part] % half
             near = self._nearest(cap, scores)[person, base]
             turned = (scores[person, base] < 0) != (numbers[part] >= half)
@@ -418,7 +418,7 @@ class Codebook:
         last = np.partition(sizes, -cap, axis=1)[:, -cap, None]
         near = sizes >= last
         rows = np.flatnonzero(np.count_nonzero(near, axis=1) > cap)
-        if rows.size:  # of one entry, all are equally near
+        if rows.size:  # for D = 1, for example, all are equally near
             nearer, tied = sizes[rows] > last[rows], sizes[rows] == last[rows]
             left = cap - np.count_nonzero(nearer, axis=1)[:, None]
             near[rows] = nearer | (tied & (np.cumsum(tied, axis=1) <= left))
@@ -442,13 +442,13 @@ def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
     """
     enough = math.sqrt(_ENOUGH) * limit_gain(dimension, epsilon, buckets=buckets)
 
-    def will_do(size: int) -> bool:
+    def suffices(size: int) -> bool:
         book = Codebook(size, dimension)
         cap = book.best_cap(epsilon, buckets=buckets)
         return book.moments(epsilon, cap=cap, buckets=buckets).gain >= enough
 
     powers = [size for size in _SIZES if size == _SIZES[0] or size * dimension <= 2 * _ENTRIES]
-    return powers[min(bisect_left(powers, True, key=will_do), len(powers) - 1)]
+    return powers[min(bisect_left(powers, True, key=suffices), len(powers) - 1)]
 
 
 def in_ball(values: ArrayLike, dimension: int, *, clip: bool) -> FloatArray:

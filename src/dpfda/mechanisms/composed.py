@@ -66,27 +66,27 @@ class Joined(Mechanism, name="joined"):
         return ComposedEvent(events=tuple(part.event for part in self.parts))
 
     def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
-        """Noisy rows, part by part."""
+        """Noisy rows: each part randomizes its own columns."""
         rows = _validate.batch("values", values, columns=sum(self.widths))
         return self._joined(
             part.randomize(block, source, clip=clip) for part, block in self._blocks(rows)
         )
 
     def variance(self, values: ArrayLike) -> FloatArray:
-        """Variances of the parts."""
+        """Variances, column by column."""
         return self._joined(part.variance(block) for part, block in self._blocks(values))
 
     def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """The sum over parts."""
+        """Sum of the log-likelihoods of the parts."""
         pairs = zip(self._blocks(reports), self._blocks(values), strict=True)
         return np.asarray(sum(part.log_likelihood(sent, true) for (part, sent), (_, true) in pairs))
 
     def debias(self, reports: FloatArray) -> FloatArray:
-        """Part by part."""
+        """Unbiased estimates of `target`."""
         return self._joined(part.debias(block) for part, block in self._blocks(reports))
 
     def target(self, values: ArrayLike) -> FloatArray:
-        """Part by part."""
+        """The estimands of the parts, side by side."""
         return self._joined(part.target(block) for part, block in self._blocks(values))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
@@ -153,7 +153,7 @@ class Repeated(Mechanism, name="repeated"):
 
     @property
     def event(self) -> Event:
-        """All N reports."""
+        """The composition of all N reports."""
         return ComposedEvent(events=(self.part.event,), repeated=self.times)
 
     def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
@@ -163,27 +163,27 @@ class Repeated(Mechanism, name="repeated"):
         return self._joined(self.part.randomize(self._single(rows), source, clip=clip))
 
     def variance(self, values: ArrayLike) -> FloatArray:
-        """Row by row."""
+        """Variances, row by row."""
         return self._joined(self.part.variance(self._single(values)))
 
     @property
     def depth_shape(self) -> float | None:
-        """The sum over rows."""
+        """N times the shape of one report."""
         single = self.part.depth_shape
         return None if single is None else self.times * single
 
     def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """The sum over rows."""
+        """Sum of the log-likelihoods of the rows."""
         true = np.broadcast_to(np.asarray(values), (len(reports), np.shape(values)[1]))
         single = self.part.log_likelihood(self._single(reports), self._single(true))
         return np.asarray(single.reshape(len(reports), -1).sum(axis=1))
 
     def debias(self, reports: FloatArray) -> FloatArray:
-        """Row by row."""
+        """Unbiased estimates, row by row."""
         return self._joined(self.part.debias(self._single(reports)))
 
     def target(self, values: ArrayLike) -> FloatArray:
-        """Row by row."""
+        """The estimands, row by row."""
         return self._joined(self.part.target(self._single(values)))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:

@@ -71,7 +71,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
 
     @property
     def law(self) -> NoiseLaw:
-        """Coordinates of a block share a radius."""
+        """The law of the noise; the coordinates of a block share a radius."""
         return replace(super().law, blocks=self.blocks)
 
     def _integers(self, rows: int, source: Source) -> IntArray:

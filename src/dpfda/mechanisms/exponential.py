@@ -116,11 +116,11 @@ class Exponential(Mechanism, name="exponential"):
         return np.asarray(np.take_along_axis(logs, chosen, axis=1)[:, 0])
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs in which only the rarest candidate gains, and in which all scores move alike.
+        """Pairs in which only the rarest candidate gains, and a pair in which all scores change.
 
-        The odds of the rarest candidate change by e^ε, and so does its probability, nearly, because
-        its scores make it small. With a draw that is much too sharp this candidate never occurs
-        there; a pair in which it is more likely detects that.
+        The odds of the rarest candidate change by e^ε. Its probability changes almost as much if it
+        is small. A draw that is much too sharp never chooses a candidate of small probability; the
+        pairs in which the rarest candidate is more likely detect such a draw.
         """
         rarest, rest = int(np.argmin(self.prior)), sum(self.prior) - min(self.prior)
         good = np.ones((1, len(self.prior)))

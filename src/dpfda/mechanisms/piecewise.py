@@ -175,7 +175,7 @@ class DuchiScalar:
 
     @property
     def bound(self) -> float:
-        """B."""
+        """The bound B."""
         return (self._high + _LOW) / (self._high - _LOW)
 
     def draw(self, positions: IntArray, source: Source) -> FloatArray:
@@ -293,7 +293,7 @@ class PiecewiseScalar:
         return np.asarray(second * self.unit**2 - x * x)
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
-        """Log-probability of each report: inside the window or outside."""
+        """Log-probability of each report, which is higher inside the window."""
         offset = np.rint(reports / self.unit - 0.5) - (positions - self.window // 2)
         inside = (offset >= 0) & (offset < self.window)
         return np.log(np.where(inside, *self.weights) / self._total)
@@ -325,7 +325,7 @@ class Hybrid(SampledCoordinates, name="hybrid"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Below and above the switch, and several coordinates."""
+        """ε below and above 0.61, and several coordinates."""
         return [cls(epsilon=0.5), cls(epsilon=2.0), cls(epsilon=6.0, dimension=3)]
 
 
@@ -359,12 +359,12 @@ class HybridScalar:
         return reports
 
     def variance(self, x: FloatArray) -> FloatArray:
-        """The mixture of the variances: both parts have the same mean."""
+        """The weighted mean of both variances, since both mechanisms are unbiased."""
         share = self._share / _COIN
         return share * self._piecewise.variance(x) + (1 - share) * self._duchi.variance(x)
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
-        """The two lattices differ, so a value shows which mechanism it came from."""
+        """Log-probability of each report; its lattice shows which of the two mechanisms drew it."""
         share = self._share / _COIN
         two_point = np.isclose(np.abs(reports), self._duchi.bound, rtol=1e-13, atol=0)
         likelihood = np.empty(reports.shape)

@@ -46,7 +46,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
 
     @property
     def event(self) -> Event:
-        """Priced exactly."""
+        """Randomized response, whose privacy loss has an exact distribution."""
         return RandomizedResponseEvent(epsilon=self.epsilon)
 
     def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
@@ -56,7 +56,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         return np.where(coins < np.uint64(self._keep), bits, -bits)
 
     def debias(self, reports: FloatArray) -> FloatArray:
-        """Divide by 2q - 1."""
+        """The bits divided by 2q - 1, where q is the probability of the truth."""
         return np.asarray(reports / (2 * self.keep_probability - 1))
 
     def variance(self, values: ArrayLike) -> FloatArray:
@@ -69,7 +69,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         return np.where(reports == np.asarray(values), math.log(q), math.log1p(-q))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The two bits."""
+        """The two possible bits."""
         return [(np.array([1.0]), np.array([-1.0]))]
 
     @classmethod
@@ -120,7 +120,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
 
     @property
     def event(self) -> Event:
-        """Priced exactly."""
+        """Randomized response, whose privacy loss has an exact distribution."""
         return RandomizedResponseEvent(epsilon=self.epsilon, categories=self.categories)
 
     def randomize(self, values: ArrayLike, source: Source, *, clip: bool = False) -> FloatArray:
@@ -130,8 +130,9 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
             raise InvalidData("values", f"categories 0 to {self.categories - 1}")
         coins = below(self._total, truth.size, source)
         # 0: the true category; j: the category j places further, modulo K.
-        lied = coins >= np.uint64(self._keep)
-        offset = np.where(lied, (coins - np.uint64(self._keep)) // np.uint64(_DENOMINATOR) + 1, 0)
+        replaced = coins >= np.uint64(self._keep)
+        shift = (coins - np.uint64(self._keep)) // np.uint64(_DENOMINATOR) + 1
+        offset = np.where(replaced, shift, 0)
         return np.asarray((truth + offset) % self.categories)
 
     def target(self, values: ArrayLike) -> FloatArray:
@@ -228,7 +229,7 @@ class QuestionResponse(Mechanism, name="question_response"):
         return np.where(truthful[:, None], answers, random)
 
     def debias(self, reports: FloatArray) -> FloatArray:
-        """Divide by α."""
+        """The answers divided by α."""
         return np.asarray(reports / self.truth_probability)
 
     def variance(self, values: ArrayLike) -> FloatArray:
@@ -255,7 +256,7 @@ class QuestionResponse(Mechanism, name="question_response"):
 
 
 def best_questions(epsilon: float, *, most: int) -> int:
-    """argmax k α_k²: how many questions one person should answer.
+    """The number k of questions per person that maximizes k α_k².
 
     Examples:
         >>> [best_questions(epsilon, most=8) for epsilon in (0.5, 1.0, 2.0, 5.0)]
@@ -266,7 +267,7 @@ def best_questions(epsilon: float, *, most: int) -> int:
 
 
 def information(epsilon: float, *, questions: int) -> float:
-    """k α_k²: the effective number of clean answers in one reply to `questions` questions."""
+    """k α_k²: the number of noiseless answers that one reply to k questions equals."""
     alpha: float = -math.expm1(-epsilon) / (1 + (2**questions - 1) * math.exp(-epsilon))
     return questions * alpha * alpha
 

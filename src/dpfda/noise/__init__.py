@@ -1,4 +1,4 @@
-"""Random bits and exact noise. Nothing here sees data."""
+"""Random bits and exact noise. This package never reads data."""
 
 from dpfda.noise.discrete import discrete_gaussian, discrete_laplace
 from dpfda.noise.source import RandomState, SecureSource, SimulationSource, Source, source_for

@@ -130,7 +130,7 @@ def _digit_table(step: int, scale: int, *, closed: bool) -> Thresholds:
 def _gaussian_coin(magnitude: Integers, sigma: int, source: Source) -> npt.NDArray[np.bool_]:
     """True with probability e^{-(magnitude - sigma)² / (2 sigma²)}."""
     distance = np.abs(magnitude - sigma)
-    heads = distance < 1 << 32  # beyond, e^{-8000}: the square would not fit into a word
+    heads = distance < 1 << 32  # otherwise the probability is below e^{-8000}
     exponent = distance.astype(np.uint64) ** np.uint64(2)
     tables = _coin_digits(sigma)
     alive = heads.nonzero()[0]
@@ -190,11 +190,11 @@ def fine_step(scale: float, *, bits: int = _FINENESS, most: float = math.inf) ->
 
 
 def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = False) -> IntArray:
-    """Private values of any size as the nearest integer numbers of steps.
+    """Round private values of any size to the nearest integer numbers of steps.
 
-    Beyond `LARGEST_STEPS` the error of the division exceeds the margin for rounding, and further
-    out an integer overflows, so neighbors would no longer be neighbors. Such values are refused, or
-    clipped if the caller asked for it.
+    Above `LARGEST_STEPS` the error of the division exceeds the margin for rounding, and still
+    larger values overflow 64-bit integers. The results for neighbors could then differ by more than
+    the sensitivity. Such values are refused, or clipped if the caller asks for it.
 
     Examples:
         >>> whole_steps(np.array([0.3, -1.0]), 0.25)
@@ -210,9 +210,8 @@ def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = Fa
 
 
 MOST_DIMENSIONS = 16
-_LARGEST_SPHERICAL_SCALE = (
-    1 << 20
-)  # ‖k‖² stays below 2^53 for |k| < 2^24.5 = 22 scales of 2^20, exactly
+# ‖k‖² stays below 2^53, and thus exact, for |k| < 2^24.5, which is 22 scales of 2^20.
+_LARGEST_SPHERICAL_SCALE = 1 << 20
 _MARGIN = 2.0**-30
 _WORD = 2.0**-64
 
@@ -237,18 +236,19 @@ def spherical_laplace(size: int, *, dimension: int, scale: int, source: Source) 
         count = missing.size * tries
         k = discrete_laplace(count * dimension, scale=proposal_scale, source=source)
         k = k.reshape(missing.size, tries, dimension)
-        kept = _keep(k.reshape(-1, dimension), scale, proposal_scale, source).reshape(-1, tries)
-        done = np.flatnonzero(kept.any(axis=1))
-        result[missing[done]] = k[done, kept[done].argmax(axis=1)]
+        heads = _accepted(k.reshape(-1, dimension), scale, proposal_scale, source)
+        accepted = heads.reshape(-1, tries)
+        done = np.flatnonzero(accepted.any(axis=1))
+        result[missing[done]] = k[done, accepted[done].argmax(axis=1)]
         missing = np.delete(missing, done)
     return result
 
 
-def _keep(k: IntArray, scale: int, proposal_scale: int, source: Source) -> FloatArray:
-    """Coins with probability e^{-‖k‖₂/scale + ‖k‖₁/proposal_scale}."""
+def _accepted(k: IntArray, scale: int, proposal_scale: int, source: Source) -> FloatArray:
+    """True for each row k with probability e^{-‖k‖₂/scale + ‖k‖₁/proposal_scale}."""
     words = source.words(len(k))
     numbers = k.astype(np.float64)
-    # Each term is below 2^11 and correct to a few units in the last place, so the error of the #
+    # Each term is below 2^11 and correct to a few units in the last place, so the error of the
     # exponent, and of the probability, is below 2^-38.
     exponent = np.sqrt((numbers**2).sum(axis=1)) / scale - np.abs(numbers).sum(axis=1) / (
         proposal_scale
@@ -272,7 +272,7 @@ def _exact_coin(k: list[int], scale: int, proposal_scale: int, word: int, source
 
 
 def _acceptance(dimension: int) -> float:
-    """Share of proposals kept: ratio of the two normalizing constants for a fine lattice."""
+    """Acceptance probability: ratio of the two normalizing constants on a fine lattice."""
     log_ball = math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
     log_box = dimension * math.log(2 * math.sqrt(dimension))
     return math.exp(log_ball + math.lgamma(dimension) - log_box)

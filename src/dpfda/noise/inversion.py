@@ -22,7 +22,7 @@ Values = Callable[[Context], list[Decimal]]
 
 _GUARD = 30  # correct digits after all losses
 _PADDING = np.uint64(2**64 - 1)
-_LATER = np.uint64(52)  # low bits that the first comparison ignores: the other 12 mostly decide
+_LATER = np.uint64(52)  # low bits that the first comparison ignores; the other 12 mostly suffice
 _MANY = 512  # number of words above which a table is quicker than a search
 
 
@@ -36,7 +36,7 @@ class Thresholds:
     def __init__(self, values: Values) -> None:
         self._values = values
         low, high = enclosed(values, 64)
-        # A word below `_low` is below its threshold for certain, one above `_last` is above.
+        # A word below `_low` is certainly below its threshold, a word above `_last` above it.
         self._low: Words = np.array([*low, _PADDING], dtype=np.uint64)
         self._last: Words = np.array([bound - 1 for bound in high], dtype=np.uint64)
 
@@ -70,7 +70,7 @@ class Thresholds:
         return index
 
     def exceed_uniform(self, which: npt.NDArray[np.int64], source: Source) -> npt.NDArray[np.bool_]:
-        """For each entry k of `which` and a new uniform u: is u < c_k? (a coin with odds c_k)."""
+        """For each entry k of `which`: whether a new uniform number is below c_k."""
         words = source.words(which.size)
         heads = words < self._low[which]
         for row in (~heads & (words <= self._last[which])).nonzero()[0]:
@@ -80,7 +80,7 @@ class Thresholds:
 
 
 def refined(values: Values, word: int, source: Source, *, only: slice = slice(None)) -> int:
-    """Number of probabilities (of `only` some) that are at most the uniform beginning with `word`.
+    """Number of probabilities in `only` that are at most the uniform whose first bits are `word`.
 
     The uniform is extended until it lies outside every enclosure.
     """

@@ -4,10 +4,11 @@ The law is public; bands and standard errors are computed from it. `mixed` is th
 numbers under a mixture of normal priors. `plausible_solutions` are the solutions that a linear
 system may have had before noise was added to its numbers.
 
-Released are Ã = A + E, symmetric, and b̃ = b + e; the solution of A β = b is required. The law of
-the noise is known, so new draws E' and e' of the noise give systems that may underlie the released
-one, A' = Ã - E' and b' = b̃ - e'. Public bounds limit A: an A' beyond them is projected back,
-because otherwise noise would be taken for columns of large variance, hence for small solutions.
+The released quantities are Ã = A + E, which is symmetric, and b̃ = b + e. The solution of A β = b
+is to be estimated. The law of the noise is known, so new draws E' and e' of the noise give systems
+A' = Ã - E' and b' = b̃ - e' that may underlie the released one. Public bounds limit A. An A' outside
+the bounds is projected back, because noise would otherwise look like columns of large variance,
+which have small solutions.
 Each system is solved under the prior β ~ N(0, prior²), which is wide and matters only along
 directions in which A' is no larger than its noise,
 
@@ -120,17 +121,17 @@ LEVELS = np.array([0.02, 0.1, 0.45])
 LEVEL_ODDS = np.array([0.1, 0.2, 0.7])
 """Their prior probabilities for curves."""
 TARGET_LEVEL_ODDS = np.full(3, 1 / 3)
-"""For targets, whose range fits more often, so that their mean is near the center."""
+"""The same for targets: their public range is usually tighter, so their mean is near the center."""
 
 
 def mixed(
     noisy: FloatArray, variance: FloatArray, prior: FloatArray, odds: FloatArray
 ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-    """Posterior mean and variance under a mixture of normals (last axis); log evidence.
+    """Posterior mean and variance under a mixture of normal priors (last axis), and log evidence.
 
     Args:
-        noisy: numbers; their last axis has length 1.
-        variance: of their noise, of the same shape.
+        noisy: noisy numbers; their last axis has length 1.
+        variance: variances of their noise, in the same shape.
         prior: variances of the normal components.
         odds: log-probabilities of the components.
     """
@@ -213,9 +214,9 @@ def plausible_solutions(
         systems: A', (S, p, p).
         vectors: b̃, one column for each of J systems with one matrix, (p, J).
         vector_errors: draws of e, (S, p, J).
-        vector_covariance: of each column of e, (p, p).
-        prior: standard deviations of the belief about β, (S, p): it may depend on A'.
-        generator: where β₀ comes from.
+        vector_covariance: covariance of each column of e, (p, p).
+        prior: prior standard deviations of β, (S, p); they may depend on A'.
+        generator: draws β₀.
 
     Examples:
         >>> found = plausible_solutions(
@@ -234,12 +235,12 @@ def plausible_solutions(
 
 
 def variances(systems: FloatArray, *, most: float, constant: bool) -> FloatArray:
-    """Variances of columns in each system, (S, p); noise makes some of them negative.
+    """Variances of columns in each system, (S, p); noise can make some of them negative.
 
     Args:
         systems: A', (S, p, p).
         most: bound on the squared length of a row; a constant column is half of it.
-        constant: whether the last column is constant; the others are then taken about their mean.
+        constant: whether the last column is constant; the others are then centered.
     """
     found = np.diagonal(systems, axis1=1, axis2=2).copy()
     if constant:
@@ -252,7 +253,7 @@ def least_variances(variance: FloatArray, *, most: float) -> FloatArray:
     """Smallest plausible variances of columns, (p,).
 
     Args:
-        variance: of the noise on the entries of Ã, (p, p).
+        variance: variances of the noise on the entries of Ã, (p, p).
         most: bound on the squared length of a row.
     """
     noise = np.sqrt(np.diag(variance))
@@ -273,12 +274,12 @@ def symmetric_errors(variance: FloatArray, size: int, generator: np.random.Gener
 def hidden_columns(
     matrix: FloatArray, variance: FloatArray, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Columns with a share in directions of Ã that may consist of noise only.
+    """Columns with large loadings on directions of Ã that may consist of noise only.
 
     Args:
-        matrix: Ã, of columns in comparable units.
-        variance: of the noise on its entries.
-        names: of the columns.
+        matrix: Ã, for columns in comparable units.
+        variance: variances of the noise on its entries.
+        names: names of the columns.
     """
     values, vectors = np.linalg.eigh(matrix)
     # Var wᵀEw ≤ max(Var E_jj, 2 Var E_jk) for |w| = 1.

@@ -96,8 +96,8 @@ class SimulationSource:
     """Reproducible words from a seeded numpy generator: for simulations and tests only.
 
     Results are marked ``sampler="simulation"``: anyone who knows the seed can subtract the noise. A
-    deep copy, as scikit-learn makes of an estimator's parameters, draws words of its own: two
-    answers with the same noise show their difference exactly.
+    deep copy, such as scikit-learn makes of an estimator's parameters, draws different words. With
+    the same noise, two answers would reveal their exact difference.
 
     Examples:
         >>> a, b = SimulationSource(7), SimulationSource(7)
@@ -140,9 +140,9 @@ def source_for(random_state: RandomState, *, stream: int | None = None) -> Sourc
     """The source of an estimator's random bits.
 
     Args:
-        random_state: None: the operating system's, for real data. An integer or a seed sequence: a
-            reproducible simulation, marked as such. A source: itself, continued.
-        stream: tells one use of a seed from everything else that is drawn from it.
+        random_state: None draws from the operating system, for real data. An integer or a seed
+            sequence gives a reproducible simulation, and guarantees say so. A source is returned.
+        stream: a number that separates this use of a seed from its other uses.
 
     Examples:
         >>> source_for(None), source_for(7)

@@ -52,7 +52,7 @@ def subsets(size: int, *, choose: int, among: int, source: Source) -> npt.NDArra
 
 
 def weights(epsilon: float, *, likely: int, others: int, bits: int = 62) -> tuple[int, int]:
-    """Integers (high, low) with high/low just below e^ε, as fine as sums up to 2^bits allow.
+    """Integers (high, low) with high/low just below e^ε, as precise as sums up to 2^bits allow.
 
     The sum is `likely` times high plus `others` times low. Low is the largest power of two for
     which likely ⌊2^64 e^ε⌋ + others 2^64 is at most 2^(bits + 64) / low. This uses integers only,

@@ -67,8 +67,8 @@ def _honest_bucket() -> list[Any]:
 
     def randomize(it: Any, values: Any, source: Any, *, clip: bool = False) -> Any:
         reports = honest(it, values, source, clip=clip)
-        own, _ = it._parted(values, clip=clip)
-        buckets, _ = it._placed(own, reports[:, 0].astype(np.uint64))
+        own, _ = it._split(values, clip=clip)
+        buckets, _ = it._own_place(own, reports[:, 0].astype(np.uint64))
         reports[:, 1] = buckets * it.codewords + reports[:, 1] % it.codewords
         return reports
 
