@@ -1,4 +1,4 @@
-"""One protocol for every transport: plan, tasks and replies, people, server, model."""
+"""The protocol of all transports: plan, tasks and replies, people, server, model."""
 
 from dpfda.protocol import tasks
 from dpfda.protocol.model import CurveModel

@@ -1,15 +1,16 @@
 """The record of a site's stages, which must survive the end of its process.
 
-Each stage goes three steps, never back:
+Each stage passes three steps in this order:
 
-    begin    the question is fixed and paid for; before any noise is drawn
-    fix      the noisy vector exists; the same one is masked in every attempt
-    open     this site helped to open the sum; the vector is gone, and it never helps again
+    begin    the question is fixed and paid for, before any noise is drawn
+    fix      the noisy vector is stored; every attempt masks this same vector
+    open     the site helps to open the sum; the vector is deleted, and the site never helps again
 
-A site that stopped between the first two has spent and sent nothing: it never answers that stage.
+A site that stopped between `begin` and `fix` has paid but sent nothing. It never answers that
+stage.
 
-Each attempt at a stage is begun once, also by a site that started again: it signs one set of keys
-and one set of survivors for it.
+A site begins each attempt at a stage only once, even if it was restarted in between. It therefore
+signs one set of keys and one set of survivors for each attempt.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpfda.privacy.events import Event
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One question to a site: its digest, its price, and how far the site got."""
+    """One question to a site: its digest, its price, and the steps that the site has completed."""
 
     question: str
     event: Event | None = None
@@ -40,7 +41,7 @@ class Stage:
 
 
 class Account:
-    """Stages by number, in memory: for sites of one process that end with it.
+    """Stages by number, in memory, for sites that exist only as long as one process.
 
     Examples:
         >>> account = Account()
@@ -62,7 +63,7 @@ class Account:
         self.stages[number] = Stage(question, event)
 
     def fix(self, number: int, noisy: IntArray) -> None:
-        """Keep the vector with its noise, before anybody sees anything of it."""
+        """Store the noisy vector, before anything computed from it leaves the site."""
         stage = self.stages.get(number)
         if stage is None or stage.noisy is not None or stage.opened:
             raise ProtocolError(f"stage {number} is not begun, or its vector is fixed already")
@@ -70,7 +71,7 @@ class Account:
         self.stages[number] = replace(stage, noisy=noisy)
 
     def attempt(self, number: int, attempt: int) -> None:
-        """Begin an attempt at a stage: a later one than any before."""
+        """Begin an attempt at a stage; its number must exceed those of all earlier attempts."""
         if attempt <= self._attempts.get(number, 0) or not self._attempt(number, attempt):
             raise ProtocolError("this attempt was used already; keys are fresh for every round")
         self._attempts[number] = attempt
@@ -98,14 +99,14 @@ class Account:
 
 
 class StoredAccount(Account):
-    """Stages in a folder of the site's own; every step is on the disk before it takes effect.
+    """Stages in a private folder of the site; every step is on the disk before it takes effect.
 
-    Several processes may share the folder: each step of a stage succeeds in one of them. Restoring
-    an old copy of the folder voids the promise, as it does for a ledger.
+    Several processes may share the folder. Each step of a stage then succeeds in only one of them.
+    Restoring an old copy of the folder voids the guarantee, as it does for a ledger.
 
     Args:
-        folder: made if need be, readable by its owner only.
-        study: public words that name the study; another one's folder is refused.
+        folder: the folder, created if it is missing; only its owner can read it.
+        study: public name of the study; the folder of another study is refused.
     """
 
     def __init__(self, folder: str | Path, *, study: str) -> None:
@@ -147,7 +148,7 @@ class StoredAccount(Account):
             raise LedgerDamaged("the account in this folder is damaged") from None
         vector, opened = self._path(number, "vector"), self._path(number, "opened").exists()
         if opened or not vector.exists():
-            durable.forget(vector)  # where the process died between the two
+            durable.forget(vector)  # the process may have died before this deletion
             return Stage(question, price, opened=opened)
         return Stage(question, price, np.frombuffer(vector.read_bytes(), dtype="<i8"))
 

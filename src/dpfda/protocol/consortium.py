@@ -1,7 +1,7 @@
 """One conversation with several sites that do not trust each other, without a curator.
 
-Every answer is a secure sum. The conversation does not notice: it is any conversation whose looks
-are sums with Gaussian noise (`AdditiveQuery.linear`, δ > 0).
+Every answer is a secure sum. Any conversation can be used if all its queries are sums with Gaussian
+noise (`AdditiveQuery.linear`, δ > 0).
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Result = TypeVar("Result")
 
 
 class Consortium:
-    """Carries queries to sites and adds up what they hand out under masks.
+    """Sends queries to sites and adds up their masked answers.
 
     Args:
-        sites: those that can be reached, in one process.
-        coordinator: whose key the sites' terms name.
-        silent: (step, attempt) -> sites that fall silent, to rehearse dropouts.
+        sites: the sites that can be reached, all in one process.
+        coordinator: the key that the sites' terms name.
+        silent: (step, attempt) -> sites that do not reply, to rehearse dropouts.
 
     Attributes:
-        transcript: questions and answers: public.
-        survivors, noise_ratio: of each answer: who took part, and the variance of the noise in
-            units of one curator's.
+        transcript: the public questions and answers.
+        survivors: for each answer, the sites that took part.
+        noise_ratio: for each answer, the variance of its noise divided by that of one curator.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Consortium:
     def ask(self, query: Query, number: int) -> Answer:
         """The sum of all sites' answers to question `number`, with the law of its noise.
 
-        Where a look is about n records, those of the survivors stand for all.
+        If a query is about n records, the records of the survivors represent all of them.
         """
         if isinstance(query, AdditiveQuery) and len(self.sites) == self.terms.sites:
             query.count(sum(site.n for site in self.sites.values()))
@@ -103,7 +103,7 @@ class Consortium:
         return receipts, refusals
 
     def guarantee(self, promise: Guarantee) -> Guarantee:
-        """A conversation's promise, kept among these sites; a rehearsal, since all are here."""
+        """The guarantee of a conversation among these sites, which one process rehearses."""
         sites = self.sites.values()
         kept = decentralized(
             promise,
@@ -129,16 +129,16 @@ def convene(
     """Ask sites all questions of a conversation: a rehearsal, since one process holds all records.
 
     Args:
-        conversation: public; its looks are sums with Gaussian noise.
-        records: by site; each site's are held by it and by nobody else.
-        source: what the sites' own sources are made of.
-        colluders: how many sites may pool what they know with the coordinator.
-        dropouts: how many may fall silent in a stage.
-        alone: every site adds all the noise.
-        ledger: pays once for all sites that have none of their own: their people are others; by
-            default that of a `dpfda.budget` around it, if any.
-        ledgers: the sites' own budgets over all conversations.
-        silent: rehearses dropouts.
+        conversation: a public conversation whose queries are sums with Gaussian noise.
+        records: the records of each site, by its name.
+        source: the source from which the sites' separate sources are made.
+        colluders: how many sites may share their knowledge with the coordinator.
+        dropouts: how many sites may stop replying in a stage.
+        alone: whether every site adds all the noise instead of a share.
+        ledger: the ledger of all sites without their own one. It pays once, because the sites have
+            different people. By default that of an enclosing `dpfda.budget`, if there is one.
+        ledgers: the budgets of single sites over all conversations.
+        silent: as in `Consortium`.
 
     Returns:
         The public result, and the consortium with its sites.
@@ -182,14 +182,14 @@ def decentralized(
     alone: bool = False,
     sources: Sequence[Source] | None = None,
 ) -> Guarantee:
-    """A curator's promise as sites keep it: under what their terms assume.
+    """The guarantee of a conversation among sites, with the assumptions of their terms.
 
     Args:
-        promise: what the conversation promises with one curator.
-        terms: what the sites agreed on.
-        alone: every site adds all the noise, whoever the others are.
-        sources: where all of them drew their noise, if that is known here; a coordinator who
-            cannot know it assumes it, and says so.
+        promise: the guarantee of the conversation with one curator.
+        terms: the agreed terms of the sites.
+        alone: whether every site adds all the noise, so that nothing is assumed about other sites.
+        sources: the sites' sources of noise, if they are known in this process. Otherwise the
+            guarantee states the assumption that sites draw their noise correctly.
     """
     assumptions = (SITE_SIZES_ARE_PUBLIC,) if alone else terms.assumptions
     delta = promise.delta + (0.0 if alone else terms.neighbors.failure)

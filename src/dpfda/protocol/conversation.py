@@ -1,4 +1,4 @@
-"""A method that asks records questions: public from beginning to end."""
+"""Conversations: public methods that send queries to a data holder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dpfda.protocol.query import Answer, Query, Records
 
 Result = TypeVar("Result")
 Questions = Generator[Query, Answer, Result]
-"""Yields queries, is sent their answers, returns a public result. Parts go on by `yield from`."""
+"""A generator that yields queries, receives their answers, and returns a public result. It can
+delegate to other generators by `yield from`."""
 Ask = Callable[[Query, int], Answer]
-"""The transport: brings query number k to the data holder, and the answer back."""
+"""The transport: sends query number k to the data holder, and returns the answer."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,10 +36,11 @@ class Conversation(
     """A frozen, public plan of questions. It has no argument for a record, so it may run anywhere.
 
     Attributes:
-        epsilon, delta: what all questions together may cost: announced before the first.
-        unit: whose data one record is.
-        either: whether noise may be pure although a δ is given, where that is smaller: for one
-            curator; sites that add up their noise need Gaussian noise.
+        epsilon: limit of the total ε of all questions, announced before the first question.
+        delta: limit of the total δ, announced as well.
+        unit: the unit of protection: what one record belongs to, such as a person.
+        either: whether pure noise may be used although δ > 0, if it is smaller. This requires one
+            curator: sites that add up their noise need Gaussian noise.
     """
 
     epsilon: float
@@ -53,46 +55,46 @@ class Conversation(
 
     @abstractmethod
     def questions(self) -> Questions[Result]:
-        """Ask, learn, ask again, conclude."""
+        """The generator of queries, which returns the result."""
 
     @classmethod
     @abstractmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """One for every kind of course it may take with these numbers, for checks and audits."""
+        """An instance for each possible sequence of queries, for checks and audits."""
 
     @abstractmethod
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """Two neighboring data sets that the conversation distinguishes well, for audits."""
 
     def among_sites(self) -> Self:
-        """The same questions for sites that add up their noise: Gaussian, where a δ is given."""
+        """The same questions for sites that add up their noise: Gaussian noise if δ > 0."""
         return replace(self, either=False)
 
     @property
     def whole(self) -> Cost:
-        """The budget, to be divided with `Cost.part`: Gaussian, or pure ε where that is better."""
+        """The budget, to be divided with `Cost.part`: Gaussian, or pure ε if that is better."""
         given = Cost(epsilon=self.epsilon, delta=self.delta)
         if given.pure or not self.either:
             return given
         return self.better(Cost(epsilon=self.epsilon), given)
 
     def better(self, pure: Cost, gaussian: Cost) -> Cost:
-        """The budget with which the result is expected to be better, from public facts alone."""
+        """The budget with the smaller expected error of the result, computed from public facts."""
         return gaussian
 
     @property
     def pure(self) -> bool:
-        """Whether no question uses δ: then it is announced, and paid for, as pure ε."""
+        """Whether no question uses δ; the conversation is then announced and paid for as pure ε."""
         return self.whole.pure
 
     @property
     def most(self) -> Price:
-        """The limit that holders keep it to."""
+        """The limit of the total cost, which holders enforce."""
         return limit(epsilon=self.epsilon, delta=0.0 if self.pure else self.delta)
 
     @property
     def event(self) -> Event:
-        """All of it as one release: what `dpfda.spent` counts."""
+        """The event of the whole conversation, which `dpfda.spent` counts."""
         return Cost(epsilon=self.epsilon, delta=0.0 if self.pure else self.delta).event
 
     def agreed(self, source: Source, ledger: BaseLedger | None) -> Agreed:
@@ -124,7 +126,7 @@ class Conversation(
 
 
 def converse(conversation: Conversation[Result], ask: Ask) -> Result:
-    """Any central release over any transport."""
+    """Run a conversation over a transport, and return its result."""
     questions = conversation.questions()
     query, number = next(questions), 0
     while True:

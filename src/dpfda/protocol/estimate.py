@@ -47,11 +47,11 @@ class Estimate(Portable):
         return self.value - half, self.value + half
 
     def shown(self, level: float = 0.95, *, share: bool = False) -> tuple[float, float, float]:
-        """Value and interval as people see them.
+        """Value and interval as they are displayed.
 
         Args:
-            level: of the interval.
-            share: whether the number is a part of a whole: what noise leads beyond 0 and 1 is cut.
+            level: confidence level of the interval.
+            share: whether the number is a proportion, which is cut at 0 and 1.
 
         Examples:
             >>> Estimate(5.504, 4.34, 4).shown(share=True)
@@ -64,12 +64,12 @@ class Estimate(Portable):
         return value, low, high
 
     def complement(self) -> Estimate:
-        """The estimate of one minus the number: an error from an accuracy."""
+        """The estimate of one minus the number, such as an error rate from an accuracy."""
         return Estimate(1 - self.value, self.standard_error, self.people)
 
 
 def as_share(numbers: Iterable[float]) -> tuple[float, ...]:
-    """Numbers that estimate a share, which noise may have led beyond 0 and 1: cut there.
+    """Noisy estimates of proportions, cut at 0 and 1.
 
     Examples:
         >>> as_share((-2.99, 5.504, 0.25))
@@ -79,7 +79,7 @@ def as_share(numbers: Iterable[float]) -> tuple[float, ...]:
 
 
 def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
-    """The accuracy behind `people` randomized ±1 verdicts that add up to `total`.
+    """The accuracy estimated from `people` randomized ±1 evaluations with the sum `total`.
 
     Examples:
         >>> accuracy_estimate(total=200.0, people=400, epsilon=1.0).value.__round__(3)
@@ -92,11 +92,11 @@ def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
 def accuracies_behind(
     totals: ArrayLike, people: ArrayLike, *, epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Accuracies behind sums of randomized ±1 verdicts ("right on me": +1), and standard errors.
+    """Accuracies estimated from sums of randomized ±1 evaluations (+1: right), and standard errors.
 
-    r̃ = (r̂ + q - 1)/(2q - 1), Eq. (8) of 001; Var r̃ = p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r): the
-    randomized response is in it (C5). The variance is taken at the estimated p, kept inside
-    [1/2n, 1 - 1/2n]. Where nobody answered, r̃ = ½ and the error is infinite.
+    r̃ = (r̂ + q - 1)/(2q - 1), Eq. (8) of 001; Var r̃ = p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r). The
+    variance includes the randomized response (C5). It is evaluated at the estimated p, restricted
+    to [1/2n, 1 - 1/2n]. Without answers, r̃ = ½ and the standard error is infinite.
     """
     q, n = RandomizedResponse(epsilon=epsilon).keep_probability, np.maximum(people, 1)
     said_right = (np.asarray(totals) / n + 1) / 2
@@ -128,14 +128,14 @@ NON_PRIVATE = (
     "chosen by cross-validation."
 )
 HELD_OUT = "held-out people"
-"""Where a row of a result comes from that was computed from people's data without noise."""
+"""Label of result rows that were computed from people's data without noise."""
 WITH_SQUARES = NON_PRIVATE.replace("features that", "features and their squares that")
-_ENOUGH = 2000  # rows to choose a penalty by; the fit takes all
+_ENOUGH = 2000  # rows from which the penalty is chosen; the fit uses all rows
 _FOLDS = 3
 
 
 def non_private_classifier(X: ArrayLike, y: ArrayLike, *, squares: bool = False) -> Pipeline | None:
-    """A classifier without privacy, fitted as well as is usual; None if there is one class only.
+    """A classifier without privacy, with cross-validated penalty; None if there is only one class.
 
     Args:
         X: features.
@@ -147,7 +147,8 @@ def non_private_classifier(X: ArrayLike, y: ArrayLike, *, squares: bool = False)
         >>> bool(non_private_classifier(1e-4 * x, x[:, 0] > 0).score(1e-4 * x, x[:, 0] > 0) > 0.95)
         True
     """
-    # Most who come here need the words below only; a collector starts in half the time without.
+    # Most users of this module need only the functions below; the import would double the time in
+    # which a collector starts.
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.pipeline import make_pipeline
@@ -162,7 +163,7 @@ def non_private_classifier(X: ArrayLike, y: ArrayLike, *, squares: bool = False)
     folds = min(_FOLDS, int(counts.min()))
     if folds > 1:
         some = np.random.default_rng(0).permutation(len(labels))[:_ENOUGH]
-        if len(np.unique(labels[some])) < len(counts):  # a rare class: all rows, then
+        if len(np.unique(labels[some])) < len(counts):  # a class is rare: use all rows
             some = np.arange(len(labels))
         kept = StratifiedKFold(folds, shuffle=True, random_state=0)
         search = GridSearchCV(rule, {"logisticregression__C": np.logspace(-3, 3, 5)}, cv=kept)
@@ -190,7 +191,7 @@ def non_private_regression(X: ArrayLike, y: ArrayLike) -> Pipeline:
 
 
 def majority_error(labels: ArrayLike) -> float:
-    """The error of always naming the most frequent label.
+    """The error of always predicting the most frequent label.
 
     Examples:
         >>> majority_error([1, 1, 0])

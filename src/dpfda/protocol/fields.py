@@ -37,9 +37,9 @@ from dpfda._validate import AnyArray, FloatArray
 from dpfda.errors import InvalidParameter
 
 LARGEST = 1e100
-"""No public number of a query is larger: no square of it overflows."""
+"""Largest absolute value of a public number of a query; its square does not overflow."""
 MOST_NUMBERS = 1 << 26
-"""No array of a query holds more."""
+"""Largest number of entries of an array of a query."""
 _KEY = "dpfda"
 _LONGEST_WORD = 200
 _MOST_PARTS = 1 << 12
@@ -51,16 +51,16 @@ class Rule(ABC):
     """The rule for the values of a field."""
 
     late = False
-    """Arrays are read last: their lengths may be given by other fields."""
+    """Whether the field is an array. Arrays are read last, because other fields may be lengths."""
 
     @abstractmethod
     def read(self, name: str, given: object, sizes: Sizes) -> object:
-        """The value as it is stored, or `InvalidParameter`."""
+        """The checked value; raises `InvalidParameter` if it breaks the rule."""
 
 
 @dataclass(frozen=True)
 class Number(Rule):
-    """One finite number in a range; also None, where that is allowed."""
+    """One finite number in a range; also None if `optional`."""
 
     least: float = -LARGEST
     most: float = LARGEST
@@ -81,7 +81,7 @@ class Number(Rule):
 
 @dataclass(frozen=True)
 class Whole(Rule):
-    """One integer in a range; also None, where that is allowed."""
+    """One integer in a range; also None if `optional`."""
 
     least: int = 1
     most: int = 1 << 31
@@ -118,7 +118,7 @@ class Choice(Rule):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The words at this moment."""
+        """The current list of words."""
         return self.given() if callable(self.given) else self.given
 
     def read(self, name: str, given: object, sizes: Sizes) -> str:
@@ -132,7 +132,7 @@ class Choice(Rule):
 
 @dataclass(frozen=True)
 class Array(Rule):
-    """Finite numbers in a range, in a shape whose lengths are given or named."""
+    """An array of finite numbers in a range; the lengths in its shape are numbers or names."""
 
     late = True
     kind: Literal["real", "whole"]
@@ -155,7 +155,7 @@ class Array(Rule):
             fits = fits and (isinstance(want, str) or length == want)
         if not fits:
             raise self._refusal(name, sizes, f"shape {array.shape}")
-        # NaN is in no range, and spoils both extremes.
+        # If an entry is NaN, so are the minimum and the maximum, and the comparison fails.
         if array.size and not (self.least <= array.min() and array.max() <= self.most):
             raise self._refusal(name, sizes, "a number outside")
         for length, want in zip(array.shape, self.shape, strict=True):
@@ -167,7 +167,7 @@ class Array(Rule):
         return array
 
     def _wanted(self, sizes: Sizes) -> list[int | str]:
-        """The shape, with the lengths that are known by now."""
+        """The shape, with the lengths that are already known."""
         return [sizes.get(want, want) if isinstance(want, str) else want for want in self.shape]
 
     def _refusal(self, name: str, sizes: Sizes, found: str) -> InvalidParameter:
@@ -236,7 +236,7 @@ def flag(*, default: object = MISSING) -> bool:
 
 
 def choice(*options: str | Callable[[], tuple[str, ...]], default: object = MISSING) -> Any:
-    """One of the given words, or of those that a function returns; else any short word."""
+    """One of the given words, or of those that a function returns; without them, any short word."""
     words = tuple(one for one in options if isinstance(one, str))
     named = [one for one in options if callable(one)]
     return _field(Choice(named[0] if named else words), default)
@@ -249,14 +249,14 @@ def array(
     most: float = LARGEST,
     default: object = MISSING,
 ) -> AnyArray:
-    """Numbers in a shape; a length is a number, the name of a field, or a free name."""
+    """An array; each length in its shape is a number, the name of a field, or a free name."""
     low = max(least, -(2.0**62)) if kind == "whole" else least
     high = min(most, 2.0**62) if kind == "whole" else most
     return cast("AnyArray", _field(Array(kind, shape, low, high), default))
 
 
 def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST) -> FloatArray:
-    """A vector of real numbers, as long as every other one of the same name."""
+    """A vector of real numbers; all vectors with the same `like` have equal lengths."""
     return array("real", like, least=least, most=most)
 
 
@@ -277,9 +277,9 @@ def _field(rule: Rule, default: object) -> Any:
 
 
 def check_fields(subject: object) -> Sizes:
-    """Refuse anything but declared types, shapes and ranges; arrays are copied and frozen.
+    """Check types, shapes and ranges of all fields; arrays are copied and made read-only.
 
-    Every init field must be declared: one that is not is a mistake in the class.
+    Every init field must be declared; an undeclared one is an error in the class.
 
     Returns:
         The lengths of named axes.

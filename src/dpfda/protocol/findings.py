@@ -1,4 +1,4 @@
-"""The findings of a study, in one form for every design; tables, plots and pages read it.
+"""The findings of a study, in one form for all designs, for tables, plots and pages.
 
 `beside_guessing` adds the verdict and the errors for comparison.
 """
@@ -24,11 +24,11 @@ ERROR = "error, estimated by people"
 
 @dataclass(frozen=True)
 class Step:
-    """A phase as it is listed: past, present or expected.
+    """A past, present or expected phase in the list of phases.
 
     Attributes:
-        kind: what is asked in this phase.
-        people: how many people it wants.
+        kind: the kind of question in this phase.
+        people: the number of participants.
     """
 
     kind: str
@@ -37,32 +37,32 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Estimates from replies alone; what a design does not estimate is empty.
+    """Estimates from replies alone; quantities that a design does not estimate are empty.
 
     Attributes:
-        classes: the labels; none where a number is predicted.
-        phases: who was asked what, and who will be as far as it is known; a server fills it in.
-        learnt: in one word, what was estimated of each feature.
-        title: the same as a question.
-        features: these estimates, one row a score.
+        classes: the labels; empty if a number is predicted.
+        phases: the past and expected phases; filled in by a server.
+        learnt: one word for the quantity that was estimated for each feature.
+        title: the same quantity as a question.
+        features: these estimates, one row per score.
         centers: the center of each feature.
-        intercepts: one a score.
-        error: of the finished model, by people who evaluated nothing else: the share of wrong
-            labels, or the root mean squared error of a number.
-        drifted: older replies are no longer used because newer ones contradict them.
-        following: the design of a study that goes on from here.
-        notes: what a reader must know, in sentences.
-        folded: how many features come before distances from their centers, if there are any.
-        guessing: the error of always predicting the most frequent label, as far as replies tell
-            how frequent it is; of a number, what its mean alone would leave. None where replies do
-            not tell.
-        covariances: of the model's coefficients, one matrix a score; none where none is known.
-        evidence: how likely it is that any feature goes with the label, if it was as likely as not
-            before; None where replies do not say.
-        better: how likely the model is better than guessing, if any feature does.
+        intercepts: one intercept per score.
+        error: error of the finished model, from people who answered only the evaluation: the share
+            of wrong labels, or the root mean squared error of a predicted number.
+        drifted: whether older replies were discarded because newer ones contradict them.
+        following: the design of a study that continues this one.
+        notes: sentences that a reader must know.
+        folded: number of features that are followed by distances from their centers, if any.
+        guessing: error of always predicting the most frequent label or, for a number, its mean;
+            None if the replies do not determine it.
+        covariances: covariance matrices of the model's coefficients, one per score; empty if they
+            are not known.
+        evidence: posterior probability that any feature is associated with the label, at even prior
+            odds; None if the replies do not determine it.
+        better: probability that the model is better than guessing, if any feature is associated.
         constant: whether the model gives everybody the same label.
-        liars: the smallest share of participants who, lying in agreement, could have produced this
-            result where there is nothing to find; None where it is not known.
+        liars: the smallest share of participants who could have produced this result by coordinated
+            false replies if no feature were associated with the label; None if not known.
     """
 
     classes: tuple[Any, ...]
@@ -86,7 +86,7 @@ class Findings:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the model is better than guessing, or the mean, as far as replies show it."""
+        """Whether the replies show that the model is better than guessing, or than the mean."""
         if not self.classes:
             found = judged_number(
                 self.evidence, better=self.better, error=self.error, guessing=self.guessing
@@ -104,7 +104,7 @@ class Findings:
 
     @property
     def said(self) -> list[str]:
-        """Notes, and the verdict where it is not that something was found."""
+        """The notes, and the sentences of the verdict unless it is a signal."""
         return list(self.verdict.added_to(self.notes))
 
     def called(self, place: int) -> str:
@@ -132,7 +132,7 @@ class Findings:
         return named
 
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a member, where classifiers were judged: accuracy, interval, weight."""
+        """One row per evaluated member classifier: accuracy, interval, weight."""
         return []
 
     def _against(self, score: int) -> str:
@@ -142,12 +142,12 @@ class Findings:
 def found_of(found: Findings, *, finished: bool = True) -> dict[str, Any]:
     """Errors and verdict of a study as plain values, which `beside_guessing` reads.
 
-    Shares are cut at 0 and 1; an error that evaluation answers leave open is left out, and
-    `evaluated` says how many answers there were.
+    Proportions are cut at 0 and 1. An error is omitted if the evaluation answers say almost nothing
+    about it. `evaluated` is the number of these answers.
 
     Args:
-        found: what it found.
-        finished: whether nobody else will be asked; before that there is no verdict.
+        found: the findings of the study.
+        finished: whether the study has ended; there is no verdict before.
     """
     share, error = bool(found.classes), found.error
     if share and error is not None and tells_nothing(error, n_classes=len(found.classes)):
@@ -168,13 +168,13 @@ def beside_guessing(
 
     Args:
         plan: the study.
-        found: as `found_of` says it.
-        replies: of a study that is not finished, how many came, and how many are wanted.
+        found: the result of `found_of`.
+        replies: for an unfinished study, the numbers of received and of wanted replies.
 
     Returns:
-        `kind` and `sentences`: the verdict, `told`: the sentences in one text, `nothing`: whether
-        the model is not known to be worth anything, and `rows`: the errors to be compared, each
-        with its interval, if it has one.
+        `kind` and `sentences` of the verdict; `told`, the sentences as one text; `nothing`, whether
+        the model is not known to be useful; and `rows`, the errors for comparison with their
+        intervals, if known.
     """
     verdict = msgspec.convert(found["verdict"], Verdict)
     if replies is not None:
@@ -197,11 +197,11 @@ def beside_guessing(
 
 
 def as_found(estimate: Estimate | None, *, share: bool = False) -> dict[str, Any] | None:
-    """An estimate as pages read it: value, interval, people behind it.
+    """An estimate as plain values for pages: value, interval, number of people.
 
     Args:
-        estimate: the number.
-        share: whether it is one of a whole, so that what noise leads beyond 0 and 1 is cut.
+        estimate: the estimate.
+        share: whether it is a proportion, which is cut at 0 and 1.
     """
     if estimate is None:
         return None

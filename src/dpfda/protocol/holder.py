@@ -1,17 +1,17 @@
-"""Data holders: the only place where records meet a mechanism.
+"""Data holders: only here are private records read and passed to a mechanism.
 
-In this order, for every query: is it allowed → spend its event → compute and randomize → keep the
-answer. Nothing that a record holds decides whether an answer leaves.
+A holder handles each query in this order: check that it is allowed, spend its event, compute and
+randomize, store the answer. Private values never decide whether an answer is given.
 
-| holder | its records | it is asked |
+| holder | its records | its queries |
 |---|---|---|
 | `Person` (`protocol.person`) | one curve and label, or an owner's few rows | one task of a study |
 | `Crowd` (`protocol.person`) | many simulated people | tasks, each person once |
-| `Scattered` (`protocol.scattered`) | none: people live in several places, which answer | tasks |
-| `Curator` | everybody's rows | the looks of a conversation |
-| `Stream` | none: sums of rows that pass by | additive looks |
-| `Gatherer` | none: sums of rows that others read | additive looks |
-| `Site` (`protocol.site`) | one hospital's rows | additive looks; it sends masked shares |
+| `Scattered` (`protocol.person`) | none: people in several places, which answer | tasks |
+| `Curator` | everybody's rows | the queries of a conversation |
+| `Stream` | none: sums of rows that arrive in chunks | additive queries |
+| `Gatherer` | none: sums of rows that other processes read | additive queries |
+| `Site` (`protocol.site`) | one hospital's rows | additive queries, answered with masks |
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpfda.protocol.query import AdditiveQuery, Answer, DatasetQuery, Query, Rec
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """One question and its answer: public."""
+    """One public question and its public answer."""
 
     query: Query
     answer: Answer
@@ -54,15 +54,15 @@ class Agreed(TypedDict, total=False):
 
 
 class Holder(ABC):
-    """Keeps records, an account of one conversation, and the answers that left.
+    """Holds private records, the costs so far of one conversation, and its answers.
 
     Args:
-        most: what the conversation announced; asking for more is refused.
-        source: where noise comes from; the operating system by default.
-        unit: whose data a record is, in the holder's own words; queries about others are refused.
+        most: the announced limit of the conversation; a query that exceeds it is refused.
+        source: the source of noise; the operating system by default.
+        unit: the unit of protection, such as a person; queries with another unit are refused.
         accepts: assumptions that the holder agreed to; a query that needs another is refused.
-        ledger: the unit's durable budget over all conversations; spent before noise is drawn.
-        label: public words for the ledger.
+        ledger: the durable budget of the unit over all conversations, spent before noise is drawn.
+        label: public text for the entry in the ledger.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Holder(ABC):
         self._most, self._spent = most, Price()
         self._unit, self._accepts = unit, frozenset(accepts)
         self._ledger, self._label = ledger, label
-        self._lock = threading.Lock()  # one question at a time, whoever asks
+        self._lock = threading.Lock()  # one question at a time, from any thread
 
     def answer(self, query: Query, *, number: int) -> Answer:
         """The answer to question `number`; a repeated question gets the same answer."""
@@ -122,7 +122,7 @@ class Holder(ABC):
         return self.transcript[number].answer
 
     def _agree(self, query: Query) -> None:
-        """Refuse, with nothing spent, what this holder did not agree to."""
+        """Refuse queries that this holder did not agree to, before anything is spent."""
         if query.unit != self._unit:
             raise ProtocolError(f"the query is about a {query.unit}, not about a {self._unit}")
         for assumption in query.assumptions:
@@ -137,19 +137,19 @@ class Holder(ABC):
         self._spent = spent
 
     def _require_all(self) -> None:
-        """Refuse, with nothing spent, a conversation that the ledger cannot pay for as a whole."""
+        """Refuse a conversation that the ledger cannot fully pay for, before anything is spent."""
         if self._ledger is not None and (reason := self._ledger.refusal(self._most - self._spent)):
             raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}. {SPEND_LESS}")
 
     def _afford(self, query: Query) -> Price:
-        """The total cost with this query; more than was announced is refused."""
+        """The total cost including this query; a cost above the announced limit is refused."""
         spent = self._spent + compose([self._event(query)])
         if not within(spent, self._most):
             raise BudgetExceeded("the conversation spends more than it announced")
         return spent
 
     def _event(self, query: Query) -> Event:
-        """The event that is paid for the next query."""
+        """The event that is charged for the next query."""
         return query.event
 
     def _pay(self, query: Query) -> None:
@@ -164,7 +164,7 @@ class Holder(ABC):
 
     @abstractmethod
     def _check(self, query: Query) -> None:
-        """Refuse a query that the records do not fit, by their shapes alone."""
+        """Refuse a query that does not fit the shapes of the records."""
 
     @abstractmethod
     def _respond(self, query: Query, number: int) -> Answer:
@@ -178,7 +178,7 @@ class Holder(ABC):
 
 
 class Curator(Holder):
-    """Holds everybody's records, at once.
+    """Holds the records of all people in memory.
 
     A ledger that cannot pay for the whole conversation refuses it before the first question.
 
@@ -203,7 +203,7 @@ class Curator(Holder):
 
 
 class Stream(Holder):
-    """Holds sums instead of records, which pass by in chunks: a pass for every question."""
+    """Holds sums of records that arrive in chunks, in one pass for every question."""
 
     def __init__(self, **agreed: Unpack[Agreed]) -> None:
         super().__init__(**agreed)
@@ -233,17 +233,17 @@ class Stream(Holder):
 
 
 Gather = Callable[[AdditiveQuery], tuple[int, IntArray]]
-"""How many records there are, and their sums, from wherever they are read."""
+"""Returns the number of records and their sums, for records that other processes read."""
 
 
 class Gatherer(Holder):
-    """Holds no record: after it has spent, it has sums made wherever records are, and adds noise.
+    """Holds no records. After it has spent, it requests sums from other processes and adds noise.
 
     Args:
-        gather: makes the sums.
-        n: how many records there are: counted before anything is spent, and never another number.
-        first: reads and counts them now, where nobody has yet: a record that is refused by whoever
-            reads it is refused before anything is spent.
+        gather: computes the sums.
+        n: the number of records, counted before anything is spent; a later change is refused.
+        first: reads and counts the records if no process has read them yet. Invalid records are
+            thus refused before anything is spent.
         agreed: as in `Holder`.
     """
 

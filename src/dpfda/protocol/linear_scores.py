@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from dpfda._validate import ArrayLike, FloatArray, IntArray
 
 NUMBERS = ("intercept", "coefficients", "centers", "scales")
-"""What a linear rule is made of."""
+"""The arrays that define a linear rule."""
 
 
 def linear_scores(
@@ -22,8 +22,8 @@ def linear_scores(
 ) -> FloatArray:
     """intercept + coefficients · squash((z* - centers)/scales), shape (n, m).
 
-    `squash` clips to ±1 if `clipped`. Numbers of shape (m, d) are everybody's; those of shape
-    (n, m, d) are each person's own.
+    `squash` clips to ±1 if `clipped`, and is the identity otherwise. Arrays of shape (m, d) are
+    common to all people; arrays of shape (n, m, d) have one rule for each person.
 
     Examples:
         >>> linear_scores(np.array([[0.5, 3.0]]), intercept=[1.0], coefficients=[[2.0, 1.0]],
@@ -52,7 +52,7 @@ def class_chances(
     clipped: bool,
     **numbers: FloatArray,
 ) -> FloatArray:
-    """Probabilities (n, K) of the classes by a linear rule, of `NUMBERS`.
+    """Probabilities (n, K) of the classes by a linear rule, which consists of the arrays `NUMBERS`.
 
     Uncertain scores are shrunk towards 0 (docs/methods/probabilities.md).
     """
@@ -66,9 +66,9 @@ def class_chances(
 
 
 def moderated(scores: FloatArray, variances: FloatArray) -> FloatArray:
-    """Scores (n, m) drawn towards 0 by their own mean variance (n, m): MacKay 1992, Eq. (10).
+    """Scores (n, m) shrunk towards 0 according to their variances (n, m): MacKay 1992, Eq. (10).
 
-    All of a row by the same factor, so that what is decided stays the same.
+    All scores of a row have the same factor, so that decisions do not change.
 
     Examples:
         >>> moderated(np.array([[2.0]]), np.array([[8 / np.pi]])).round(3)
@@ -79,7 +79,7 @@ def moderated(scores: FloatArray, variances: FloatArray) -> FloatArray:
 
 
 def chances(scores: FloatArray) -> FloatArray:
-    """Probabilities that follow from scores: logistic of one, softmax of several.
+    """Probabilities from scores: logistic function of one score, softmax of several.
 
     Examples:
         >>> chances(np.array([[0.0], [2.0]])).round(2).tolist()
@@ -91,7 +91,7 @@ def chances(scores: FloatArray) -> FloatArray:
 
 
 def decided(scores: FloatArray) -> IntArray:
-    """Label numbers (...) behind scores (..., m): the sign of one (0 counts as +), or the largest.
+    """Label numbers (...) from scores (..., m): the sign of one score (0 is +), or the largest one.
 
     Examples:
         >>> decided(np.array([[0.0], [-1.0]])), decided(np.array([[0.1, 0.3, 0.2]]))

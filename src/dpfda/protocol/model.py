@@ -42,7 +42,7 @@ class StudyModel(Documented, ABC):
     """The result of any study: predictions for new data, and the guarantee.
 
     Attributes:
-        guarantee: what the people behind the model were promised.
+        guarantee: the guarantee of the people whose replies the model was fitted to.
     """
 
     guarantee: Guarantee
@@ -61,7 +61,7 @@ class StudyModel(Documented, ABC):
         )
 
     def _judged(self) -> Verdict:
-        """A model alone does not know how good it is."""
+        """No verdict: a model alone contains no estimate of its error."""
         return Verdict(kind="unclear", sentences=(_UNKNOWN,))
 
     def _contents(self) -> Contents:
@@ -92,17 +92,17 @@ class RuleModel(StudyModel):
     """A linear rule of encoded curves.
 
     score = intercept + coefficients · squash((z* - centers)/scales), where `squash` clips to ±1 if
-    `clipped`, and is the identity otherwise. With folds, z* stands for its first features and their
+    `clipped`, and is the identity otherwise. With folds, z* is replaced by its
     distances from the folds (`protocol.folds`).
 
     Attributes:
-        encoder: how a curve becomes z*.
+        encoder: maps a curve to z*.
         intercept: shape (m,), m scores.
         coefficients: shape (m, d), for the first d features.
         centers: shape (m, d).
         scales: shape (m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-        folds: centers of the first features, if distances from them count too, shape (f,).
+        folds: centers of the first features, shape (f,), if distances from them are features too.
     """
 
     encoder: CurveEncoder
@@ -114,7 +114,7 @@ class RuleModel(StudyModel):
     folds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def _read(self, *names: str) -> None:
-        """Parts that JSON does not hold as they are, and finite numbers."""
+        """Convert fields that JSON stores in another form, and require finite numbers."""
         super().__post_init__()
         revive(self, "encoder", read_encoder)
         for name in (*names, "folds"):
@@ -143,7 +143,7 @@ class RuleModel(StudyModel):
         return int(width)
 
     def rows(self, people: int) -> dict[str, FloatArray]:
-        """Its numbers once for each of `people`, and its folds, as tasks carry them."""
+        """The fields of a task: the arrays of the rule for each of `people`, and the folds."""
         own = {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in NUMBERS}
         return own | {"folds": self.folds}
 
@@ -153,9 +153,9 @@ class RuleModel(StudyModel):
         return linear_scores(folded(features, self.folds), **numbers, clipped=self.clipped)
 
     def slope(self, points: ArrayLike | None = None) -> FloatArray:
-        """β(t) of each score at `points`, or one weight a feature, inside the clipping.
+        """β(t) of each score at `points`, or one weight per feature, without the clipping.
 
-        Of the features themselves: distances from the folds have no slope.
+        Distances from the folds are left out, because they have no slope.
         """
         weights = np.zeros((len(self.coefficients), self.encoder.n_features))
         own = len(self.folds) or self.coefficients.shape[1]
@@ -163,12 +163,12 @@ class RuleModel(StudyModel):
         return self.encoder.slope(weights, points)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw β(t) for curves, one weight a feature for vectors; returns the axes."""
+        """Draw β(t) for curves, one weight per feature for vectors; returns the axes."""
         ax = axes_or_new(ax)
         slope = self.slope()
         beside = " (distances count too)" if len(self.folds) else ""
         if self.encoder.basis.functional:
-            rows = slope.reshape(-1, slope.shape[-1])  # of several channels, one line each
+            rows = slope.reshape(-1, slope.shape[-1])  # one line for each channel
             ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[-1]), rows.T)
             ax.set(title="slope function β(t)" + beside, xlabel="t")
         else:
@@ -195,14 +195,14 @@ class CurveModelBody(Body):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurveModel(RuleModel, ClassModel):
-    """A linear classifier of encoded curves, one score a class (or one score for two classes).
+    """A linear classifier of encoded curves, one score per class (or one score for two classes).
 
-    With one score, its sign tells ``classes[1]`` from ``classes[0]`` (0 counts as +1); with
-    several, the largest wins.
+    A single score predicts ``classes[1]`` if it is at least 0, and ``classes[0]`` otherwise. Of
+    several scores, the largest determines the class.
 
     Attributes:
-        variances: what the replies leave open of intercept and coefficients, shape (m, 1 + d).
-        damping: what probabilities take scores times, where features are not told apart.
+        variances: posterior variances of intercept and coefficients, shape (m, 1 + d).
+        damping: factor of the scores in the computation of probabilities.
 
     Examples:
         >>> from dpfda.curves import CurveEncoder
@@ -271,12 +271,12 @@ class CurveModel(RuleModel, ClassModel):
         return np.asarray(self.classes)[self.decide(self.encoder.encode(X, grid_points))]
 
 
-_POINTS = 10  # of a slope function
-_NOTHING = 1e-9  # of a range's width: what rounding leaves of an end at 0
+_POINTS = 10  # of a slope function in a table
+_NOTHING = 1e-9  # share of a range's width below which an end is 0 up to rounding
 
 
 def contents(model: StudyModel) -> Contents:
-    """Its slope function or weights; a model alone does not know how good it is."""
+    """The slope function or weights of a model; a model alone contains no estimate of its error."""
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
     if isinstance(model, RuleModel):
@@ -332,7 +332,7 @@ def slope_names(model: object, slopes: int) -> list[str]:
 
 
 def common_range(encoder: CurveEncoder) -> tuple[float, float] | None:
-    """The public range of values, where all coefficients rest on one."""
+    """The public range of values, if all coefficients have the same one; otherwise None."""
     size = encoder.n_features
     scales, centers = encoder.rescaler.scales(size), encoder.rescaler.centers(size)
     if encoder.rescaler.name != "clip" or scales is None or np.ptp(scales) or np.ptp(centers):
@@ -355,10 +355,10 @@ class CurveRegressionBody(Body):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurveRegression(RuleModel):
-    """A linear rule whose one score is the number that it predicts.
+    """A linear rule whose single score is the predicted number.
 
     Attributes:
-        target_range: public (low, high) of that number; no prediction lies outside.
+        target_range: public (low, high) of that number; predictions are clipped to it.
 
     Examples:
         >>> from dpfda.curves import CurveEncoder

@@ -1,4 +1,4 @@
-"""The people of a study: each holds a curve and a label, and answers one task, once.
+"""The people of a study: each of them holds a curve and a label, and answers one task.
 
 `Crowd` simulates many people; `Scattered` is a crowd whose members are in several places.
 """
@@ -26,22 +26,22 @@ from dpfda.protocol.task import Task, check_reply
 Entries = ArrayLike | Sequence[object]
 """Labels, or targets, of any type."""
 Groups = ArrayLike | None
-"""Whose each row is; None: each row is somebody else's."""
+"""The person of each row; None if every row belongs to a different person."""
 People = Callable[[int, int], Records]
-"""Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
+"""Returns encoded curves and label numbers of people start, ..., stop - 1, once per person."""
 
 
 class Person(Holder):
-    """One person, who answers one task of a study, once.
+    """One person, who answers one task of a study.
 
     Args:
-        plan: the plan the person agreed to.
-        curve: theirs; it never leaves this object.
-        label: theirs.
-        grid_points: where the curve was seen.
+        plan: the plan that the person agreed to.
+        curve: the private curve; it never leaves this object.
+        label: the private label.
+        grid_points: the points at which the curve was observed.
         ledger: the person's budget; the study's ε is spent from it before the reply exists.
         accepts: assumptions that the person agreed to, beyond the plan's ε.
-        source: where randomness comes from; the operating system by default.
+        source: the source of randomness; the operating system by default.
 
     Examples:
         >>> from dpfda.curves import CurveEncoder
@@ -78,15 +78,14 @@ class Person(Holder):
         self.__records = self._encoded(curve, label, grid_points)
 
     def _encoded(self, curve: Curves, label: object, grid_points: GridPoints) -> Records:
-        """The records, as tasks take them."""
+        """The records in the form that tasks need."""
         batch = one_curve(curve, channels=self.plan.encoder.channels)
         return encode_people(self.plan, batch, [label], grid_points=grid_points)
 
     def answer(self, query: Query, *, number: int = 0) -> Answer:
-        """Spend, compute, randomize: the reply to send, shape (1, width).
+        """Spend, compute and randomize; return the reply to send, shape (1, width).
 
-        A second task of the same study is refused, by this object and by the ledger, whatever
-        budget is left.
+        This object and the ledger refuse a second task of the same study, even if budget is left.
         """
         return super().answer(query, number=number)
 
@@ -111,16 +110,16 @@ class Person(Holder):
 
 
 class Crowd(Holder):
-    """Many simulated people in the order in which they take part; each answers once.
+    """Many simulated people in the order in which they take part; each of them answers once.
 
     Args:
-        plan: what all of them agreed to, assumptions included.
-        people: their encoded curves and label numbers.
-        source: where their randomness comes from.
+        plan: the plan that all of them agreed to, including its assumptions.
+        people: returns their encoded curves and label numbers.
+        source: the source of their randomness.
     """
 
     draws_here: ClassVar[bool] = True
-    """Whether their noise comes from its source, and not from places that answer for them."""
+    """Whether the noise comes from `source`; otherwise the places that answer draw it."""
 
     def __init__(self, plan: StudyPlan, people: People, *, source: Source) -> None:
         super().__init__(
@@ -130,7 +129,7 @@ class Crowd(Holder):
             accepts=plan.guarantee.assumptions,
         )
         self.plan = plan
-        self.asked = 0  # nobody is asked twice: this number only grows
+        self.asked = 0  # only increases, so that nobody is asked twice
         self.__people = people
 
     def answer(self, query: Query, *, number: int | None = None) -> Answer:
@@ -156,12 +155,12 @@ class Crowd(Holder):
         return _replies(query, self._answers(query, records, number))
 
     def _answers(self, query: Query, records: Records, number: int) -> Answer:
-        """The replies of people number, number + 1, ..., who hold these records."""
+        """The replies of people number, number + 1, ..., who have these records."""
         return query.answer(records, self.source)
 
 
 def _replies(query: Query, answer: Answer) -> Answer:
-    """The answer, if it has the shape that the query states: a server would store it."""
+    """The answer, after a check of its shape, because a server would store it."""
     assert isinstance(query, Task)
     check_reply(query, answer.values)
     return answer
@@ -170,11 +169,11 @@ def _replies(query: Query, answer: Answer) -> Answer:
 def encode_people(
     plan: StudyPlan, X: Curves, y: Entries, *, grid_points: GridPoints = None
 ) -> tuple[FloatArray, IntArray]:
-    """Encoded curves and label numbers, as tasks take them.
+    """Encoded curves and label numbers, in the form that tasks need.
 
-    What cannot be encoded becomes 0 and an unknown label becomes number 0: refusing to report would
-    itself reveal something. A number that is to be predicted is the first of the features, its
-    public range being [-1, 1]; then everybody's label is 0.
+    Curves that cannot be encoded become 0, and an unknown label becomes number 0, because a refusal
+    to report would itself reveal something. A target number, scaled from its public range to
+    [-1, 1], is the first feature; all labels are then 0.
     """
     features = plan.encoder.encode(X, grid_points, strict=False)
     if plan.target_range is None:
@@ -191,7 +190,7 @@ def target_places(targets: Entries, target_range: tuple[float, float]) -> FloatA
         [-1.0, 0.0, 0.0, 1.0]
     """
     low, high = target_range
-    # By halves, and never 0: no public range may make of somebody's number what is none.
+    # Computed from halves and never 0, so that no public range causes overflow or division by 0.
     middle, half = low / 2 + high / 2, max(high / 2 - low / 2, np.finfo(np.float64).tiny)
     values = one_by_one(targets)
     if values.dtype.kind in "fiub":
@@ -206,7 +205,7 @@ def target_places(targets: Entries, target_range: tuple[float, float]) -> FloatA
 def _number(target: Any) -> float:
     try:
         return float(target)
-    except Exception:  # whatever it was: it depends on the person's target
+    except Exception:  # any error, because it depends on the person's target
         return math.nan
 
 
@@ -217,7 +216,7 @@ def label_numbers(labels: Entries, classes: Entries) -> IntArray:
 
 
 def equal(labels: AnyArray, others: AnyArray) -> npt.NDArray[np.bool_]:
-    """Which labels are equal; a label that cannot be compared is unequal."""
+    """Which labels are equal; a label that cannot be compared is not."""
     try:
         return np.asarray(labels == others, dtype=bool)
     except Exception:  # such as a missing value, which is neither equal nor different
@@ -227,12 +226,12 @@ def equal(labels: AnyArray, others: AnyArray) -> npt.NDArray[np.bool_]:
 def _same(label: object, other: object) -> bool:
     try:
         return bool(label == other)
-    except Exception:  # whatever it was: it depends on the person's label
+    except Exception:  # any error, because it depends on the person's label
         return False
 
 
 def one_by_one(labels: Entries) -> npt.NDArray[Any]:
-    """Labels as they are: none changes how another one is read, as a common dtype would."""
+    """Labels as separate objects; a common dtype would let one label change another one."""
     if isinstance(labels, np.ndarray) or hasattr(labels, "to_numpy"):
         values = np.asarray(labels)
         return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
@@ -244,9 +243,10 @@ def one_by_one(labels: Entries) -> npt.NDArray[Any]:
 
 
 def one_curve(curve: Curves, *, channels: int = 1) -> Curves:
-    """A single curve as a batch of one: values, or a pair (t, x); what is neither has no values.
+    """A single curve as a batch of one; an invalid curve becomes a curve without values.
 
-    Of several channels: values (T, channels). A record of a table: a mapping from its columns.
+    A curve is given as values (T,), as a pair (t, x), or as values (T, channels). A record of a
+    table is a mapping from its columns.
     """
     if isinstance(curve, Mapping):
         return {name: [value] for name, value in curve.items()}
@@ -261,17 +261,17 @@ def one_curve(curve: Curves, *, channels: int = 1) -> Curves:
 
 
 AskPlaces = Callable[[Mapping[int, Task], int, int], Mapping[int, FloatArray]]
-"""(place -> its people's tasks, first and last + 1 of all people asked) -> replies of the places
-that answered."""
+"""A function of the tasks by place and of the range start, stop of the people who are asked. It
+returns the replies of the places that answered."""
 
 
 class Scattered(Crowd):
     """People in a public order, in several places; each place draws the noise of its people.
 
     Args:
-        plan: what all of them agreed to.
+        plan: the plan that all of them agreed to.
         places: the place of each person, in the order in which they take part.
-        ask: brings tasks to places, in this process or elsewhere.
+        ask: sends tasks to places, in this process or elsewhere.
 
     Examples:
         >>> from dpfda.curves import CurveEncoder
@@ -295,12 +295,12 @@ class Scattered(Crowd):
     def __init__(self, plan: StudyPlan, places: IntArray, ask: AskPlaces) -> None:
         if len(places) != plan.n_people:
             raise ProtocolError(f"the plan is for {plan.n_people} people")
-        super().__init__(plan, _nobody, source=SecureSource())  # nothing is drawn here
+        super().__init__(plan, _nobody, source=SecureSource())  # not used: places draw the noise
         self._places, self._ask = places, ask
         self._silent = np.zeros(plan.n_people, dtype=bool)
 
     def answered(self, people: IntArray) -> npt.NDArray[np.bool_]:
-        """Which of the people who got a task replied."""
+        """Whether each person who received a task replied."""
         return np.asarray(~self._silent[people])
 
     def _respond(self, query: Query, number: int) -> Answer:
@@ -309,7 +309,7 @@ class Scattered(Crowd):
         here = self._places[number:stop]
         rows = {int(place): np.flatnonzero(here == place) for place in np.unique(here)}
         tasks = {place: query.rows(who) for place, who in rows.items()}
-        self.asked = stop  # first: nobody is asked twice, whatever happens
+        self.asked = stop  # before the request, so that nobody is asked twice even after an error
         replies = self._ask(tasks, number, stop)
         values = np.zeros((query.people, query.width))
         for place, who in rows.items():

@@ -1,14 +1,14 @@
 """The public contract of a study, fixed before the first person takes part, and its design.
 
 A design lists the tasks that the study may ask, and participants check every task against it. It
-contains what a person's device needs: frozen public parameters, and `asks`. The computation on the
-server is the study of the same name (`protocol.study`), which may need more packages.
+contains only what a person's device needs: frozen public parameters, and `asks`. The computation on
+the server is the study of the same name (`protocol.study`), which may need more packages.
 
 The hash of a plan is computed from its canonical JSON, which is the same in every language. The
-rules are those of RFC 8785 (JSON Canonicalization Scheme), for which many languages have a library
-and JavaScript needs none: no space, names in the order of their UTF-16 units, text in UTF-8 with
-the fewest escapes, numbers as ECMAScript writes them. A number has one form for all types: 1, 1.0
-and 1e0 are ``1``.
+rules are those of RFC 8785 (JSON Canonicalization Scheme): no spaces, names sorted by their UTF-16
+units, text in UTF-8 with the fewest escapes, numbers as ECMAScript writes them. Many languages have
+a library for it, and JavaScript needs none. A number has the same form for all types: 1, 1.0 and
+1e0 are written ``1``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from dpfda.protocol.fields import Array, Part, declared
 from dpfda.protocol.task import Task
 
 Terms = Mapping[str, Any]
-"""Fields of a task and lengths of its arrays, by name. Each has one value, or a `range` that all
-entries lie in, or a tuple of possible values."""
+"""Allowed fields of a task and lengths of its arrays, by name: one value, a `range` that contains
+all entries, or a tuple of possible values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +50,18 @@ class Design(
         "dpfda.local.boosting",
     ),
 ):
-    """The public parameters of a way to learn: MRMA, moments, answers, ..."""
+    """The public parameters of a method: MRMA, moments, answers, ..."""
 
     predicts_numbers: ClassVar[bool] = False
-    """Whether people hold a number of the plan's target range instead of a label."""
+    """Whether people have a number in the plan's target range instead of a label."""
 
     @abstractmethod
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """Every task that it may ask under this plan, by name, and what is fixed of each.
+        """Every task that the study may ask under this plan, by name, with the terms of its fields.
 
-        ``epsilon`` and ``unit`` are the plan's where nothing else is said. What is not said of a
-        field means its default; arrays of real numbers are free within their declared ranges, but
-        every length must be said, or is 0.
+        If ``epsilon`` and ``unit`` are omitted, they are those of the plan. Other omitted fields
+        have their default values. Arrays of real numbers are free within their declared ranges;
+        an omitted length is 0.
         """
 
 
@@ -78,7 +78,7 @@ def check_shares(design: object) -> None:
 
 
 def check_terms(task: Task, terms: Terms) -> None:
-    """Refuse a task that is not what its design may ask."""
+    """Refuse a task that the terms of its design do not allow."""
     rules = declared(type(task))
     for name, (rule, default) in rules.items():
         free = isinstance(rule, Part) or (isinstance(rule, Array) and rule.kind == "real")
@@ -103,10 +103,10 @@ def _agrees(given: object, wanted: object) -> bool:
 
 
 MOST_WHOLE = 2**53 - 1
-"""The largest integer that every reader of JSON holds exactly."""
+"""The largest integer that every JSON parser represents exactly."""
 
-_POINT_UNTIL = 21  # digits before the point, up to which no exponent is written
-_POINT_FROM = -6  # zeros after it
+_POINT_UNTIL = 21  # most digits before the point without an exponent
+_POINT_FROM = -6  # minus the most zeros after the point without an exponent
 _PARTS = re.compile(r"(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
 
 
@@ -141,10 +141,10 @@ def _text(word: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """A finite number as ECMAScript writes it: the fewest digits that are read back as the same.
+    """A finite number as ECMAScript writes it, with the fewest digits that determine it.
 
-    Up to 21 places before the point are written out, and up to 6 zeros after it; beyond, one digit
-    stands before the point and an exponent follows.
+    Numbers with up to 21 digits before the point, or up to 6 zeros after it, are written without an
+    exponent. Others have one digit before the point, and an exponent.
 
     Examples:
         >>> [number_text(x) for x in (1.0, -0.0, 0.1, 1e20, 1e21, 1e-6, 1.5e-7)]
@@ -181,30 +181,30 @@ Protects = Literal["both", "features", "labels"]
 Label = str | int | float | bool
 
 MOST_TITLE, MOST_UNIT = 200, 100  # characters
-MOST_PEOPLE = 10**9  # a server keeps a mark for everybody: what a form asks for must fit
+MOST_PEOPLE = 10**9  # limited, because a server stores a mark for every person
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan(Portable):
     """The public contract of a study, fixed before anybody reports.
 
-    Its hash identifies the study: a person who was given the hash can check that the plan they
-    fetched is the one they agreed to.
+    Its hash identifies the study. A person who knows the hash can check that a received plan is the
+    one that they agreed to.
 
     Attributes:
-        epsilon: what one person spends in this study, once.
-        n_people: how many people take part; public.
-        encoder: how a curve becomes a vector in [-1, 1]^d.
-        classes: the label values, in order; label number c means ``classes[c]``. None of them
-            where a number is predicted.
-        target_range: instead, the public (low, high) of that number; values outside are clipped.
-        information: what participants read before they consent: version, institution, contact and
-            purpose, and further entries (`protocol.information`). Empty: nothing.
+        epsilon: the ε that one person spends in this study, once.
+        n_people: the public number of participants.
+        encoder: maps a curve to a vector in [-1, 1]^d.
+        classes: the label values, in order; label number c means ``classes[c]``. Empty if a number
+            is predicted.
+        target_range: public (low, high) of a predicted number; values outside are clipped.
+        information: text that participants read before they consent: version, institution, contact,
+            purpose, and further entries (`check_information`). Empty if there is none.
         design: what the server does with the replies: a registered name and its parameters.
-        protects: ``both``; or ``features``, ``labels`` if the other one is public anyway.
-        unit: whose data one report covers.
-        seed: seed of the study's *public* randomness (who is asked what).
-        title: for people to read.
+        protects: ``both``; or ``features`` or ``labels`` if the other one is public anyway.
+        unit: the unit of protection: what one report covers, such as a person.
+        seed: seed of the study's *public* randomness, which assigns questions to people.
+        title: title for readers.
 
     Examples:
         >>> plan = StudyPlan(
@@ -247,8 +247,8 @@ class StudyPlan(Portable):
         revive(self, "encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "an encoder", type(self.encoder).__name__)
-        _ = self.encoder.n_features  # refused here, where it cannot work
-        object.__setattr__(self, "encoder", copy(self.encoder))  # its parameters may be set anew
+        _ = self.encoder.n_features  # refuses an encoder that cannot work
+        object.__setattr__(self, "encoder", copy(self.encoder))  # the original is mutable
         object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "design", dict(self.design))
 
@@ -256,7 +256,7 @@ class StudyPlan(Portable):
         if isinstance(self.classes, str) or not isinstance(self.classes, (list, tuple)):
             raise InvalidParameter("classes", "a list of labels", self.classes)
         for label in self.classes:
-            # NaN equals nothing, itself included: nobody could have such a label.
+            # NaN is not equal to itself, so nobody could have such a label.
             odd = isinstance(label, float) and not math.isfinite(label)
             if odd or not isinstance(label, Label):
                 raise InvalidParameter("classes", "words, finite numbers, true or false", label)
@@ -275,7 +275,7 @@ class StudyPlan(Portable):
             raise InvalidParameter("classes", "at least two different labels", self.classes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Public fields, ready for JSON; information is left out where there is none."""
+        """Public fields, ready for JSON; empty information is omitted."""
         found = super().to_dict()
         if not self.information:
             del found["information"]
@@ -283,24 +283,24 @@ class StudyPlan(Portable):
 
     @property
     def n_classes(self) -> int:
-        """K, the number of labels; 0 where a number is predicted."""
+        """K, the number of labels; 0 if a number is predicted."""
         return len(self.classes)
 
     @property
     def what_is_learnt(self) -> str:
-        """The labels, or the range of a number, for people to read."""
+        """The labels, or the range of the predicted number, as text for readers."""
         if self.target_range is None:
             return f"labels: {', '.join(map(str, self.classes))}"
         return "target: a number from {:g} to {:g}".format(*self.target_range)
 
     @property
     def n_scores(self) -> int:
-        """One for two classes, else one a class against the rest."""
+        """The number of scores: 1 for two classes, otherwise one for each class."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def positives(self) -> int | range:
-        """The label numbers that may count as +1: number 1 of two classes, else any."""
+        """The label numbers that may count as +1: number 1 of two classes; of several, any."""
         return 1 if self.n_classes == 2 else range(self.n_classes)
 
     @cached_property
@@ -334,18 +334,18 @@ class StudyPlan(Portable):
         return common | {"classes": self.classes}
 
     def check_accepted(self, accepted: Collection[str]) -> None:
-        """Refuse for a holder who did not agree to all that this plan takes for granted."""
+        """Refuse the plan for a holder who did not accept all its assumptions."""
         for assumption in self.guarantee.assumptions:
             if assumption not in accepted:
                 raise ProtocolError(f"the study assumes that {assumption}: this was not agreed to")
 
     def ask(self, name: str, people: int, **free: Any) -> Task:
-        """A task as this study asks it: what the design fixes of it, and what it leaves free.
+        """A task of this study, with the fields that the design fixes and the other ones.
 
         Args:
             name: registered name of the task.
-            people: of how many.
-            free: the other fields.
+            people: the number of people.
+            free: the fields that the design does not fix.
         """
         kind, terms = Task.named(name), self.asks[name]
         fixed = {
@@ -356,26 +356,26 @@ class StudyPlan(Portable):
         return kind(**(fixed | {"people": people} | free))
 
     def check(self, task: Task) -> None:
-        """Refuse a task that this study may not ask: another kind, price, size, protection."""
+        """Refuse a task that this study may not ask, such as one with another name, ε or size."""
         if task.name not in self.asks:
             raise ProtocolError(f"this study asks no {task.name} task")
         check_terms(task, self.asks[task.name])
 
     def read_task(self, sent: object) -> Task:
-        """Read a task that was received, if this study may ask it; otherwise import nothing."""
+        """Read a received task if this study may ask it; refuse it before any import otherwise."""
         name = sent.get("name") if isinstance(sent, Mapping) else None
         if not isinstance(sent, Mapping) or not isinstance(name, str) or name not in self.asks:
             raise ProtocolError("this study asks no such task")
         try:
             task = Task.from_dict(sent)
-        except Exception:  # whatever a hostile sender found
+        except Exception:  # a hostile sender may cause any error
             raise ProtocolError("the task cannot be understood") from None
         self.check(task)
         return task
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the plan's canonical JSON, as any language can compute it."""
+        """SHA-256 of the plan's canonical JSON, which is the same in every language."""
         return hashlib.sha256(canonical(self.to_dict())).hexdigest()
 
 
@@ -392,8 +392,8 @@ MOST_CHARACTERS = 2000
 def check_information(given: object) -> dict[str, str]:
     """Check the information that participants read before they consent, and order its entries.
 
-    It is a part of the plan and of its hash: a change of one word makes another study. An empty
-    mapping is allowed and means no information.
+    The information is part of the plan and its hash, so a change of one word makes a different
+    study. An empty mapping is allowed and means no information.
 
     Raises:
         InvalidParameter: an entry is missing, unknown, or not one paragraph of printable text.

@@ -1,8 +1,8 @@
 """Public random numbers that anybody can compute again.
 
-Who is asked what is decided by a counter-based generator: ticket i of phase p always gets the same
-numbers, however people are batched. So a study can stop at any person and go on later, and a
-reviewer can check that nobody chose the questions by hand.
+A counter-based generator assigns questions to people. Ticket i of phase p always gets the same
+numbers, for any batching of people. A study can therefore stop after any person and continue later,
+and a reviewer can check that nobody chose the questions by hand.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def public_uniforms(*, seed: int, phase: int, start: int, people: int, width: in
 
 
 def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) -> IntArray:
-    """A random subset of `choose` positions for each row, heavier positions more often.
+    """A random subset of `choose` positions for each row, with inclusion increasing in the weights.
 
-    Exponential clocks with rates `weights`: the first to ring are chosen (Efraimidis & Spirakis).
+    Each position has an exponential waiting time with its weight as rate; the shortest are chosen
+    (Efraimidis & Spirakis 2006).
     """
     clocks = -np.log1p(-uniforms) / weights
     return np.argsort(clocks, axis=1)[:, :choose]
@@ -46,7 +47,8 @@ def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) ->
 def one_row_each(groups: ArrayLike, *, seed: int, rows: int) -> IntArray:
     """One row for each person, chosen by public randomness.
 
-    The choice depends on the person's name alone: the rows of one person never affect another's.
+    The choice depends only on the person's name, so the rows of one person never affect those of
+    another person.
     """
     owners = np.asarray(groups)
     if owners.shape != (rows,):

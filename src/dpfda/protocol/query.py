@@ -1,17 +1,17 @@
-"""One public question to a holder of records, and all that happens to the records.
+"""One public question to a holder of records, and the computation of its answer.
 
-A query is frozen and says everything: what is computed, through which mechanism, at what price. The
-price is the mechanism's own event, so what is charged cannot differ from what is drawn. Kinds:
+A query is frozen and defines what is computed, by which mechanism, and at what price. The price is
+the event of the mechanism, so the charge always matches the noise. There are three kinds:
 
 * a *task* asks one person (or owner) once: `protocol.task`;
-* an *additive query* asks a data set: integer sums over records that merge in any order, and noise
-  once, at the end;
+* an *additive query* asks a data set for integer sums over records, which can be merged in any
+  order; noise is added once, at the end;
 * a *whole query* needs all records at once.
 
-Each class registers, and the shipped checks search its sensitivity, attack its answers and fuzz its
-fields without a list being edited.
+Each class registers itself. The shipped checks find it, search for violations of its sensitivity,
+attack its answers and fuzz its fields.
 
-What leaves a holder: noisy numbers, and everything public about their noise.
+A holder returns only noisy numbers, and public facts about their noise.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Answer:
     """A public reply to a query.
 
     Attributes:
-        values: with noise: a vector, or one row a person where a task asks many.
-        n: how many records were asked (public).
-        law: of the noise that was added; None where nothing was added (a choice, a response).
+        values: the noisy numbers: a vector or, for a task, one row per person.
+        n: the public number of records.
+        law: the law of the added noise; None if the mechanism adds none (a choice, a response).
     """
 
     values: FloatArray
@@ -55,7 +55,7 @@ class Answer:
 
     @property
     def noise(self) -> NoiseLaw:
-        """The law, where noise was added."""
+        """The law of the added noise; an answer without additive noise is refused."""
         if self.law is None:
             raise ProtocolError(
                 "this answer has no additive noise: it is a choice or a randomized response"
@@ -64,14 +64,14 @@ class Answer:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise, where it is the same on every number."""
+        """Standard deviation of the noise, if it is the same for all numbers."""
         return math.sqrt(float(self.noise.variance[0]))
 
 
 LARGEST_SUM = (1 << 63) - 1
-"""No sum over records is larger, whatever they hold: none wraps around."""
+"""Largest absolute value of a sum over records, so that no 64-bit sum overflows."""
 Records = tuple[Any, ...]
-"""Columns of equal length: rows (n, d), or rows and targets (n,), ... Entry i is one record."""
+"""Columns of equal length, such as rows (n, d) and targets (n,). Entry i of all is one record."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,17 +87,17 @@ class Query(
         "dpfda.local.boosting",
     ),
 ):
-    """A question that a holder answers with noise, once.
+    """A question that a holder answers once, with noise.
 
     Attributes:
-        unit: whose data one record is.
+        unit: the unit of protection: what one record belongs to, such as a person.
     """
 
     attained: ClassVar[float | None] = 0.99
-    """What part of the sensitivity a search must reach; None where the proof needs no bound."""
+    """Fraction of the sensitivity that a search must attain; None if the guarantee needs none."""
 
     inside: ClassVar[bool] = False
-    """Whether it draws before its mechanism: `log_likelihood` alone says what it gives away."""
+    """Whether the query draws before its mechanism; only `log_likelihood` then states the loss."""
 
     sizes: ClassVar[Mapping[str, int]]
     """Lengths of its arrays, by name."""
@@ -110,11 +110,11 @@ class Query(
     @property
     @abstractmethod
     def mechanism(self) -> Mechanism:
-        """The mechanism of the exact answer; the query guarantees its sensitivity."""
+        """The mechanism that randomizes the exact answer; the query guarantees its sensitivity."""
 
     @property
     def event(self) -> Event:
-        """The price: that of the mechanism, always."""
+        """The price, which is always the event of the mechanism."""
         return self.mechanism.event
 
     @property
@@ -124,9 +124,9 @@ class Query(
 
     @abstractmethod
     def fitting(self, records: Records) -> Records:
-        """Records as this query takes them: of its shapes or refused, of usable numbers or made so.
+        """Check the shapes of records, which are public, and replace unusable numbers.
 
-        Shapes are public; what a record holds decides nothing but its own place in the answer.
+        The values of a record affect only its own contribution to the answer.
         """
 
     @abstractmethod
@@ -148,11 +148,11 @@ class Query(
 
     @abstractmethod
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """Made-up records of the shapes it asks for, their numbers about `size`, for checks."""
+        """Artificial records of the required shapes with numbers of about `size`, for checks."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; what cannot be priced is refused here, before anybody agrees."""
+        """Rebuild from `to_dict`; a query without a valid price is refused."""
         try:
             query = super().from_dict(data)
             _ = query.event
@@ -164,22 +164,22 @@ class Query(
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the query's canonical JSON: the same question has the same digest anywhere."""
+        """SHA-256 of the query's canonical JSON, which is the same in every language."""
         return hashlib.sha256(msgspec.json.encode(self.to_dict(), order="sorted")).hexdigest()
 
 
 class Sums(NamedTuple):
     """Integer sums over records, and the vector that is computed from them.
 
-    Sums merge in any order, chunks, blocks and sites alike; noise is added once, at the end.
+    Sums of chunks, blocks and sites can be merged in any order. Noise is added once, at the end.
 
     Attributes:
         columns: least width of each column of records; 0 for single numbers.
-        size: how many sums.
+        size: the number of sums.
         largest: largest absolute contribution of one record to a sum.
-        block: exact sums over some records: whole numbers.
-        statistic: the vector that noise is added to, of the sums over all records.
-        most_rows: of a table, where it may have no more.
+        block: computes exact integer sums over some records.
+        statistic: computes the vector that noise is added to from the sums over all records.
+        most_rows: the most rows of a table, if they are limited.
     """
 
     columns: tuple[int, ...]
@@ -195,22 +195,22 @@ class AdditiveQuery(Query):
     """A question to a data set whose exact answer is a function of integer sums over records.
 
     Attributes:
-        cost: what it may spend.
-        n: how many records are asked, where its noise depends on that.
+        cost: the share of the budget that the query may spend.
+        n: the number of records, if the noise depends on it.
     """
 
     block_rows: ClassVar[int] = 1 << 16
     linear: ClassVar[bool] = True
-    """Whether sites may add up their own statistics: no more than a weighted sum."""
+    """Whether the statistic is a weighted sum, so that sites can add up their own statistics."""
 
     @property
     @abstractmethod
     def summed(self) -> Sums:
-        """What is computed."""
+        """The sums, and the statistic that is computed from them."""
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Least width of each column of records it asks for; 0 for single numbers."""
+        """Least width of each column of records; 0 for single numbers."""
         return self.summed.columns
 
     @property
@@ -229,13 +229,14 @@ class AdditiveQuery(Query):
         return self.sizes.get("n")
 
     def count(self, n: int, *, part: bool = False) -> None:
-        """Refuse another number of records than announced; holders ask before they spend.
+        """Refuse a number of records that differs from the announced one.
 
-        Also refuse more than 64-bit sums, or the lattice of the noise, have room for.
+        Also refuse more records than 64-bit sums or the lattice of the noise can represent. Holders
+        call this before they spend.
 
         Args:
-            n: how many a holder has: public.
-            part: whether others have more, so that fewer than announced are right.
+            n: the public number of records of a holder.
+            part: whether other holders have further records, so that n may be smaller.
         """
         known, most = self.announced, self.summed.most_rows
         if most is not None and n > most:
@@ -250,10 +251,10 @@ class AdditiveQuery(Query):
             )
 
     def fitting(self, records: Records) -> Records:
-        """Columns of one length and wide enough, of finite numbers.
+        """Check that columns have equal length and sufficient width, and make numbers finite.
 
-        A number that is none becomes 0 and large ones are cut where squares could overflow:
-        refusing to answer, or answering nonsense, would itself reveal something.
+        NaN becomes 0, and large numbers are cut so that squares do not overflow. A refusal, or a
+        meaningless answer, would itself reveal something.
         """
         widths = tuple(column.shape[1] if column.ndim == 2 else 0 for column in records)
         if len({len(column) for column in records}) != 1:
@@ -265,11 +266,11 @@ class AdditiveQuery(Query):
         return tuple(map(finite, records))
 
     def block(self, records: Records) -> FloatArray | IntArray:
-        """Exact sums over at most `block_rows` records: whole numbers."""
+        """Exact integer sums over at most `block_rows` records."""
         return self.summed.block(records)
 
     def sums(self, records: Records) -> IntArray:
-        """Exact sums over records, as 64-bit integers; those of parts add up to those of all."""
+        """Exact sums over records, as 64-bit integers; sums of parts add up to the sums of all."""
         total = np.zeros(self.size, dtype=np.int64)
         for start in range(0, len(records[0]), self.block_rows):
             block = slice(start, start + self.block_rows)
@@ -285,12 +286,12 @@ class AdditiveQuery(Query):
         return self.statistic(self.sums(records))
 
     def answer(self, records: Records, source: Source) -> Answer:
-        """Sum, then release."""
+        """Compute the sums and release them."""
         totals = self.sums(self.fitting(records))
         return self.release(totals, n=len(records[0]), source=source)
 
     def release(self, totals: IntArray, *, n: int, source: Source) -> Answer:
-        """The answer of all whose sums were added."""
+        """The noisy answer for all records in these totals."""
         self.count(n)
         return randomized(self, self.statistic(totals), n, source)
 
@@ -306,14 +307,14 @@ class AdditiveQuery(Query):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WholeQuery(Query):
-    """A question to a data set that is no sum: the holder needs all records, and may draw inside.
+    """A question to a data set that is not a sum; the holder needs all records at once.
 
     Attributes:
         cost: what it may spend.
     """
 
     announced: ClassVar[None] = None
-    """It is asked of any number of records."""
+    """The noise does not depend on the number of records."""
 
     @property
     @abstractmethod
@@ -330,7 +331,7 @@ class WholeQuery(Query):
         _refuse_too_fine(self, n)
 
     def answer(self, records: Records, source: Source) -> Answer:
-        """Compute, then randomize."""
+        """Compute the exact vector and randomize it."""
         return randomized(self, self.exact(self.fitting(records), source), len(records[0]), source)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
@@ -347,7 +348,7 @@ DatasetQuery = AdditiveQuery | WholeQuery
 
 
 def randomized(query: DatasetQuery, exact: FloatArray, n: int, source: Source) -> Answer:
-    """The exact vector through the mechanism: the only place where noise on it is drawn."""
+    """Randomize the exact vector by the mechanism; only this function draws noise for data sets."""
     mechanism = query.mechanism
     values = np.atleast_1d(mechanism.randomize(exact[None, :], source, clip=True)[0])
     law = mechanism.law if isinstance(mechanism, Additive) else None
@@ -355,9 +356,9 @@ def randomized(query: DatasetQuery, exact: FloatArray, n: int, source: Source) -
 
 
 def _refuse_too_fine(query: DatasetQuery, n: int) -> None:
-    """Refuse so many records that the answer is cut off at the end of the lattice of its noise.
+    """Refuse so many records that the answer could exceed the lattice of its noise.
 
-    Replacing n records, one by one, moves it by n sensitivities at most.
+    Replacing n records, one by one, changes the answer by at most n sensitivities.
     """
     mechanism = query.mechanism
     if isinstance(mechanism, Additive):
@@ -380,18 +381,18 @@ def _normal_columns(
 
 
 def in_rows(records: Records, block: slice) -> Records:
-    """Some records, each in one piece: a norm added up in another order rounds otherwise."""
+    """Some records, with contiguous rows, so that sums over a row are always rounded alike."""
     return tuple(np.ascontiguousarray(column[block]) for column in records)
 
 
 def finite(column: AnyArray) -> AnyArray:
-    """A column in double precision, without NaN and without any whose square overflows.
+    """A column in double precision, without NaN and without numbers whose square overflows.
 
-    In single precision a record would be rounded otherwise where another one in the column is NaN.
+    In single precision, the rounding of a record would depend on whether another record is NaN.
     """
     if column.dtype.kind == "f":
         column = column.astype(np.float64, copy=False)
     flat = np.ravel(column)
-    if float(np.vdot(flat, flat)) <= LARGEST**2:  # one pass, and NaN is not below anything
+    if float(np.vdot(flat, flat)) <= LARGEST**2:  # one pass; the comparison fails if there is a NaN
         return column
     return np.asarray(np.nan_to_num(np.clip(column, -LARGEST, LARGEST)))

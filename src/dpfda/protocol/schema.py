@@ -59,7 +59,7 @@ def wire_schema(*, at: str = "#/$defs/") -> Schema:
     """JSON Schema (2020-12) of plans, tasks, replies, receipts and models.
 
     Args:
-        at: what references begin with: where a document keeps the definitions.
+        at: the beginning of references: the location of the definitions in a document.
 
     Examples:
         >>> found = wire_schema()["$defs"]
@@ -191,7 +191,7 @@ def _ruled(rule: declared_fields.Rule) -> Schema:
 
 
 def _array(rule: declared_fields.Array) -> Schema:
-    """Nested lists; a comment names their lengths, because a schema cannot compare them."""
+    """The schema of nested lists; a comment names their lengths, which a schema cannot compare."""
     kind = "integer" if rule.kind == "whole" else "number"
     most = MOST_WHOLE if rule.kind == "whole" else rule.most
     schema: Schema = {
@@ -228,7 +228,7 @@ def _hinted(hint: object) -> Schema:
 
 @cache
 def _parts() -> Mapping[str, list[type[Any]]]:
-    """Public objects that are fields of tasks, by the class that a field names."""
+    """Classes of public objects in fields of tasks, by the class that the field declares."""
     found: dict[str, list[type[Any]]] = {}
     for task in filter(_shipped, Task.members().values()):
         for field in fields(task):
@@ -276,7 +276,7 @@ def _summary(kind: type[Any]) -> str:
 
 
 def _attributes(kind: type[Any]) -> dict[str, str]:
-    """Descriptions of fields from docstrings, those of parents first."""
+    """Descriptions of fields from the docstrings of a class and of its parents."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         text = inspect.cleandoc(one.__dict__.get("__doc__") or "")

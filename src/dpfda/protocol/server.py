@@ -28,11 +28,11 @@ _DEVIATIONS = 4.0
 
 
 def report_bound(task: Task) -> float | None:
-    """Bound of honest reports: ±1 and 4 standard deviations of the noise there.
+    """Bound at which reports are clipped: 1 plus 4 standard deviations of the noise at 1.
 
-    An honest Laplace report is beyond with a chance of 0.4 %, which costs next to nothing; a liar
-    moves a mean by no more than a few honest people do. None for replies made of bits, which are
-    bounded anyway. Public: it follows from the task alone.
+    An honest Laplace report exceeds it with probability 0.4 %, so clipping has little effect on
+    honest reports, and one false report moves a mean by no more than a few honest ones. None for
+    bits, which are bounded anyway. The bound is public, since it depends only on the task.
 
     Examples:
         >>> from dpfda.protocol.tasks.vector import MomentTask
@@ -49,17 +49,17 @@ def report_bound(task: Task) -> float | None:
 
 
 def clipped(task: Task, replies: FloatArray) -> FloatArray:
-    """Replies with everything beyond `report_bound` moved to it."""
+    """Replies clipped to ± `report_bound`."""
     bound = report_bound(task)
     return replies if bound is None else np.clip(replies, -bound, bound)
 
 
 def steadied(replies: FloatArray, *, groups: int) -> FloatArray:
-    """Replies moved together so that their mean is a median of group means.
+    """Replies shifted by a constant so that their mean becomes the median of group means.
 
-    People are dealt into `groups` groups in the order of their tickets, which liars do not choose.
-    Fewer than half as many liars as groups leave at least half of the groups clean. The spread
-    of the replies stays as it is, and with it every standard error that is computed from it.
+    People are assigned to `groups` groups in the order of their tickets, which liars cannot choose.
+    If there are fewer liars than half the number of groups, most groups contain no liar. The spread
+    of the replies does not change, nor do standard errors that are computed from it.
 
     Examples:
         >>> honest = np.full((99, 1), 0.5)
@@ -78,31 +78,31 @@ def steadied(replies: FloatArray, *, groups: int) -> FloatArray:
 
 
 BLOCK = 1 << 12
-"""Tickets whose replies are absorbed at once."""
+"""Number of tickets whose replies are absorbed together."""
 _FEWEST_GROUPS = 3
 
 
 class Server:
-    """Hands out tasks, takes replies, and learns.
+    """Issues tasks, receives replies, and fits the model.
 
-    Tickets number the people of a phase. `issue` hands out the next tickets' tasks; `receive` takes
-    the replies to any of them, each once. When every ticket of a phase has been answered the study
-    moves on by itself; `close_phase` moves it on without the people who never answered.
+    Tickets number the people of a phase. `issue` returns the tasks of the next tickets; `receive`
+    accepts the replies to any of them, each once. The study continues when every ticket of a phase
+    has been answered; `close_phase` continues without the people who did not answer.
 
-    What one liar can do is bounded: replies are clipped where honest ones end. Replies are absorbed
-    in blocks, in the order of tickets: floating-point sums, and so every bit of the model, are the
-    same however replies arrive and whoever carries them.
+    The influence of one liar is bounded, because replies are clipped at `report_bound`. Replies are
+    absorbed in blocks, in the order of tickets. Floating-point sums, and therefore all bits of the
+    model, do not depend on the order of arrival or on the transport.
 
     Args:
         plan: the public contract.
-        median_group: where replies are averaged, take the median of means over groups of this many
-            people instead: fewer liars than half the groups then change little. 0 averages.
-        source: where the noise of all replies is drawn, if this process draws it: the model's
-            guarantee says so. A server of people elsewhere does not know.
+        median_group: if above 0, averages of replies are replaced by the median of means over
+            groups of this many people; fewer liars than half the groups then change little.
+        source: the source of all noise, if this process draws it; the model's guarantee states it.
+            A server whose participants draw their own noise does not know the source.
 
     Attributes:
-        run: the study under way.
-        issued: how many tickets of the present phase were handed out.
+        run: the running study.
+        issued: the number of tickets of the current phase that were issued.
 
     Examples:
         >>> from dpfda.curves import CurveEncoder
@@ -123,7 +123,7 @@ class Server:
 
     @property
     def phase(self) -> int:
-        """Number of the present phase, from 0."""
+        """Number of the current phase, from 0."""
         return self.run.phase
 
     @property
@@ -148,7 +148,7 @@ class Server:
 
     @property
     def model(self) -> Any:
-        """The classifier as it is now: a `CurveModel`, or what else the design ends with."""
+        """The current model: a `CurveModel`, or another result of the design."""
         model = self.run.result.model
         if self._source is None:
             return model
@@ -160,25 +160,25 @@ class Server:
         return self.run.result.findings
 
     def issue(self, people: int) -> Task:
-        """The tasks of the next `people` tickets (fewer if the phase wants fewer)."""
+        """The tasks of the next `people` tickets (fewer if the phase needs fewer)."""
         _validate.whole("people", people, least=0)
         start = self.issued
         self.issued += min(people, self.wanted)
         return self._tasks(start, self.issued - start)
 
     def task(self, ticket: int) -> Task:
-        """The task of one ticket of the present phase, again."""
+        """The task of one issued ticket of the current phase."""
         if not 0 <= ticket < self.issued:
             raise ProtocolError("this ticket was not issued in the present phase")
         return self._tasks(ticket, 1)
 
     def receive(self, reply: ArrayLike, *, start: int, missing: ArrayLike | None = None) -> None:
-        """Take the replies to tickets start, start + 1, ...
+        """Accept the replies to tickets start, start + 1, ...
 
         Args:
-            reply: one row a ticket.
+            reply: one row per ticket.
             start: the first ticket.
-            missing: True where a person never answered; their rows are ignored.
+            missing: True if a person did not answer; their rows are ignored.
         """
         given = _as_rows(reply)
         rows = len(given)
@@ -194,7 +194,7 @@ class Server:
             raise ProtocolError("missing must have one entry for each row of the reply")
         if not here.all():
             task, given = task.rows(here), given[here]
-        # Clipped: no single reply weighs more than a few honest ones.
+        # Clipped, so that a single reply has no more weight than a few honest ones.
         self._keep(start + np.flatnonzero(here), clipped(task, check_reply(task, given)))
         self._answered[start : start + rows] = here
         if self._answered.all():
@@ -203,7 +203,7 @@ class Server:
             self._absorb_blocks()
 
     def close_phase(self) -> None:
-        """End the present phase with the replies that came; unanswered tickets lapse."""
+        """End the current phase with the received replies; unanswered tickets expire."""
         if self.finished:
             raise ProtocolError("the study is finished")
         if self._steadying:
@@ -222,7 +222,7 @@ class Server:
         self._asked: tuple[tuple[int, int], Task] | None = None
 
     def _tasks(self, start: int, people: int) -> Task:
-        """Tasks of the present phase; the last ones are kept, since they are needed again."""
+        """Tasks of the current phase; the last result is cached, because it is needed again."""
         key = (start, people)
         if self._asked is None or self._asked[0] != key:
             self._asked = key, self.run.tasks(start, people)
@@ -236,7 +236,7 @@ class Server:
             block[tickets[mine] - number * BLOCK] = rows[mine]
 
     def _absorb_blocks(self, *, incomplete: bool = False) -> None:
-        """Hand over the next blocks, as far as everybody in them answered."""
+        """Pass on the next blocks of replies in which everybody answered."""
         while (first := self._absorbed * BLOCK) < self.quota:
             here = self._answered[first : first + BLOCK]
             if not incomplete and not here.all():
@@ -249,13 +249,13 @@ class Server:
             self._absorbed += 1
 
     def _absorb_all(self) -> None:
-        """Hand over all replies of the phase together."""
+        """Pass on all replies of the phase together."""
         if self._blocks:
             answered = self._tasks(0, self.quota).rows(self._answered)
             self.run.absorb(answered, np.concatenate([rows for *_, rows in self._waiting()]))
 
     def _waiting(self) -> list[tuple[int, npt.NDArray[np.bool_], FloatArray]]:
-        """Blocks that were not absorbed: number, who answered, and their replies."""
+        """Blocks that are not absorbed yet: number, who answered, and replies."""
         heres = {n: self._answered[n * BLOCK : (n + 1) * BLOCK] for n in sorted(self._blocks)}
         return [(n, here, self._blocks[n][here]) for n, here in heres.items()]
 
@@ -264,7 +264,7 @@ class Server:
         return self._median_group > 0 and self.run.averaged
 
     def _steady(self) -> None:
-        """Move all replies of the phase together to their median of means."""
+        """Shift all replies of the phase so that their mean is the median of means."""
         waiting = self._waiting()
         sizes = [len(rows) for *_, rows in waiting]
         groups = sum(sizes) // self._median_group
@@ -276,7 +276,7 @@ class Server:
             self._blocks[number][here] = part
 
     def state(self) -> dict[str, Any]:
-        """Plain values from which the study can be resumed at any participant."""
+        """Plain values from which the study can be resumed after any participant."""
         return {
             "version": __version__,
             "plan_hash": self.plan.hash,
@@ -289,7 +289,7 @@ class Server:
 
     @classmethod
     def resume(cls, plan: StudyPlan, state: dict[str, Any], *, median_group: int = 0) -> Server:
-        """The server that `state` was taken from, if this is the version of dpfda that made it."""
+        """The server with this state; refused if another version of dpfda stored it."""
         if state.get("version") != __version__:
             began = state.get("version") or "an earlier version"
             raise ChangedStudy(

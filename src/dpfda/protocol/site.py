@@ -20,26 +20,26 @@ from dpfda.protocol.secure_sum.member import Member
 
 
 class Site(Holder):
-    """Holds one hospital's records; its part of an answer leaves under masks only.
+    """Holds one hospital's records; its contribution to an answer is sent only with masks.
 
-    Asked a look, it computes its own statistic, rounds it to the look's public lattice, adds its
-    share of the noise and hands the integers to its `Member`, which masks them. What `answer`
-    returns says that it took part, and holds no value.
+    For a query, the site computes its own statistic, rounds it to the public lattice of the query,
+    adds its share of the noise and passes the integers to its `Member`, which masks them. The
+    result of `answer` only confirms that the site took part, and contains no value.
 
     Privacy:
-        μ-Gaussian DP for replacing one of its records, towards all that the member's `Terms` name:
+        μ-Gaussian DP for replacing one of its records, against all parties in the member's `Terms`:
         the noise of `Terms.noisy_sites` honest sites adds up to that of one curator's release. The
-        price is the whole look's; with the first look it includes the probability that the random
-        choice of neighbors does not protect, as a δ of its own. The account, on disk where the
-        member's is, is written before noise is drawn: a restarted site has the same noisy vector
-        masked again, or refuses.
+        site pays the price of the whole query. The price of the first query includes, as a separate
+        δ, the probability that the random choice of neighbors does not protect. The account is
+        written before noise is drawn. A restarted site therefore masks the same noisy vector again,
+        or refuses.
 
     Args:
-        records: its people; they never leave this object.
-        member: its role in the secure sum, with terms and account.
+        records: the private records; they never leave this object.
+        member: the site's role in the secure sum, with terms and account.
         most, source, unit, accepts, ledger, label: as in `Holder`; the terms' assumptions are
             accepted as well.
-        alone: add all the noise instead of a share of it.
+        alone: whether to add all the noise instead of a share.
 
     Examples:
         >>> from dpfda.privacy.price import Price
@@ -94,7 +94,7 @@ class Site(Holder):
                 f"sites answer only sums with Gaussian noise, and {query.name} is not one"
             )
         query.fitting(self.__records)
-        assert isinstance(query, AdditiveQuery)  # as all that can be added up
+        assert isinstance(query, AdditiveQuery)  # addable queries are additive
         query.count(self.n, part=True)
 
     def _spend(self, query: Query) -> None:
@@ -102,7 +102,7 @@ class Site(Holder):
         stage = len(account.stages), query.digest, self._event(query)
         try:
             super()._spend(query)
-        except AlreadySpent:  # it stopped between ledger and account: paid for, never answered
+        except AlreadySpent:  # it stopped after the payment and before the record
             self._spent = self._afford(query)
             account.begin(*stage)
             raise
@@ -146,7 +146,7 @@ class Site(Holder):
 
 
 def addable(query: Query) -> bool:
-    """Whether sites can answer it together: a sum over records, with Gaussian noise (δ > 0)."""
+    """Whether sites can answer the query together: it is a sum with Gaussian noise (δ > 0)."""
     linear = isinstance(query, AdditiveQuery) and query.linear
     return linear and isinstance(query.mechanism, Gaussian)
 
@@ -154,14 +154,15 @@ def addable(query: Query) -> bool:
 def opened(
     query: AdditiveQuery, total: IntArray, *, survivors: int, sharing: int, n: int
 ) -> Answer:
-    """The answer that an opened sum is, with the law of its noise.
+    """The answer that corresponds to an opened sum, with the law of its noise.
 
     Args:
-        query: what was asked.
+        query: the answered query.
         total: the sum, in lattice steps.
-        survivors: how many sites' vectors are in it.
-        sharing: how many sites' noise reaches that of one curator: `Terms.noisy_sites`, or 1.
-        n: records of the survivors; where a look is about more, they stand for all.
+        survivors: the number of sites whose vectors are in the sum.
+        sharing: the number of sites that together add the noise of one curator:
+            `Terms.noisy_sites`, or 1.
+        n: records of the survivors, which represent all records of the query.
     """
     mechanism = query.mechanism
     assert isinstance(mechanism, Gaussian)  # sites refuse any other
@@ -172,7 +173,9 @@ def opened(
 
 
 def site_sigma(steps: int, sharing: int) -> int:
-    """Lattice steps of one site's noise: `sharing` sites together reach `steps`; rounded up.
+    """Standard deviation of one site's noise in lattice steps, rounded up.
+
+    The noise of `sharing` sites together reaches the standard deviation `steps`.
 
     Examples:
         >>> site_sigma(2**24, 1) == 2**24, site_sigma(2**24, 4) == 2**23

@@ -1,7 +1,8 @@
-"""A study of people is a generator: it yields phases, is sent their summaries, returns a result.
+"""A study is a generator: it yields phases, receives their summaries, and returns a result.
 
-It is public and deterministic, so a server stores the summaries of finished phases alone: after a
-restart it runs the generator again over them, and no study writes what it keeps or how to go on.
+The generator is public and deterministic. A server therefore stores only the summaries of finished
+phases, and replays the generator over them after a restart. A study needs no code to store or
+restore its state.
 
 A study registers under its design's name:
 
@@ -38,16 +39,16 @@ _HOMES = (
     "dpfda.local.mrma.study",
     "dpfda.local.boosting",
 )
-"""Modules that register studies; one is imported when a study is not known yet."""
-_HASHED = 4  # tickets at the beginning of a phase that its hash covers, beside the last one
-_HASHED_BITS = 30  # of numbers: another machine may round the last bits of a product otherwise
+"""Modules that register studies; they are imported when an unknown study is requested."""
+_HASHED = 4  # first tickets of a phase that its hash covers, in addition to the last one
+_HASHED_BITS = 30  # bits of hashed numbers; machines may differ in the last bits of a product
 
 Summary = Mapping[str, FloatArray]
 """Named arrays of finite numbers."""
 
 
 class Result(NamedTuple):
-    """The result of a study: final, or so far.
+    """The final or the current result of a study.
 
     Attributes:
         model: predictions for new data.
@@ -63,17 +64,19 @@ class Phase:
     """A batch of people with tasks; the study continues with the summary of their replies.
 
     Attributes:
-        kind: one word for what is asked.
-        people: how many; a phase of nobody is passed over, and its summary is that of no replies.
-        tasks: the tasks of tickets start, ..., start + n - 1, from (start, n). It depends on
-            nothing but what the study knew when the phase began.
-        count: the summary of some replies, from their tasks and one row a reply. There may be none.
-        so_far: what is known while people answer. It is called only if somebody wants to see it.
-        at_once: whether all replies of the phase are counted together, when it is over. Otherwise
-            `count` sees blocks of them, and their summaries are added up.
+        kind: one word for the kind of question.
+        people: the number of people; a phase without people is skipped, and its summary is that of
+            no replies.
+        tasks: returns the tasks of tickets start, ..., start + n - 1 from (start, n). They depend
+            only on what was known when the phase began.
+        count: returns the summary of some replies, from their tasks and one row per reply; there
+            may be no reply.
+        so_far: returns the current result; called only if it is needed.
+        at_once: whether all replies of the phase are counted together at its end. Otherwise `count`
+            is called with blocks of replies, and summaries are added up.
         averaged: whether the summary is a mean of replies, so that a median of means may replace
             it.
-        then: the phases that will follow, as far as they are known by now.
+        then: the following phases, as far as they are known.
     """
 
     kind: str
@@ -98,18 +101,19 @@ class Phase:
     def hash(self) -> str:
         """SHA-256 of kind, number of people, and the tasks of the first tickets and the last.
 
-        Numbers are rounded to 30 bits of the largest in their array: machines differ in the last
-        ones, and code that asks something else does not stop there.
+        Numbers are rounded to 30 bits relative to the largest one in their array, because machines
+        may differ in the last bits. Code that issues different tasks changes earlier bits.
         """
         asked = [self.tasks(0, min(_HASHED, self.people))]
-        if asked[0].own_fields():  # else everybody is asked the same
+        if asked[0].own_fields():  # otherwise all tickets have equal tasks
             asked.append(self.tasks(self.people - 1, 1))
         text = json.dumps([self.kind, self.people, _rounded(asked)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 Study = Generator[Phase, Summary, Result]
-"""Yields phases, is sent their summaries, returns the result. Parts go on by ``yield from``."""
+"""A generator that yields phases, receives their summaries, and returns the result. It can delegate
+to other generators by ``yield from``."""
 
 D = TypeVar("D", bound=Design)
 _studies: dict[str, Callable[[Any, StudyPlan], Study]] = {}
@@ -118,9 +122,9 @@ _studies: dict[str, Callable[[Any, StudyPlan], Study]] = {}
 def study(
     name: str,
 ) -> Callable[[Callable[[D, StudyPlan], Study]], Callable[[D, StudyPlan], Study]]:
-    """Register a study for the designs of this name; a plan that it cannot serve is refused.
+    """Register a study for the designs of this name.
 
-    It is refused by what the generator does before its first phase.
+    The generator refuses invalid plans before its first phase.
     """
 
     def register(make: Callable[[D, StudyPlan], Study]) -> Callable[[D, StudyPlan], Study]:
@@ -140,7 +144,7 @@ def studies() -> dict[str, Callable[[Any, StudyPlan], Study]]:
 
 
 def _named(name: str) -> Callable[[Any, StudyPlan], Study]:
-    for home in _HOMES:  # one after the other: the last may be slow to load
+    for home in _HOMES:  # in this order, because the last one may be slow to import
         if name in _studies:
             break
         import_if_possible(home)
@@ -150,25 +154,25 @@ def _named(name: str) -> Callable[[Any, StudyPlan], Study]:
 
 
 class Run:
-    """A study under way: its generator, and the summaries that it was sent.
+    """A running study: its generator, and the summaries that it received.
 
     Args:
         plan: the public contract.
         make: the study; by default the one registered for the plan's design.
 
     Attributes:
-        phase: number of the present phase, from 0.
+        phase: number of the current phase, from 0.
     """
 
     _present: Phase | None
-    _hash: str | None  # of the present phase
+    _hash: str | None  # of the current phase
     _sums: Summary | None  # of its replies so far
     _result: Result | None
 
     def __init__(
         self, plan: StudyPlan, make: Callable[[Any, StudyPlan], Study] | None = None
     ) -> None:
-        _ = plan.asks  # a plan that its design cannot serve is refused here, under python -O too
+        _ = plan.asks  # refuses a plan that does not fit its design, also under python -O
         design = plan.built_design
         self.plan, self.phase = plan, 0
         self._steps: list[Step] = []
@@ -183,7 +187,7 @@ class Run:
         return {"plan": self.plan, "make": self._make, "state": self.state()}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Replay the study from its summaries."""
         if "state" not in kept:
             self.__dict__.update(kept)
             return
@@ -214,33 +218,33 @@ class Run:
 
     @property
     def at_once(self) -> bool:
-        """Whether the present phase counts its replies all together."""
+        """Whether the current phase counts all its replies together."""
         return self._present is not None and self._present.at_once
 
     @property
     def averaged(self) -> bool:
-        """Whether all that the present phase makes of its replies is their mean."""
+        """Whether the summary of the current phase is the mean of its replies."""
         return self._present is not None and self._present.averaged
 
     @property
     def steps(self) -> list[Step]:
-        """Phases so far, the present one, and those that will follow as far as that is known."""
+        """The finished phases, the current one, and the following ones as far as they are known."""
         if self._present is None:
             return list(self._steps)
         return [*self._steps, Step(self.kind, self.quota), *self._present.then]
 
     def tasks(self, start: int, people: int) -> Task:
-        """The tasks of tickets start, ..., start + people - 1 of the present phase."""
+        """The tasks of tickets start, ..., start + people - 1 of the current phase."""
         return self.present.tasks(start, people)
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
-        """Count the replies to some tickets of the present phase (checked, in any order)."""
+        """Count checked replies to some tickets of the current phase, in any order."""
         if self._sums is not None and self.at_once:
             raise ProtocolError("the replies of this phase are counted all at once")
         self._sums = _added(self._sums, self.present.count(task, reply))
 
     def close(self) -> None:
-        """End the present phase, with however many replies came, and begin the next."""
+        """End the current phase with the replies received so far, and begin the next one."""
         found = self.present.nobody if self._sums is None else self._sums
         self._pass({name: np.asarray(found[name]).tolist() for name in sorted(found)})
 
@@ -253,7 +257,7 @@ class Run:
         return self._result
 
     def state(self) -> dict[str, Any]:
-        """Summaries of all phases and of the present one so far; plain values, exact."""
+        """Summaries of all finished phases and of the current one, as exact plain values."""
         sums = self._sums
         return {
             "passed": list(self._passed),
@@ -262,7 +266,7 @@ class Run:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replay a study up to where `state` was taken from; this one must be at its beginning."""
+        """Replay a study up to the given state; this run must be at its beginning."""
         for passed in state["passed"]:
             self._require(passed["asked"])
             self._pass(passed["summary"])
@@ -275,12 +279,12 @@ class Run:
         return [_arrays(passed["summary"]) for passed in self._passed]
 
     def joined_by(self, others: Sequence[Summary]) -> Run:
-        """The same study, replayed as if it had heard others too: summaries add up.
+        """The same study, replayed with the sums of its summaries and others.
 
-        It is refused where a later phase would then have asked something else.
+        It is refused if a later phase would then have issued different tasks.
 
         Args:
-            others: one summary for each phase that is over.
+            others: one summary for each finished phase.
         """
         sums = [_added(own, more) for own, more in zip(self.summaries, others, strict=True)]
         passed = [
@@ -292,7 +296,7 @@ class Run:
         return run
 
     def _require(self, asked: str | None) -> None:
-        """Refuse to go on with a study that asks something else than it did."""
+        """Refuse to continue a study whose phase differs from the stored one."""
         if asked != self._hash:
             raise ChangedStudy(
                 f"phase {self.phase} of the stored study asked something else than this program "
@@ -326,9 +330,9 @@ def _added(sums: Summary | None, more: Summary) -> Summary:
 
 
 def _arrays(stored: Mapping[str, Any]) -> Summary:
-    """A summary as it is read from the storage: also one that was not stored, so that both agree.
+    """A summary in the form in which it is read from storage, so that stored and new ones agree.
 
-    An array of no rows loses the number of its columns.
+    An array without rows loses the number of its columns.
     """
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in stored.items()}
     if not all(np.isfinite(array).all() for array in arrays.values()):
@@ -337,7 +341,7 @@ def _arrays(stored: Mapping[str, Any]) -> Summary:
 
 
 def _rounded(value: object) -> object:
-    """A public value for a hash, as JSON; the numbers of an array are rounded together."""
+    """A public value as JSON for a hash; the numbers of an array are rounded together."""
     if is_dataclass(value):
         named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return [type(value).__name__, _rounded(named)]
@@ -351,9 +355,10 @@ def _rounded(value: object) -> object:
 
 
 def _whole(array: npt.NDArray[Any]) -> list[Any]:
-    """Shape and multiples of 2^-30 of a power of 2 that the largest is below, but not just below.
+    """Shape and entries of an array, as integer multiples of a step.
 
-    Whole numbers stay as they are.
+    The step is 2^-30 times a power of 2 above the largest entry. If that entry is a power of 2 up
+    to rounding, the next power is used. Integers are not changed.
     """
     scale = _HASHED_BITS
     if array.dtype.kind == "f":

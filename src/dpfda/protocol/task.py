@@ -8,10 +8,9 @@ from a person's data, and the reply is the output of the mechanism. Each type of
 Tasks are batches: one object is for n people, and each array has a leading axis of length n. A
 simulation issues thousands at a time; a collector issues single rows, ``task.rows([i])``.
 
-A task with a field `folds` adds distances |z - m| of features from their centers m, a public map of
-z* (`folded`). They separate classes with equal means and different spreads by the same questions,
-vectors and linear rules. Unlike centered squares they do not give single outlying values a large
-weight.
+A task with a field `folds` adds distances |z - m| of features from their centers m as further
+features (`folded`). The same questions, vectors and linear rules can then separate classes with
+equal means and different spreads. Unlike squares, distances do not give outliers a large weight.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from dpfda.protocol.query import Answer, Query, Records
 def box_mechanisms() -> tuple[str, ...]:
     """Names of the registered mechanisms of a vector in [-1, 1]^d.
 
-    Any vector can be cut to that box, so that a task never refuses a person's record.
+    Any vector can be clipped to that box, so that a task never refuses a person's record.
 
     Examples:
         >>> box_mechanisms()
@@ -44,26 +43,26 @@ def box_mechanisms() -> tuple[str, ...]:
 
 
 def fold_centers() -> FloatArray:
-    """The field `folds`: centers of the first f features; if any, a task is about `folded` ones.
+    """The field `folds`, centers of the first f features; with it, a task uses `folded` features.
 
     Privacy:
-        The map is public and made before the task's mechanism, which takes any features.
+        The map is public and applied before the task's mechanism, which accepts any features.
     """
     return array("real", "f", least=-1, most=1, default=())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Query):
-    """One public request to n people.
+    """One public query to n people.
 
     Attributes:
-        epsilon: what answering costs each of them.
+        epsilon: the privacy cost of an answer for each of them.
         people: n.
     """
 
     attained: ClassVar[float | None] = None  # a local mechanism's proof holds for any input
     boxed: ClassVar[bool] = True
-    """Whether a reply is made of noisy numbers of [-1, 1], which a server may cut."""
+    """Whether a reply consists of noisy numbers in [-1, 1], which a server may clip."""
 
     bits: ClassVar[bool] = False
     """Whether a reply is a pattern of ±1."""
@@ -99,15 +98,16 @@ class Task(Query):
 
         Args:
             records: encoded curves z* in [-1, 1]^d, shape (n, d), and label numbers (n,).
-            source: where randomness comes from, for a task that chooses something of its own.
+            source: the source of randomness, for tasks that draw before their mechanism.
         """
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """Which rows are possible replies; servers refuse all others.
 
-        A pattern of ±1, where replies are `bits`; else any finite vector, since what one liar can
-        do is bounded by the server's clipping. It depends on what is common to all people of a
-        phase alone, as `width` does: any task of the phase judges all of its replies.
+        If replies are `bits`, these are the patterns of ±1, otherwise all finite vectors, because
+        the server's clipping bounds the influence of one liar. Like `width`, the result depends
+        only on fields that are common to all people of a phase, so any task of the phase can check
+        all its replies.
         """
         bits = np.abs(reply) == 1
         return np.asarray(bits.all(axis=1)) if self.bits else np.ones(len(reply), dtype=bool)
@@ -131,12 +131,12 @@ class Task(Query):
         return Answer(values=np.reshape(values, (self.people, -1)), n=self.people)
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """People in the box or, where `size` is above 1, at its faces; labels 0, 1 and 2."""
+        """People in the box or, if `size` is above 1, at its faces; labels 0, 1 and 2."""
         features = size * generator.normal(size=(self.people, max(self.columns, 1)))
         return np.clip(features, -1.0, 1.0), generator.integers(0, 3, self.people)
 
     def _computed(self, records: Records, source: Source) -> FloatArray:
-        """`exact`; for a person for whom it cannot be computed, a fixed input of the mechanism.
+        """The result of `exact`; if it cannot be computed for a person, a fixed input instead.
 
         Refusing to reply would itself reveal something.
         """
@@ -145,7 +145,7 @@ class Task(Query):
         try:
             with np.errstate(all="ignore"):
                 return np.asarray(_finite(self.exact(records, source)))
-        except Exception:  # whatever it was: it may depend on the person's data
+        except Exception:  # any error, because it may depend on the person's data
             if self.people == 1:
                 return self.blank
         parts = [
@@ -156,20 +156,20 @@ class Task(Query):
 
     @property
     def blank(self) -> FloatArray:
-        """A fixed valid input, the same for everybody, that carries no information."""
+        """A fixed valid input of the mechanism that contains no information."""
         return self.mechanism.worst_cases()[0][1]
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """The sum over people, as the mechanism states it."""
+        """The sum of the mechanism's log-likelihoods over people."""
         exact = self._computed(self.fitting(records), source)
         return float(self.mechanism.log_likelihood(self._sent(answer), exact).sum())
 
     def _sent(self, answer: Answer) -> FloatArray:
-        """Replies in the shape in which the mechanism sends them."""
+        """Replies in the shape of the mechanism's output."""
         return answer.values[:, 0] if self.blank.ndim == 1 else answer.values
 
     def rows(self, index: ArrayLike) -> Self:
-        """The same request to some of the people."""
+        """The same task for some of the people."""
         chosen = np.asarray(index)
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
@@ -187,17 +187,17 @@ class Task(Query):
 
 
 def _finite(numbers: FloatArray) -> FloatArray:
-    """Without NaN and infinity; looking first is quicker than always replacing."""
+    """The numbers, with NaN and infinity replaced; the check is quicker than a replacement."""
     return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers)
 
 
 def check_reply(task: Task, reply: ArrayLike) -> FloatArray:
-    """A reply as a matrix of possible outputs of `task`, or a `ProtocolError`."""
+    """A reply as a matrix of possible outputs of `task`; anything else is refused."""
     try:
         given = np.asarray(reply)
     except ValueError:  # rows of different lengths
         given = np.empty(0, dtype=object)
-    if given.dtype.kind not in "fiu":  # nor text that reads as a number, nor complex ones
+    if given.dtype.kind not in "fiu":  # refuses text that contains numbers, and complex numbers
         raise ProtocolError("reply must be an array of real numbers")
     values = given.astype(np.float64, copy=False)
     if values.shape != (task.people, task.width):
@@ -210,7 +210,7 @@ def check_reply(task: Task, reply: ArrayLike) -> FloatArray:
 
 
 def folded(features: FloatArray, folds: FloatArray) -> FloatArray:
-    """The first f features, then their distances from the folds m_1, ..., m_f; all, without folds.
+    """The first f features and their distances from the folds m_1, ..., m_f; all without folds.
 
     Examples:
         >>> folded(np.array([[0.5, -0.2, 0.9]]), np.array([0.1, 0.0]))

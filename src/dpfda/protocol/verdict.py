@@ -1,9 +1,9 @@
-"""Whether a study of people found anything, and the sentences that say so.
+"""The verdict of a study of people: whether its model is better than guessing.
 
-Two kinds of replies bear on it: those that the model was learnt from, and those of evaluation
-participants, who were asked about the finished model. Each counts once, as a factor of the odds.
-There are three answers: better than guessing (``signal``), no better (``guessing``), and
-that the replies cannot tell (``unclear``). Pages, reports, JSON and terminals print its sentences.
+Two kinds of replies contribute: those from which the model was fitted, and those of evaluation
+participants, who were asked about the finished model. Each kind is one factor of the odds. There
+are three verdicts: better than guessing (``signal``), no better (``guessing``), or undetermined by
+the replies (``unclear``). Pages, reports, JSON and terminals print its sentences.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dpfda.protocol.estimate import Estimate, as_share
 from dpfda.report import Verdict
 
 _NOTHING, _DOUBTFUL, _SURE = 1 / 3, 0.87, 0.975
-"""Probabilities below which a model is no better than guessing, or the replies cannot tell; and
-above which it is better, without "probably".
+"""Thresholds of the probability that a model is better than guessing: no better below the first,
+undetermined below the second, and better without "probably" above the third.
 
-The first two were chosen on `dpfda bench guessing` at ε = 1. With N_eff of a few dozen, replies
-often fit both: most studies without signal can only say that they cannot tell.
+The first two were chosen on `dpfda bench guessing` at ε = 1. If N_eff is a few dozen, replies are
+often compatible with both, and most studies without signal are undetermined.
 """
 _WORTH = 1 / 3
-"""Share of guessing's errors that a useful model avoids at least. As long as the evaluation answers
-do not exclude such a model at 95 %, it is not said to be no better than guessing."""
+"""Smallest share of the errors of guessing that a useful model avoids. The verdict is "no better
+than guessing" only if the evaluation answers exclude such a model at 95 %."""
 _LEAST = 1e-12
 _COIN = "tossing a coin (how frequent the labels are was not asked)"
 _MEAN = "the mean alone"
@@ -40,16 +40,16 @@ def judged(
     error: Estimate | None = None,
     guessing: Estimate | None = None,
 ) -> Verdict:
-    """Whether a classifier is better than guessing, as far as replies show it.
+    """The verdict whether a classifier is better than guessing.
 
     Args:
-        evidence: how likely it is that any feature goes with the label, by the replies that the
-            model was learnt from, if it was as likely as not before; None where they do not say.
-        n_classes: how many labels there are.
-        better: how likely the model is better than guessing, if any feature does.
+        evidence: posterior probability, from the replies that the model was fitted to, that any
+            feature is associated with the label, at even prior odds; None if not known.
+        n_classes: the number of labels.
+        better: probability that the model is better than guessing, if any feature is associated.
         constant: whether the model gives everybody the same label.
-        error: of the finished model, by evaluation participants.
-        guessing: the error of always naming the most frequent label.
+        error: error of the finished model, from evaluation participants.
+        guessing: the error of always predicting the most frequent label.
 
     Examples:
         >>> judged(0.1, n_classes=2).kind
@@ -79,14 +79,14 @@ def judged_number(
     error: Estimate | None = None,
     guessing: Estimate | None = None,
 ) -> Verdict:
-    """Whether a regression is better than the mean alone, as far as replies show it.
+    """The verdict whether a regression is better than the mean alone.
 
     Args:
-        evidence: how likely it is that any feature goes with the target, by the replies that the
-            model was learnt from, if it was as likely as not before; None where they do not say.
-        better: how likely the model is better than the mean, if any feature does.
-        error: its root mean squared error, by evaluation participants.
-        guessing: what the mean alone would leave: the standard deviation of the target.
+        evidence: posterior probability, from the replies that the model was fitted to, that any
+            feature is associated with the target, at even prior odds; None if not known.
+        better: probability that the model is better than the mean, if any feature is associated.
+        error: its root mean squared error, from evaluation participants.
+        guessing: the error of the mean alone: the standard deviation of the target.
 
     Examples:
         >>> judged_number(0.9, error=Estimate(6, 0.4, 90), guessing=Estimate(9, 2, 90)).sentences
@@ -138,10 +138,10 @@ def _weighed(
 
 
 def liars_behind(error: Estimate, guessing: Estimate | None, *, epsilon: float) -> float:
-    """The smallest share of evaluation participants who could make guessing look like this error.
+    """The smallest share of lying evaluation participants that explains this error under guessing.
 
-    They all say that the model is right about them. Of the others' answers, the randomized
-    response leaves only a part, so that it takes fewer the smaller ε is.
+    Liars answer that the model is right about them. Randomized response attenuates the honest
+    answers, so that fewer liars suffice if ε is smaller.
 
     Examples:
         >>> round(liars_behind(Estimate(0.2, 0.03, 900), Estimate(0.5, 0.02, 900), epsilon=1.0), 3)
@@ -155,7 +155,7 @@ def liars_behind(error: Estimate, guessing: Estimate | None, *, epsilon: float) 
 
 
 def beside_liars(found: Verdict, share: float) -> Verdict:
-    """A finding with the smallest share of liars that could have produced it.
+    """A verdict with a sentence on the smallest share of liars that could have produced it.
 
     Examples:
         >>> beside_liars(Verdict(sentences=("It is better.",)), 0.234).sentences[1]
@@ -183,9 +183,9 @@ def unfinished(answered: int, wanted: int) -> Verdict:
 
 
 def tells_nothing(error: Estimate, *, n_classes: int) -> bool:
-    """Whether the interval of an error is as wide as from 0 to that of a tossed coin.
+    """Whether the interval of an error is at least as wide as from 0 to the error of a tossed coin.
 
-    Then it is not worth a number.
+    Such an error is not reported as a number.
 
     Examples:
         >>> tells_nothing(Estimate(5.5, 4.3, 4), n_classes=2)
@@ -198,7 +198,7 @@ def tells_nothing(error: Estimate, *, n_classes: int) -> bool:
 
 
 def cannot_tell(error: Estimate) -> str:
-    """The sentence for that."""
+    """The sentence for an error whose interval is this wide."""
     answers = "answer" if error.people == 1 else "answers"
     return f"{error.people:,} evaluation {answers} cannot tell how often the model is wrong."
 
@@ -212,7 +212,7 @@ def _is_known(estimate: Estimate | None) -> bool:
 
 
 def _gain(error: Estimate, guessing: Estimate) -> Estimate:
-    """Difference between the error of guessing and this error."""
+    """The error of guessing minus this error."""
     doubt = float(np.hypot(error.standard_error, guessing.standard_error))
     return Estimate(guessing.value - error.value, doubt, error.people)
 
@@ -220,8 +220,8 @@ def _gain(error: Estimate, guessing: Estimate) -> Estimate:
 def _by_evaluation(error: Estimate, guessing: Estimate) -> float:
     """Log Bayes factor of a model better than guessing against one that is not.
 
-    If the model is better, its error may be anything from 0 to guessing's. If not, it is
-    guessing's, or as far above it as the evaluation answers say.
+    If the model is better, its error is uniform between 0 and the error of guessing. If not, it is
+    the error of guessing or, if larger, the estimate from the evaluation answers.
     """
     most = max(guessing.value, _LEAST)
     doubt = _gain(error, guessing).standard_error

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 import msgspec
 
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-"""A number that every implementation of JSON reads exactly."""
+"""An integer that every implementation of JSON represents exactly."""
 
 
 class Ticketed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,16 +39,17 @@ class Reply(Ticketed, frozen=True, gc=False):
     values: list[float]
 
 
-# `$` lets a line's end follow: the length does not.
+# `$` also matches before a newline; the length excludes it.
 Nonce = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", max_length=32)]
-"""Random hexadecimal digits that a device draws for one reply, and nobody keeps but the device."""
+"""Random hexadecimal digits that a device draws for one reply; only the device stores them."""
 
 
 class ReplyMessage(Reply, frozen=True, gc=False):
     """A reply: the randomized values, and a secret random nonce.
 
-    A collector recognizes a repeated message by a digest of all of it. Without the nonce whoever
-    gave out a token could send a stored reply with it, and see whether it is recognized.
+    A collector recognizes a repeated message by a digest of the whole message. Without the nonce,
+    the organizer who issued a token could send guessed replies with it, and observe which one the
+    collector recognizes.
 
     Attributes:
         nonce: 16 random bytes as hexadecimal digits, drawn for this message alone.
@@ -66,8 +67,8 @@ class ReplyMessage(Reply, frozen=True, gc=False):
             plan: hash of the study's plan.
             phase: number of the phase.
             ticket: the person's number in it.
-            values: what was drawn.
-            secret: makes the nonce (`nonce_of`), so that the reply can be withdrawn with it.
+            values: the randomized values.
+            secret: determines the nonce (`nonce_of`), so that it can withdraw the reply.
 
         Examples:
             >>> len(ReplyMessage.saying("0" * 64, 0, 17, [0.5]).nonce)
@@ -76,11 +77,11 @@ class ReplyMessage(Reply, frozen=True, gc=False):
         return cls(plan, phase, ticket, values, nonce_of(secret or new_secret()))
 
     def kept(self) -> Reply:
-        """The same without the nonce."""
+        """The part of the reply that is stored: all but the nonce."""
         return Reply(self.plan, self.phase, self.ticket, self.values)
 
 
-# As for a nonce.
+# The length is needed for the same reason as in `Nonce`.
 Secret = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 """Random hexadecimal digits that stay on a device until it withdraws a reply."""
 
@@ -93,7 +94,7 @@ def new_secret() -> str:
 def nonce_of(secret: str) -> str:
     """The nonce of a reply that can be withdrawn with a secret: the first half of its SHA-256.
 
-    Whoever has the reply, such as a gateway or a log, does not have the secret.
+    The secret cannot be computed from the reply, for example by a gateway.
 
     Examples:
         >>> nonce_of("00" * 32)
@@ -107,7 +108,7 @@ class Withdrawal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         reply: the exact text of the reply.
-        secret: what its nonce was made of.
+        secret: the secret from which its nonce was computed.
     """
 
     reply: str
@@ -131,7 +132,7 @@ class Counted(msgspec.Struct, frozen=True):
 
     Attributes:
         phase: the phase that the reply belongs to.
-        counted: the phase is concluded, with this reply.
+        counted: whether the phase has ended and includes this reply.
     """
 
     phase: int
@@ -139,16 +140,16 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 RECEIPT = "^[0-9a-f]{48}$"
-"""The form of a receipt: a mark of 16 bytes, and phase and ticket, hidden, in 8."""
+"""The form of a receipt: a mark of 16 bytes, and 8 bytes with the masked phase and ticket."""
 _MARK = 16
 
 
 def receipt_of(phase: int, ticket: int, digest: bytes, *, seal: str) -> Receipt:
-    """The same for the same reply, so that a repeated one gets the same answer.
+    """The receipt of a reply; a repeated reply gets the same receipt.
 
-    Only the holder of the seal can make a receipt, or tell phase and ticket from it (`ticket_of`).
-    Nobody else can guess a reply and ask whether it was sent, nor find the reply behind a receipt
-    among stored ones: the mark is a keyed hash, which also keys the mask of phase and ticket.
+    Only the holder of the seal can create a receipt, or read phase and ticket from it
+    (`ticket_of`). Others can neither test guessed replies against a receipt nor find its reply
+    among stored ones, because the mark is a keyed hash. It also keys the mask of phase and ticket.
 
     Examples:
         >>> receipt_of(0, 17, bytes(32), seal="secret").receipt
@@ -160,7 +161,7 @@ def receipt_of(phase: int, ticket: int, digest: bytes, *, seal: str) -> Receipt:
 
 
 def ticket_of(receipt: str, *, seal: str) -> tuple[int, int]:
-    """Phase and ticket that a receipt claims; it is genuine if `receipt_of` makes it again.
+    """Phase and ticket in a receipt; the receipt is genuine if `receipt_of` gives the same one.
 
     Examples:
         >>> ticket_of(receipt_of(2, 17, bytes(32), seal="secret").receipt, seal="secret")

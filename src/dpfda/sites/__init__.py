@@ -3,20 +3,20 @@
     coordinator                          Flower                             site (hospital)
     Coordinator ── link.py ──> ServerApp, SuperLink <── SuperNode, ClientApp ── node.py ── Guard
 
-Flower's own programs carry the messages, and run no code but `components` of this package. A
-message is read as data by the guard, which answers or refuses it. Only `app`, `components`,
-`link` and `node` know Flower; the rest is the same over any transport.
+Flower's own programs transport the messages. The only code that they run is `components` of this
+package. The guard decodes a message as data, and answers or refuses it. Only `app`, `components`,
+`link` and `node` depend on Flower; the other modules work with any transport.
 
 | file | contents |
 |---|---|
 | `identity` | a site's card: public keys and number of rows, signed by the site |
-| `plan` | who takes part and what is asked; the coordinator signs it, and sites sign its hash |
-| `shared` | what may be asked, and who answers: `sums`, `owners`, `servers` |
-| `messages` | what is sent |
-| `guard` | a site's side: only the plan's queries, paid for, logged, masked |
-| `coordinator` | the other side: sends queries, and continues after a restart |
+| `plan` | the participants and the queries; the coordinator signs it, and sites sign its hash |
+| `shared` | the interface of the kinds of plans: `sums`, `owners`, `servers` |
+| `messages` | the messages between coordinator and sites |
+| `guard` | a site's side: answers only the plan's queries, after payment, and logs them |
+| `coordinator` | the coordinator's side: sends queries, and continues after a restart |
 | `site_folder`, `study_folder` | what each side stores on disk |
-| `app`, `components` | the Flower app, and what it runs |
+| `app`, `components` | the Flower app, and the code that it runs |
 | `node`, `link`, `processes` | a site's and a coordinator's Flower programs |
 """
 

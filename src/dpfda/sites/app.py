@@ -1,9 +1,9 @@
 """The Flower app of every study, and the signature by which a site allows it to run.
 
-The app holds no code. Its two files name `components` of the installed package, so what runs is
-what each party installed itself. Every site signs the hash of the app with its own key, in its
-card, and starts its SuperNode with that key as the only trusted one: Flower then refuses, before
-it is unpacked, an app that is changed, unsigned, or signed by anybody else.
+The app contains no code. Its two files name `components` of the installed package, so each party
+runs the code that it installed itself. The card of every site contains its signature on the hash of
+the app. The site starts its SuperNode with its own key as the only trusted key. Flower then
+refuses, before unpacking it, an app that is changed, unsigned, or signed with another key.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ clientapp = "dpfda.sites.components:client"
 """
 LICENSE = "Apache License, Version 2.0: https://www.apache.org/licenses/LICENSE-2.0\n"
 _FILES = {"pyproject.toml": PROJECT, "LICENSE": LICENSE}
-_SIGNED_AT = (0).to_bytes(8, "big")  # Flower signs a time with the hash; an approval has no end
+_SIGNED_AT = (0).to_bytes(8, "big")  # signed by Flower with the hash; approvals do not expire
 
 RECORD, ENTRY = "dpfda", "message"
-"""Where a Flower message holds ours."""
+"""Names of the record and the entry of a Flower message that contain our message."""
 SOCKET, SOCKET_KEY = "DPFDA_SOCKET", "DPFDA_SOCKET_KEY"
-"""Environment variables that lead a component to the process that started Flower."""
+"""Environment variables through which a component finds the process that started Flower."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """Messages by node that a coordinator gives to its ServerApp, and how long to wait."""
+    """Messages by node from a coordinator to its ServerApp, and how long to wait for replies."""
 
     messages: dict[int, bytes]
     wait: float
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """A node's reply from the ServerApp, or why there is none; or the nodes online."""
+    """A node's reply from the ServerApp, the reason why there is none, or the nodes online."""
 
     node: int = 0
     content: bytes | None = None
@@ -72,7 +72,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def bundle() -> bytes:
-    """The app as Flower packs it, the same bytes everywhere."""
+    """The app in Flower's format; the bytes are the same on every machine."""
     packed = io.BytesIO()
     listed = [
         f"{name},{hashlib.sha256(text.encode()).hexdigest()},{8 * len(text.encode())}"
@@ -95,20 +95,20 @@ def key_id(public: bytes) -> str:
 
 
 def trusted(public: bytes) -> bytes:
-    """Flower's file of trusted keys (JSON is YAML), with one key."""
+    """Flower's file of trusted keys (JSON, which is valid YAML), with one key."""
     key = Ed25519PublicKey.from_public_bytes(public)
     written = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     return msgspec.json.encode({key_id(public): written})
 
 
 def verification(public: bytes, signature: bytes) -> dict[str, str | int]:
-    """A site's signature on the app, as Flower's hub would hand it out."""
+    """A site's signature on the app, in the form that Flower's hub would return."""
     encoded = urlsafe_b64encode(signature).decode()
     return {"public_key_id": key_id(public), "signature": encoded, "signed_at": 0}
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of Flower's processes: quiet, offline, in a folder of ours.
+    """The environment of Flower's processes: without telemetry, offline, in the given folder.
 
     Raises:
         MissingExtra: if Flower is not installed.

@@ -1,8 +1,8 @@
-"""The ClientApp and the ServerApp that Flower runs: both only pass messages on.
+"""The ClientApp and the ServerApp that Flower runs: both only forward messages.
 
-The ClientApp hands a message to the guard in the process of ``dpfda site serve``, the ServerApp
-delivers messages for the coordinator in the process of ``dpfda consortium run``. They read no
-message, so that a Flower process holds neither a key nor a record.
+The ClientApp forwards a message to the guard in the process of ``dpfda site serve``. The ServerApp
+delivers messages of the coordinator in the process of ``dpfda consortium run``. They do not decode
+messages, so no Flower process has access to dpfda's keys or to records.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 
 from dpfda.sites.app import ENTRY, RECORD, SOCKET, SOCKET_KEY, Arrival, Delivery
 
-_POLL = 0.3  # seconds between looks for a reply
+_POLL = 0.3  # seconds between checks for a reply
 _AGAIN = 4.0  # seconds before a message is sent again to a node that could not be reached
-_PER_REPLY = 0.02  # seconds of the SuperLink's time that one look costs
+_PER_REPLY = 0.02  # seconds that one check costs the SuperLink, per reply
 
 
 def _channel() -> Connection:
@@ -61,8 +61,8 @@ else:
     class _Batch:
         """One message to each node. Each reply is awaited by a separate thread.
 
-        `Grid.pull_messages` returns once a reply that was announced is uploaded as a whole. A node
-        that is slow, or that never uploads, thus keeps its own thread waiting and no other.
+        `Grid.pull_messages` returns once an announced reply is uploaded completely. A node that is
+        slow, or that never uploads, therefore blocks only its own thread.
         """
 
         def __init__(self, grid: Grid, coordinator: Connection, order: Delivery) -> None:
@@ -70,7 +70,7 @@ else:
             self._over, self._lock = threading.Event(), threading.Lock()
 
         def run(self) -> None:
-            """Send, wait, and report each reply as it arrives; then that the batch is over."""
+            """Send, wait, and report each reply as it arrives, and finally the end of the batch."""
             end = time.monotonic() + self._order.wait
             marks = self._send(list(self._order.messages))
             threads = [
@@ -85,7 +85,7 @@ else:
             self._report(Arrival())
 
         def _send(self, nodes: list[int]) -> list[str | None]:
-            """Send the nodes' messages; what Flower calls each of them, None where it failed."""
+            """Send the nodes' messages; return Flower's identifiers, None for failures."""
             wait, messages = self._order.wait, self._order.messages
             made = [
                 Message(

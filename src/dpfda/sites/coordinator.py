@@ -1,4 +1,4 @@
-"""The coordinator of a shared study: brings the plan's questions to sites, and keeps answers."""
+"""The coordinator of a shared study: sends the plan's queries to sites, and stores answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dpfda.sites.plan import Plan
 from dpfda.sites.study_folder import StudyFolder
 
 Carrier = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
-"""Brings each site a message and back its reply; a site that is silent is left out."""
+"""The transport: sends a message to each site and returns replies; silent sites are left out."""
 Wrong = Callable[[str, Any], str]
-"""What is wrong with a site's reply; nothing where it is as it should be."""
+"""Returns the error in a site's reply in words; empty if it is valid."""
 
 
 class StudyFailed(ProtocolError):
@@ -27,18 +27,18 @@ class StudyFailed(ProtocolError):
 class Coordinator:
     """Sends a plan's messages; the inquiry defines queries and interprets answers.
 
-    Every answer is on its disk before the next question is asked: started again, it goes on where
-    it stopped, and asks nothing twice.
+    Every answer is on the disk before the next query is sent. A restarted coordinator continues
+    where it stopped, and repeats no answered query.
 
     Args:
-        plan: what the sites signed.
-        identity: the coordinator's lasting key.
-        folder: where answers are kept.
-        carrier: brings messages to sites.
-        say: told in words how it goes.
+        plan: the plan that the sites signed.
+        identity: the coordinator's long-term key.
+        folder: the folder of stored answers.
+        carrier: the transport of messages to sites.
+        say: reports progress in words.
 
     Attributes:
-        trouble: site -> what it did, of the sites that did not do their part in this question.
+        trouble: for each site that failed in the current query, the reason.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Coordinator:
         return self.plan.inquiry.lead(self)
 
     def end(self, sites: Sequence[str] | None = None) -> None:
-        """Tell these sites, or all that did their part, that there is a result."""
+        """Tell these sites, or all that answered, that there is a result."""
         everybody = self.plan.terms.names if sites is None else sites
         here = [name for name in everybody if name not in self.trouble]
         self.carry("over", dict.fromkeys(here, self.plan.digest), lambda name, reply: "")
 
     def gather(self) -> None:
-        """Every site's signature on the plan; the study does not begin with fewer than it needs."""
+        """Collect the sites' signatures on the plan; the study needs enough of them to begin."""
         self.trouble = {}
         plan, names = self.plan, self.plan.terms.names
 
@@ -108,7 +108,7 @@ class Coordinator:
                     self.trouble[name] = reason
                 else:
                     replies[name] = reply
-            except Exception as error:  # a site's bytes end nobody's study but its own
+            except Exception as error:  # an invalid reply must not end the study of the other sites
                 reason = str(error) if isinstance(error, DpfdaError) else "it cannot be read"
                 self.trouble[name] = f"sent no {step}: {printable(reason)}"
         return replies
@@ -116,17 +116,17 @@ class Coordinator:
     def each(
         self, number: int, step: str, messages: Mapping[str, Any], *, question: str, wrong: Wrong
     ) -> dict[str, Any]:
-        """The reply of each site to a query; each is stored before it is used.
+        """The reply of each site to a query; each reply is stored before it is used.
 
-        Whoever was silent is asked again. Sites that did not answer are left out, if no more than
-        the plan lets fall silent.
+        Silent sites are asked again. If no more sites remain silent than the plan permits, they are
+        left out.
 
         Args:
-            number: of the question.
-            step: of its messages.
-            messages: by site.
-            question: its digest; a kept answer to another one is refused.
-            wrong: what is wrong with a reply.
+            number: number of the query.
+            step: step of the messages.
+            messages: the message to each site.
+            question: digest of the query; a stored answer to a different query is refused.
+            wrong: checks a reply.
         """
         stored = self.folder.answer(number, StoredReplies)
         if stored is None:
@@ -161,13 +161,13 @@ class Coordinator:
         return {name: found[name] for name in messages if name in found}
 
     def say_answered(self, number: int, what: str, sites: Sequence[str]) -> None:
-        """Report how many sites are in an answer, and which are missing."""
+        """Report how many sites contributed to an answer, and which are missing."""
         left_out = [name for name in self.plan.terms.names if name not in sites]
         without = f", without {', '.join(left_out)}" if left_out else ""
         self.say(f"question {number}: {what}: {len(sites)} sites{without}")
 
     def failed(self, number: int, failure: Exception | str) -> StudyFailed:
-        """Why a question was not answered."""
+        """The error that states why a query was not answered."""
         return StudyFailed(f"question {number} was not answered: {failure}: {self.reasons}")
 
     @property

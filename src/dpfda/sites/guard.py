@@ -1,4 +1,4 @@
-"""A site's guard: everything that arrives passes here, and nothing else leaves."""
+"""A site's guard: all incoming and outgoing messages pass through it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from dpfda.sites.shared import Part
 from dpfda.sites.stored_files import Journal
 
 Approve = Callable[[str], bool]
-"""Shows a person what would be answered; whether it may be."""
+"""Shows a query to a person at the site; returns whether it may be answered."""
 
 
 class Guard:
     """A site's side of a plan: decodes messages, answers the steps of the plan, keeps a journal.
 
-    It treats each question in this order. Does the message belong to the plan that this site
-    signed? Does the plan allow it here (a rule of the part)? If `approve` is given, does a person
-    agree? Then it charges the ledger, draws noise once and stores it, writes the journal, replies.
+    It handles each question in this order. Does the message belong to the plan that this site
+    signed? Does the plan allow it at this point (decided by the part)? If `approve` is given, does
+    a person agree? Then it charges the ledger, draws and stores noise once, writes the journal, and
+    replies.
 
     Privacy:
-        That of the part. The coordinator gets only answers to questions of the plan, at the price
-        of the plan and each with one noise, or a refusal that names a rule and no value.
+        The guarantee of the part. The coordinator gets only answers to queries of the plan, at the
+        price of the plan and each with noise that is drawn once, or a refusal that names a rule and
+        no value.
 
     Args:
-        plan: what this site signed.
-        part: the data of the site, and how it answers.
+        plan: the plan that this site signed.
+        part: the data of the site, and the computation of its answers.
         identity: the key of the site.
         journal: the record of queries and outgoing messages.
-        approve: asks a person before a new question is answered; None: nobody is asked.
+        approve: asks a person before a new question is answered; None asks nobody.
 
     Attributes:
-        over: whether the coordinator said that it has its result. It only lets a process stop
+        over: whether the coordinator announced that it has a result; a process may then stop
             waiting.
     """
 
@@ -56,7 +58,7 @@ class Guard:
         self.plan, self.part, self.journal = plan, part, journal
         self._identity, self._approve = identity, approve
         self.over = False
-        self._replies: dict[bytes, bytes] = {}  # to this question: networks deliver twice
+        self._replies: dict[bytes, bytes] = {}  # for messages that are delivered twice
 
     def handle(self, content: bytes) -> bytes:
         """The reply to a message, or a refusal; a repeated message gets the same bytes."""
@@ -69,7 +71,7 @@ class Guard:
             body = self._answered(envelope)
             signature = self._identity.sign(self.plan.replied(content, body))
             reply = encode(Reply(body=body, signature=signature))
-        except Exception as error:  # whatever it is: nothing leaves, and no value is told
+        except Exception as error:  # any error becomes a refusal without values
             reason = str(error) if isinstance(error, DpfdaError) else "this cannot be computed"
             self.journal.write("refused", f"{step}: {reason}")
             return encode(Reply(refused=printable(reason)))

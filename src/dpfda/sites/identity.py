@@ -28,12 +28,12 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The public identity of a site or a coordinator.
 
     Attributes:
-        name: as it appears in the roster.
-        key: its lasting Ed25519 identity, in hexadecimal digits.
+        name: its name in the roster.
+        key: its long-term Ed25519 identity, in hexadecimal digits.
         node: its key on the Flower network (OpenSSH); empty for a coordinator.
-        app: its signature on the one Flower app that may run at the site; empty for a coordinator.
-        rows: how many records it holds; public.
-        signature: of all this, by the identity: nobody else can have written the card.
+        app: its signature on the Flower app that may run at the site; empty for a coordinator.
+        rows: the public number of its records.
+        signature: signature of the identity on all other fields, which proves the card's origin.
 
     Examples:
         >>> identity = Identity()
@@ -78,7 +78,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def fingerprint(self) -> str:
-        """A few letters to read out on the telephone."""
+        """A few letters of the hash, to be compared by telephone."""
         digest = hashlib.sha256(self.public).hexdigest()
         return "-".join(digest[k : k + 4] for k in range(0, 20, 4))
 
@@ -113,7 +113,7 @@ def new_node_key() -> bytes:
 
 
 def is_node_key(text: str) -> bool:
-    """Whether it is a public key as cards hold it: no key is written in two ways."""
+    """Whether the text is a public key in the unique form that cards use."""
     try:
         key = serialization.load_ssh_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
@@ -122,7 +122,7 @@ def is_node_key(text: str) -> bool:
 
 
 def node_public(private: bytes) -> str:
-    """The public half, as cards hold it."""
+    """The public key, in the form that cards use."""
     key = serialization.load_ssh_private_key(private, password=None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     return _written(key.public_key())
@@ -151,7 +151,7 @@ class Certificates:
 
     @classmethod
     def made_for(cls, host: str) -> Certificates:
-        """New ones; the authority's key is used once and forgotten."""
+        """New certificates; the private key of the authority is used once and not stored."""
         authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
         authority_name = _name("dpfda study")
         authority = (
@@ -192,7 +192,7 @@ def _name(text: str) -> x509.Name:
 
 
 def _alternatives(host: str) -> list[x509.GeneralName]:
-    """The host, and the loopback address at which the coordinator's own programs connect."""
+    """Names of the server: the host, and the loopback address for the coordinator itself."""
     local = ipaddress.ip_address("127.0.0.1")
     try:
         own = ipaddress.ip_address(host.strip("[]"))

@@ -1,6 +1,6 @@
-"""A fit among sites in public words: an estimator by name, parameters, the form of a table.
+"""The public description of a fit among sites: estimator, parameters, columns of the table.
 
-It travels as JSON and holds no row. Everybody makes the same conversation of it:
+It is sent as JSON and contains no row. All parties construct the same conversation from it:
 
     Inquiry ── coordinator: `conversation` ──> queries ──> sites: `records` ──> masked sums
                     └──────────────── `conclude`: a fitted estimator <──────────────┘
@@ -30,19 +30,19 @@ from dpfda.protocol.holder import Exchange
 from dpfda.protocol.plan import canonical
 from dpfda.protocol.query import Records
 
-_OWN = {"ledger", "random_state"}  # of whoever holds rows or draws noise: no part of what is agreed
+_OWN = {"ledger", "random_state"}  # set by each site or curator, and not part of the agreement
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inquiry(Portable):
-    """One fit among sites, in public words.
+    """The public description of a fit among sites.
 
     Attributes:
-        estimator: its public name: ``PrivateMean``, ``PrivateLinearRegression``, ...
-        parameters: its public parameters, plain values only (a mechanism by its name).
-        rows: how many there are at all sites together.
-        columns: of X, by name; of curves, one a point.
-        grid_points: of curves, where X (or y, for function-on-scalar) are curves.
+        estimator: public name of the estimator, such as ``PrivateMean``.
+        parameters: its public parameters, as plain values (a mechanism by its name).
+        rows: the number of rows at all sites together.
+        columns: names of the columns of X; for curves, one per grid point.
+        grid_points: the grid points, if X (or y, for function-on-scalar) contains curves.
 
     Examples:
         >>> inquiry = Inquiry(
@@ -68,17 +68,17 @@ class Inquiry(Portable):
         for name, value in self.parameters.items():
             if name in _OWN:
                 raise InvalidParameter(name, "left out: each site sets its own", type(value))
-        _ = self.digest  # which only plain values have
+        _ = self.digest  # fails unless all values are plain
         _ = self.conversation
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of its canonical JSON: what sites sign."""
+        """SHA-256 of the canonical JSON, which sites sign."""
         return hashlib.sha256(canonical(plain(self.to_dict()))).hexdigest()
 
     @cached_property
     def model(self) -> CentralEstimator:
-        """The estimator with the form of rows, without any row."""
+        """The estimator, which knows the form of rows but no row."""
         kind = _class(self.estimator)
         for name in self.parameters:
             if name not in kind().get_params():
@@ -92,8 +92,8 @@ class Inquiry(Portable):
         return asked.among_sites()
 
     def records(self, X: object, y: object = None) -> Records:
-        """A site's own rows as the questions need them; they stay where this is called."""
-        conversation = self.conversation  # made first: it tells the estimator the form of rows
+        """A site's own rows in the form that the queries need; they stay in this process."""
+        conversation = self.conversation  # must be made first: it defines the form of rows
         read = self.model._read(self._columns(X), y, grid_points=self._points, reset=False)
         return self.model._records(conversation, read)
 
@@ -106,12 +106,12 @@ class Inquiry(Portable):
 
     @cached_property
     def _form(self) -> Any:
-        """The form of rows, from two rows of zeros."""
+        """The form of rows, determined from two rows of zeros."""
         X = self._columns(Frame({name: np.zeros(2) for name in self.columns}))
         return self.model._form(X, self._target(), grid_points=self._points)
 
     def _columns(self, X: Any) -> Table:
-        """The agreed columns of a table with names, in their order."""
+        """The agreed columns of a table, in the agreed order."""
         if not hasattr(X, "columns"):
             return X
         for name in self.columns:
@@ -122,7 +122,7 @@ class Inquiry(Portable):
         return table if named else np.column_stack(list(table.values()))
 
     def _target(self) -> AnyArray:
-        """Two targets that any site might have."""
+        """Two valid artificial targets."""
         names = self.model._names_of_y()
         if names is not None:
             return np.array([names[0]] * 2)
@@ -136,7 +136,7 @@ class Inquiry(Portable):
 
 
 def _class(name: str) -> type[CentralEstimator]:
-    """The estimator of that public name."""
+    """The estimator with this public name."""
     package = import_module("dpfda")
     found = getattr(package, name) if name in package.__all__ else None
     if not (isinstance(found, type) and issubclass(found, CentralEstimator)):

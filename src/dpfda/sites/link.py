@@ -2,9 +2,9 @@
 
     sites ── TLS ──> front ──> flower-superlink <── flower-superexec ── ServerApp ──> this process
 
-Flower's SuperLink serves sites, users and executors at one port, and lets everybody who reaches it
-start an app. It therefore listens on the loopback interface only. The front, at the address that
-sites know, passes on the requests of SuperNodes and refuses all others.
+Flower's SuperLink serves sites, users and executors at one port, and lets any client start an app.
+It therefore listens on the loopback interface only. The front listens at the public address,
+forwards the requests of SuperNodes, and refuses all others.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from dpfda.sites.stored_files import kept
 from dpfda.sites.study_folder import StudyFolder
 
 _POLL = 0.5  # seconds between attempts to reach the SuperLink
-_LOOK = 0.1  # seconds between looks whether a server is to end
-_REPORT = 10.0  # seconds between words about what is waited for
-_MARGIN = 30.0  # seconds after a step's end in which its ServerApp says so
+_LOOK = 0.1  # seconds between checks whether a server should stop
+_REPORT = 10.0  # seconds between progress messages while waiting
+_MARGIN = 30.0  # seconds after the end of a step in which its ServerApp must report
 _ENDS = {
     "connection",
     "keep-alive",
@@ -51,14 +51,14 @@ _ENDS = {
 
 
 class FlowerCarrier:
-    """Carries messages of one study over a dedicated SuperLink.
+    """The transport of one study: sends messages over a dedicated SuperLink.
 
     Args:
-        folder: of the study; the network's state lies in ``private/network``.
-        plan: names the sites, their keys, and the address.
-        bind: address of this machine to listen at, if not the plan's.
-        wait: seconds after which a site that did not reply is silent.
-        start: seconds in which the SuperLink and its app must have started.
+        folder: the folder of the study; the network's state is in ``private/network``.
+        plan: defines the sites, their keys, and the address.
+        bind: local address to listen at, if it differs from the plan's.
+        wait: seconds after which a site without a reply counts as silent.
+        start: seconds within which the SuperLink and its app must start.
         say: reports progress in words.
     """
 
@@ -166,7 +166,7 @@ class FlowerCarrier:
         return answer
 
     def _connect(self) -> None:
-        """Start the ServerApp, and wait until it is here."""
+        """Start the ServerApp, and wait until it connects."""
         self._flwr("run", f"{app.NAME}=={app.VERSION}", "study")
         try:
             self._app = self._channel.connections.get(timeout=self._start)
@@ -194,7 +194,7 @@ class FlowerCarrier:
         return [name for name, node in self._nodes.items() if node in online]
 
     def __call__(self, messages: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Send, and wait for replies; a site that is late is left out."""
+        """Send messages and wait for replies; late sites are left out."""
         replies: dict[str, bytes] = {}
         try:
             self._order({self._nodes[name]: text for name, text in messages.items()}, self._wait)
@@ -235,24 +235,24 @@ class _Server(ThreadingHTTPServer):
         """End a connection that breaks or does not speak TLS; the others continue."""
 
     def begin(self) -> None:
-        """Answer from now on."""
+        """Start to answer requests."""
         threading.Thread(target=self.serve_forever, args=(_LOOK,), daemon=True).start()
 
     def end(self, began: bool) -> None:
-        """Stop answering."""
+        """Stop answering requests."""
         if began:
             self.shutdown()
         self.server_close()
 
 
 class _Front:
-    """Passes requests of SuperNodes on to the SuperLink, and no others.
+    """Forwards requests of SuperNodes to the SuperLink, and refuses all others.
 
     Args:
-        address: to listen at.
-        port: of the SuperLink, on the loopback interface.
+        address: the address to listen at.
+        port: port of the SuperLink on the loopback interface.
         private: folder of the server's certificate and key.
-        authority: of the certificate (PEM).
+        authority: authority of the certificate (PEM).
     """
 
     def __init__(self, address: str, port: int, *, private: Path, authority: str) -> None:
@@ -279,7 +279,7 @@ class _Front:
         )
 
     def await_link(self, seconds: float, *, log: Path) -> None:
-        """Until the SuperLink answers."""
+        """Wait until the SuperLink answers."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             connection = self.link()
@@ -297,7 +297,7 @@ class _Front:
         )
 
     def open(self) -> None:
-        """Let sites in."""
+        """Accept connections of sites."""
         self._server.begin()
         self._opened = True
 
@@ -316,7 +316,7 @@ class _FleetRequests(BaseHTTPRequestHandler):
     link: Callable[[], http.client.HTTPSConnection]
 
     def do_POST(self) -> None:
-        """Pass a request of Flower's Fleet API on, exactly as it is."""
+        """Forward a request of Flower's Fleet API unchanged."""
         lengths = self.headers.get_all("Content-Length", [])
         body_is_plain = len(lengths) == 1 and lengths[0].isdigit() and (
             "Transfer-Encoding" not in self.headers and int(lengths[0]) <= MOST_BYTES
@@ -346,11 +346,11 @@ class _FleetRequests(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """The SuperLink has a log."""
+        """Write nothing, because the SuperLink has its own log."""
 
 
 class _Hub:
-    """Hands Flower the app with every site's signature on it, as Flower's own hub would."""
+    """Serves the app with all sites' signatures to Flower, in place of Flower's own hub."""
 
     def __init__(self, plan: Plan) -> None:
         self._server = _Server(("127.0.0.1", 0), type("Handler", (_HubRequests,), {"plan": plan}))
@@ -375,7 +375,7 @@ class _HubRequests(BaseHTTPRequestHandler):
         self._send(json.dumps({"fab_url": url, "verifications": signed}).encode())
 
     def do_GET(self) -> None:
-        """The app."""
+        """Return the app."""
         self._send(app.bundle())
 
     def _send(self, content: bytes) -> None:
@@ -385,4 +385,4 @@ class _HubRequests(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Only the SuperLink asks."""
+        """Write nothing, because only the SuperLink sends requests."""

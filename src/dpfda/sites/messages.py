@@ -10,21 +10,21 @@ from dpfda.errors import ProtocolError
 from dpfda.protocol.secure_sum import messages as secure
 
 MOST_BYTES = 1 << 28
-"""No message is longer."""
+"""Largest size of a message."""
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Data of declared types; other fields are refused."""
+    """A message with declared types; other fields are refused."""
 
 
 class _Signed(_Message, frozen=True):
-    """What a site sends in its own name."""
+    """A message that a site sends in its own name."""
 
     site: str
 
 
 class SiteAnswer(_Message, frozen=True):
-    """An earlier question's opened sum: public, in lattice steps."""
+    """The public opened sum of an earlier question, in lattice steps."""
 
     question: str
     total: tuple[int, ...]
@@ -32,7 +32,7 @@ class SiteAnswer(_Message, frozen=True):
 
 
 class Ask(_Message, frozen=True):
-    """A question, for one attempt at its secure sum, and what earlier ones were answered with."""
+    """A question for one attempt at its secure sum, and the answers to all earlier questions."""
 
     round: secure.RoundId
     query: dict[str, Any]
@@ -40,7 +40,7 @@ class Ask(_Message, frozen=True):
 
 
 class AskOwners(_Message, frozen=True):
-    """A request to those owners of a site whose turn is start, ..., or stop - 1."""
+    """A task for the owners of a site with the places start, ..., stop - 1 in the study."""
 
     number: int
     start: int
@@ -56,7 +56,7 @@ class Shares(_Signed, frozen=True):
 
 
 class Model(_Signed, frozen=True):
-    """A server's own model: a public document, signed as this plan's."""
+    """A server's own model: a public document, signed for this plan."""
 
     document: bytes
     signature: bytes
@@ -69,14 +69,14 @@ class Models(_Message, frozen=True):
 
 
 class Verdicts(_Signed, frozen=True):
-    """For each model, the sum of randomized evaluations (±1), and their number."""
+    """For each model, the sum and the number of randomized evaluations (±1)."""
 
     totals: tuple[int, ...]
     people: tuple[int, ...]
 
 
 class StoredReplies(_Message, frozen=True):
-    """Replies to an earlier query, as a coordinator stores them: public, each with its noise."""
+    """Noisy public replies to an earlier query, in the form that a coordinator stores."""
 
     question: str
     survivors: tuple[str, ...]
@@ -117,7 +117,7 @@ ASKED: dict[str, Any] = {
     "model": str,
     "judge": Models,
 }
-"""Step -> what the coordinator sends."""
+"""The type of the coordinator's message in each step."""
 
 REPLIED: dict[str, Any] = {
     "agree": Agreement,
@@ -131,16 +131,16 @@ REPLIED: dict[str, Any] = {
     "model": Model,
     "judge": Verdicts,
 }
-"""Step -> what a site replies."""
+"""The type of a site's reply in each step."""
 
 
 def encode(message: object) -> bytes:
-    """A message as bytes."""
+    """Encode a message as bytes."""
     return msgspec.msgpack.encode(message)
 
 
 def decode(content: bytes, kind: object) -> Any:
-    """A message of this kind, or a refusal."""
+    """Decode a message of this type, or refuse it."""
     if len(content) > MOST_BYTES:
         raise ProtocolError(f"a message is longer than {MOST_BYTES} bytes")
     try:

@@ -1,9 +1,9 @@
-"""A site on a Flower network: the stock SuperNode, and the guard that answers what it receives.
+"""A site on a Flower network: the stock SuperNode, and the guard that answers its messages.
 
     SuperLink <── TLS ── flower-supernode ── flower-superexec ── ClientApp ──> guard (this process)
 
-The SuperNode dials out, to one address, under the site's own key. It runs one app, the one that
-this site signed (`app`), and the app hands each message to the guard here.
+The SuperNode connects to one address with the site's own key, and accepts no connections. It runs
+only the app that this site signed (`app`), which forwards each message to the guard.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from dpfda.sites.plan import Plan
 from dpfda.sites.processes import Channel, Process, free_port
 from dpfda.sites.stored_files import kept
 
-_TICK = 0.5  # seconds between looks at the connection
-_FIRST_CHECK = 8.0  # seconds a SuperNode may take to connect before the reason is looked for
-_NEXT_CHECK = 20.0  # seconds between later looks for the reason
+_TICK = 0.5  # seconds between checks of the connection
+_FIRST_CHECK = 8.0  # seconds that a SuperNode has to connect before a diagnosis
+_NEXT_CHECK = 20.0  # seconds between later diagnoses
 _LAST_REPLY = 30.0  # seconds in which the last reply is uploaded, on a slow link
 _LEAST_CLOCK, _MOST_CLOCK = -300.0, 5.0  # seconds ahead that Flower accepts of a node's clock
 _CONNECT = 10.0  # seconds in which an address that can be reached answers
 
 
 class Node:
-    """The SuperNode of one plan, and the loop that lets the guard answer.
+    """The SuperNode of one plan, and the loop in which the guard answers.
 
     Args:
-        plan: its certificate and, unless another is given, its address.
-        folder: of this plan at this site; keys and logs of the network.
+        plan: the plan, which contains the certificate and the default address.
+        folder: the folder of this plan at this site, with keys and logs of the network.
         key: file of the site's private key on the network.
-        identity: the site's public identity, the only key whose signature lets an app run.
-        address: where the SuperLink is reached, if not at the plan's address.
+        identity: the site's public identity, the only key whose signature permits an app to run.
+        address: address of the SuperLink, if it differs from the plan's.
         say: reports progress in words.
     """
 
@@ -68,7 +68,7 @@ class Node:
         kept(self._folder / "executor.secret", secrets.token_bytes(32))
 
     def serve(self, guard: Guard) -> None:
-        """Answer messages until the guard learns that the study is over."""
+        """Answer messages until the coordinator announces the end of the study."""
         folder, port = self._folder, free_port()
         secret = ["--superexec-auth-secret-file", str(folder / "executor.secret")]
         supernode = [
@@ -110,22 +110,22 @@ class Node:
             self._say(text)
 
     def _await_upload(self, node: Process) -> None:
-        """Until the SuperNode sent the last reply, which the coordinator waits for."""
+        """Wait until the SuperNode has sent the last reply, which the coordinator needs."""
         sent, end = node.said.count("Sent successfully"), time.monotonic() + _LAST_REPLY
         while node.said.count("Sent successfully") == sent and time.monotonic() < end:
             time.sleep(_TICK)
 
 
 def answer(connection: Connection, guard: Guard) -> None:
-    """Let the guard answer the message of one component."""
-    with connection, suppress(EOFError, OSError):  # a component that went away gets no reply
+    """Answer the message of one component by the guard."""
+    with connection, suppress(EOFError, OSError):  # a component that disconnected gets no reply
         connection.send_bytes(guard.handle(connection.recv_bytes(MOST_BYTES)))
 
 
 def network_trouble(address: str, authority: str) -> str:
     """Why the SuperLink at this address cannot be used from here; empty if it can.
 
-    Looks at the name, the port, the certificate and the clock, in this order.
+    Checks the name, the port, the certificate and the clock, in this order.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
@@ -194,7 +194,7 @@ def _clock_trouble(date: str | None) -> str:
 
 
 def _refusal(log: str) -> str:
-    """Why the SuperNode is not connected, where the network itself is fine."""
+    """Why the SuperNode is not connected although the network works."""
     if "[code:" in log or "401" in log:
         return (
             "the coordinator refuses this site's key for now: another process of this site may "

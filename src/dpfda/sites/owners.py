@@ -1,6 +1,7 @@
 """Boosting over sites: the inquiry in a plan, the coordinator's side, and the site's side.
 
-All owners take part in one boosting study. A site holds their rows, and each owner is asked once.
+All owners take part in one boosting study. Sites hold the rows of owners, and each owner is asked
+once.
 """
 
 from __future__ import annotations
@@ -52,18 +53,18 @@ if TYPE_CHECKING:
 
 
 def lead_owners(coordinator: Coordinator, study: StudyPlan, places: IntArray) -> RowModel:
-    """Run the study from its first round to its last; the model as the study states it.
+    """Run the study from the first round to the last, and return its model.
 
     Args:
-        coordinator: carries messages, and keeps replies.
-        study: the contract.
-        places: the site of each owner, by its number in the plan, in the order of the study.
+        coordinator: sends messages, and stores replies.
+        study: the study plan.
+        places: the site of each owner, as its number in the plan, in the order of the study.
     """
     crowd = Scattered(study, places, Requests(coordinator).ask)
     server = ask_everybody(
         study,
         crowd,
-        source=SecureSource(),  # nothing is drawn here
+        source=SecureSource(),  # not used: sites draw the noise
         at_once=study.n_people,
         answers=crowd.answered,
     )
@@ -73,7 +74,7 @@ def lead_owners(coordinator: Coordinator, study: StudyPlan, places: IntArray) ->
 
 
 class Requests:
-    """Brings each request to the sites whose owners' turn it is; their replies are kept first."""
+    """Sends each task to the sites of the next owners; replies are stored before they are used."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator, self._number = coordinator, -1
@@ -105,7 +106,7 @@ class Requests:
 
 
 def _rows(content: bytes, task: Task) -> FloatArray:
-    """Replies from a message, whose shape is checked."""
+    """The replies in a message, after a check of their shape."""
     if len(content) != 8 * task.people * task.width:
         raise ProtocolError(
             f"the reply has {len(content) / 8:g} numbers, not {task.people * task.width}"
@@ -114,27 +115,28 @@ def _rows(content: bytes, task: Task) -> FloatArray:
 
 
 class OwnersPart(Part):
-    """Answers requests that the study may ask, for those of its owners whose turn it is.
+    """Answers tasks that the study may ask, for the next owners of this site.
 
     Privacy:
-        ε-LDP for all rows of an owner, towards everybody but this site: what leaves are the shares
-        that the study's mechanism made of an owner's rows. The site knows from the plan alone whose
-        turn it is, asks nobody twice, and answers a repeated request with the bytes of before. The
-        ledger pays ε once, before the first share is drawn: no two shares are of one owner. It also
-        remembers up to whose turn the study came, should the account be lost or put back.
+        ε-LDP for all rows of an owner, against everybody but this site: only the shares that the
+        study's mechanism computes from an owner's rows are sent. The plan alone determines the
+        order of the owners. No owner is asked twice, and a repeated task gets the same bytes again.
+        The ledger pays ε once, before the first share is drawn, since each share is of a different
+        owner. The ledger also records how many owners have been asked, in case the account is lost
+        or replaced by an old copy.
 
     Args:
-        study: the contract.
+        study: the study plan.
         rows: the owners' private rows.
-        name: the site's.
-        tickets: when each owner's turn is, ascending.
-        order: whose turn it is then.
-        people: a digest of who they are: others would come in another order.
-        kept: what was answered.
+        name: name of the site.
+        tickets: the places of this site's owners in the study, ascending.
+        order: the owner at each of these places.
+        people: a digest of the owners' names; with other names the order would differ.
+        kept: the stored answers.
         ledger: the owners' budget over all studies.
-        label: public words for the ledger.
+        label: public text for the entry in the ledger.
         key: the plan's hash.
-        source: where noise comes from.
+        source: the source of noise.
     """
 
     steps = ("owners",)
@@ -160,7 +162,7 @@ class OwnersPart(Part):
         self._owners = Owners(study, rows, order=order, source=source)
 
     def answer(self, step: str, message: object, allow: Allow) -> Shares:
-        """The shares of the owners whose turn it is."""
+        """The shares of the next owners."""
         assert isinstance(message, AskOwners)
         task, number = self._study.read_task(message.query), message.number
         mark = f"{task.digest} {message.start} {message.stop}"
@@ -198,14 +200,14 @@ class OwnersPart(Part):
         allow(_shown(task, number))
         self._kept.begin(number, Begun(mark, asked.stop, self._people))
         self._pay(task, asked.stop, place=len(begun) + 1)
-        self._owners.asked = first  # those who were not asked in their turn are asked no more
+        self._owners.asked = first  # skipped owners are never asked again
         values = self._owners.answer(task).values.astype("<f8").tobytes()
         self._kept.keep(number, values)
         return values
 
     @property
     def _paid_until(self) -> int:
-        """The number of the first owner without a query, according to the ledger."""
+        """The place of the first owner who was not asked yet, according to the ledger."""
         keys = [(entry.key or "").partition(" ") for entry in self._ledger.entries]
         return max((int(stop) for key, _, stop in keys if key == self._key), default=0)
 
@@ -222,7 +224,7 @@ class OwnersPart(Part):
 
 
 def _shown(task: Task, number: int) -> str:
-    """A request, as a person at the site reads it."""
+    """A description of a task for a person at the site."""
     written = json.dumps(task.to_dict(), ensure_ascii=False)
     who = f"{task.people} owners, {task.width} noisy numbers each, {task.event}"
     return f"question {number}: {task.name} to {who}: {written}"
@@ -230,14 +232,14 @@ def _shown(task: Task, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnersInquiry(SharedInquiry, name="owners"):
-    """A study of owners, and the columns that their rows are read from.
+    """A study of owners, and the columns of their rows.
 
-    Owners take part in an order that anybody can draw again from the study's seed: they are
-    numbered site by site, as the plan lists sites, and within a site by their sorted names.
+    Owners are numbered by site, in the order of the plan, and within a site by their sorted names.
+    The order in which they take part is a public random permutation from the study's seed.
 
     Attributes:
-        study: the contract that every owner is protected by.
-        feature_ranges: column -> public (low, high), or its categories.
+        study: the study plan.
+        feature_ranges: for each column, its public (low, high) or its categories.
         target: the column of labels.
 
     Examples:
@@ -258,7 +260,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
     def __post_init__(self) -> None:
         revive(self, "study", StudyPlan.from_dict)
         object.__setattr__(self, "feature_ranges", dict(self.feature_ranges))
-        _ = self.study.asks  # refused here, before anybody signs
+        _ = self.study.asks  # refuses an invalid plan before anybody signs it
         if not isinstance(self.study.built_design, BoostingDesign):
             raise InvalidParameter("study", "a boosting study", self.study.built_design.name)
         if self.study.protects != "both":
@@ -277,7 +279,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
 
     @property
     def facts(self) -> Facts:
-        """The design; all rows of an owner are protected, and every owner answers once."""
+        """Title, unit and price; all rows of an owner are protected together."""
         epsilon, unit = self.study.epsilon, self.study.unit
         price = f"ε = {epsilon:g} for each {unit}, once; local"
         title = f"owners, {self.study.built_design.name}"
@@ -293,19 +295,19 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         return found | {self.target: list(self.study.classes)}
 
     def check(self, cards: Sequence[Card]) -> None:
-        """Refuse sites with another number of owners than the study has."""
+        """Refuse sites if their total number of owners differs from that of the study."""
         owners = sum(card.rows for card in cards)
         if self.study.n_people != owners:
             raise InvalidParameter("owners", f"{owners}, as the cards say", self.study.n_people)
 
     def guarantee(self, terms: Terms) -> Guarantee:
-        """The study's, if sites draw as they should."""
+        """The guarantee of the study, on the assumption that sites draw noise correctly."""
         return self.study.guarantee.assuming(
             SITE_SIZES_ARE_PUBLIC, SITES_DRAW_THEIR_NOISE, USER_IS_NOT_PROTECTED
         )
 
     def places(self, cards: Sequence[Card]) -> IntArray:
-        """The site of each owner, by its number in the plan, in the order of the study."""
+        """The site of each owner, as its number in the plan, in the order of the study."""
         return np.repeat(np.arange(len(cards)), [card.rows for card in cards])[self._order]
 
     def own_order(self, cards: Sequence[Card], name: str) -> tuple[IntArray, IntArray]:
@@ -334,7 +336,7 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         return OwnerRows.grouped(features, numbers, groups=table.text(owner))
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> OwnersPart:
-        """A site with its owners' rows."""
+        """The part of a site with its owners' rows."""
         table, owner = folder.table(), folder.config.owner
         tickets, order = self.own_order(plan.body.sites, folder.config.name)
         return OwnersPart(

@@ -22,7 +22,7 @@ from dpfda.sites.shared import COUNTED, SharedInquiry
 
 
 class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A plan as it is written down."""
+    """A plan in the form of its JSON document."""
 
     format: Literal[1] = 1
     study: str
@@ -37,17 +37,17 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Plan:
-    """The contract of all sites before the first query. Frozen: its hash identifies it.
+    """The contract of all sites, fixed before the first query and identified by its hash.
 
-    A plan that says less, other keys among it, has another hash; every signature, mask and ledger
+    Any change of the plan, such as another key, changes the hash. Every signature, mask and ledger
     entry of the study is bound to the hash.
 
     Args:
-        body: as it was written; everything in it is checked here.
+        body: the contents of the document, all of which are checked.
 
     Attributes:
-        inquiry: what is asked.
-        terms: those of the secure sum; their study is the plan's hash.
+        inquiry: the queries.
+        terms: the terms of the secure sum; their study is the plan's hash.
     """
 
     def __init__(self, body: PlanBody) -> None:
@@ -74,7 +74,7 @@ class Plan:
             self.inquiry = SharedInquiry.from_dict(body.inquiry)
         except DpfdaError:
             raise
-        except Exception as error:  # whatever an enemy wrote; nothing private is here
+        except Exception as error:  # any error of a hostile document
             raise InvalidParameter("inquiry", "a valid inquiry", str(error)) from None
         self.inquiry.check(body.sites)
         self.terms = Terms(
@@ -87,7 +87,7 @@ class Plan:
 
     @classmethod
     def signed_by(cls, identity: Identity, body: PlanBody) -> Self:
-        """A new plan, by its coordinator."""
+        """A new plan, signed by its coordinator."""
         if body.coordinator.public != identity.public:
             raise InvalidParameter(
                 "coordinator", "the owner of the key that signs the plan", body.coordinator.name
@@ -97,7 +97,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, document: bytes) -> Self:
-        """Read, and refuse what its coordinator did not sign."""
+        """Read a plan; refuse it if its coordinator did not sign it."""
         try:
             body = msgspec.json.decode(document, type=PlanBody)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -113,7 +113,7 @@ class Plan:
         return cls.from_json(path.read_bytes())
 
     def to_json(self) -> bytes:
-        """Its document."""
+        """The JSON document of the plan."""
         return msgspec.json.format(msgspec.json.encode(self.body), indent=2)
 
     @cached_property
@@ -186,5 +186,5 @@ def _silence(terms: Terms) -> str:
 
 
 def _content(body: PlanBody) -> bytes:
-    # In the order in which it is written: that of a table's columns has a meaning.
+    # Fields keep their order, because the order of a table's columns matters.
     return b"dpfda plan" + msgspec.json.encode(msgspec.structs.replace(body, signature=""))

@@ -1,4 +1,4 @@
-"""Flower's processes as this package starts, watches and ends them."""
+"""Processes of Flower, which this package starts, monitors and ends."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from dpfda.privacy import durable
 from dpfda.sites.app import SOCKET, SOCKET_KEY
 
 _GRACE = 4.0  # seconds in which a process may leave the network before it is killed
-_LOOK = 0.2  # seconds between looks at a process
+_LOOK = 0.2  # seconds between checks of a process
 _LONGEST_PAUSE = 10.0  # seconds before a process that keeps ending is started again
 
 
 class Process:
-    """A program of Flower's, started again whenever it ends.
+    """A program of Flower, which is restarted whenever it ends.
 
-    A program whose starter was killed runs on; the next start of it in this folder ends it first.
+    If the process that started the program is killed, the program keeps running. The next start in
+    this folder ends it first.
 
     Args:
-        folder: where its log and its process number are written. Its path must be among the
-            arguments, so that no other process is taken for this one.
+        folder: the folder of its log and its process number. The path must be among the arguments,
+            so that the program can be identified.
         arguments: program and arguments.
-        environment: of the program.
-        ended: called each time the program ended by itself, before it is started again.
+        environment: environment of the program.
+        ended: called each time the program ended by itself, before it is restarted.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Process:
                 time.sleep(_LOOK)
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether this process runs the program for this folder; unknown is no."""
+        """Whether this process runs the program for this folder; False if unknown."""
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
@@ -125,12 +126,12 @@ class Process:
 class Channel:
     """The address at which components of the Flower app reach the process that started Flower.
 
-    A local socket in a folder of its own, readable by its owner only, with a key that the
-    environment of Flower's processes carries.
+    It is a local socket in a private folder, with a key that is passed to Flower's processes in
+    their environment.
 
     Attributes:
-        connections: of components that proved to know the key, in the order of their arrival.
-        environment: what a component needs to connect.
+        connections: connections of components that proved to know the key, in order of arrival.
+        environment: the environment variables that a component needs to connect.
     """
 
     def __init__(self) -> None:
@@ -158,7 +159,7 @@ class Channel:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM end this process as Ctrl-C does, so that it ends what it started."""
+    """Treat SIGTERM like Ctrl-C, so that this process ends the processes that it started."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -171,6 +172,6 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nothing listens at."""
+    """An unused port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])

@@ -1,7 +1,7 @@
-"""A fit among sites, rehearsed: one process holds all tables, and plays every site.
+"""A rehearsal of a fit among sites: one process holds all tables, and acts as every site.
 
-What is computed, spent, masked, added up and opened is what sites far from each other would
-compute. Only nothing is hidden from the process that runs it.
+Computation, spending, masking and opening of sums are the same as among remote sites, but nothing
+is hidden from the process that runs the rehearsal.
 """
 
 from __future__ import annotations
@@ -37,39 +37,41 @@ def rehearse(
     ledgers: Mapping[str, BaseLedger] | None = None,
     silent: Silence | None = None,
 ) -> tuple[Model, Consortium]:
-    """Fit an estimator as sites would that trust neither each other nor a coordinator.
+    """Fit an estimator like sites that trust neither each other nor a coordinator.
 
     Every question is one secure sum: each site adds its share of the noise to its own sums, hides
     them under masks modulo 2^64, and only the sum over sites is opened. With no colluders and no
     dropouts the noise is that of one curator who holds all rows, for any number of sites.
 
     Privacy:
-        (ε, δ)-DP for replacing one row of one site towards everybody who reads the result; had the
-        sites been apart, also towards the coordinator and up to `colluders` sites that pool all
-        they know with it. *This process sees every row*, and the guarantee says so. A site knows
-        its own noise, so ``colluders=0`` protects against outsiders and the coordinator only. Each
+        (ε, δ)-DP for replacing one row of one site, against everybody who reads the result. Among
+        remote sites, the same holds against the coordinator and up to `colluders` sites that share
+        all their knowledge with it. *This process sees every row*, and the guarantee states that. A
+        site knows its own noise, so ``colluders=0`` protects only against outsiders and the
+        coordinator. Each
         site's noise is a discrete Gaussian of at least 2^19 lattice steps; the sum of S of them
         differs from a discrete Gaussian of the summed variance by a factor within
-        exp(±10 S e^{-π² 2^38}) (Kairouz, Liu & Steinke 2021). A person with rows at two sites is
-        two rows.
+        exp(±10 S e^{-π² 2^38}) (Kairouz, Liu & Steinke 2021). Two rows of a person at
+        different sites are protected separately.
 
     Args:
         estimator: any whose questions are sums with Gaussian noise (δ > 0): means, covariances,
             components, densities, function-on-scalar, moments, groups, classifiers, regressions.
         X: a mapping from a site to its X, or to (X, y); or all rows, with `sites`.
-        y: with `sites`, what belongs to each row.
+        y: with `sites`, the target or label of each row.
         sites: the site of each row of one table.
         grid_points: the points of curves given as arrays.
-        colluders: c, sites that may pool what they know with the coordinator.
-        dropouts: k, sites that may fall silent in a stage.
-        alone: every site adds all the noise (the baseline of 002, S times the variance).
+        colluders: c, the number of sites that may share their knowledge with the coordinator.
+        dropouts: k, the number of sites that may stop replying in a stage.
+        alone: whether every site adds all the noise (the baseline of 002, S times the variance).
         ledgers: the sites' own budgets, each spent before its site draws noise; the estimator's
-            `ledger` pays once for those without one.
-        silent: (step, attempt) -> sites that fall silent, to rehearse dropouts.
+            `ledger` pays once for sites without one.
+        silent: (step, attempt) -> sites that stop replying, to rehearse dropouts.
 
     Returns:
-        The fitted estimator, and the consortium: who took part in each stage (`survivors`), and the
-        variance of the noise in units of one curator's (`noise_ratio`).
+        The fitted estimator, and the consortium. The consortium states which sites took part in
+        each stage (`survivors`), and the variance of the noise divided by that of one curator
+        (`noise_ratio`).
 
     Examples:
         >>> from dpfda import PrivateMean

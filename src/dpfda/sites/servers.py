@@ -1,7 +1,7 @@
 """Servers that share models: the inquiry in a plan, the coordinator's side, the server's side.
 
-All servers agree on one study plan, one price and one rule of evaluation. A server contributes its
-own model and its people's randomized evaluations of all models.
+All servers agree on the encoder, the classes, the price and the rule of evaluation. A server
+contributes its own model, and its people's randomized evaluations of all models.
 """
 
 from __future__ import annotations
@@ -86,13 +86,14 @@ class ServersInquiry(SharedInquiry, name="servers"):
     """Servers with their own people, who evaluate the models of all servers (001 §6.2).
 
     Attributes:
-        encoder: how all servers' people read their curves.
+        encoder: the encoder of curves at all servers.
         classes: the two labels.
-        epsilon: of a verdict: what each server's ledger pays for each of its people who judge.
-        own_epsilon: what a server's own study cost its people at most; it was paid there.
-        cutoff: r0 of the exchange; None is ½ plus `strictness` standard errors.
-        strictness: its constant.
-        unit: whose data one reply covers.
+        epsilon: the price of an evaluation, which each server's ledger pays for each of its people
+            who evaluate.
+        own_epsilon: upper limit of the ε of each server's own study, which was paid there.
+        cutoff: r0 of the exchange; None means ½ plus `strictness` standard errors.
+        strictness: the number of these standard errors.
+        unit: the unit of protection: what one reply covers, such as a person.
 
     Examples:
         >>> encoder = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
@@ -124,11 +125,11 @@ class ServersInquiry(SharedInquiry, name="servers"):
             encoder=self.encoder, classes=self.classes, intercept=[0.0],
             coefficients=[[0.0] * width], guarantee=Guarantee(epsilon=self.epsilon),
         )  # fmt: skip
-        _ = self.exchange({"": nothing}, people=1, seed=0).asks  # refused here, before it is signed
+        _ = self.exchange({"": nothing}, people=1, seed=0).asks  # refuses invalid values
 
     @property
     def facts(self) -> Facts:
-        """A verdict of each of a server's people."""
+        """Title, unit and price; each of a server's people evaluates once."""
         price = (
             f"ε = {self.epsilon:g} for each {self.unit} who judges, after ε = {self.own_epsilon:g} "
             "in their own study; local"
@@ -138,7 +139,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """None: no server has a table."""
+        """No columns, because no server has a table."""
         return {}
 
     def check(self, cards: Sequence[Card]) -> None:
@@ -151,7 +152,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         return promise.assuming(SITE_SIZES_ARE_PUBLIC)
 
     def read(self, document: bytes) -> CurveModel:
-        """A model that a server shares; what does not fit the plan is refused by its rule."""
+        """Read a model that a server shares; a model that does not fit the plan is refused."""
         if len(document) > _LONGEST:
             raise ProtocolError(f"a model is longer than {_LONGEST} bytes")
         if _recipe(document) != plain({"encoder": self.encoder, "classes": self.classes}):
@@ -170,13 +171,13 @@ class ServersInquiry(SharedInquiry, name="servers"):
                 f"the model cost its participants ε = {paid.epsilon:g}, and the plan allows "
                 f"{self.own_epsilon:g} at most"
             )
-        _ = self.exchange({"": model}, people=1, seed=0).asks  # whose numbers nobody can judge
+        _ = self.exchange({"": model}, people=1, seed=0).asks  # refuses invalid numbers
         return model
 
     def shared(self, plan: Plan, name: str, given: Model) -> CurveModel:
-        """A model, if its server confirms that it is its own.
+        """The model of a server, after a check of the server's signature.
 
-        Whoever carries models cannot have one server's people judge what another never shared.
+        The coordinator therefore cannot replace a model before it is evaluated.
         """
         content = self.signed_content(plan, given.document)
         known = signed(plan.card(name).public, given.signature, content)
@@ -211,7 +212,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         return self.exchange(models, people=people, seed=seed, title=plan.body.study)
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> ServerPart:
-        """The part of a server with a finished study; its noise was drawn by its people."""
+        """The part of a server with a finished study, whose participants drew the noise."""
         try:
             own = (folder.data / "model.json").read_bytes()
         except OSError:
@@ -249,7 +250,7 @@ class _Recipe(msgspec.Struct):
 
 
 def _recipe(document: bytes) -> dict[str, Any]:
-    """The text is compared, because no object is built from data of an unknown sender."""
+    """These fields as plain values, which are compared before an object is built from the model."""
     try:
         found = msgspec.json.decode(document, type=_Recipe)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -258,31 +259,32 @@ def _recipe(document: bytes) -> dict[str, Any]:
 
 
 _SHARE, _JUDGE = 0, 1
-"""The two questions."""
+"""Numbers of the two queries: share a model, evaluate all models."""
 
 
 class ServerPart(Part):
-    """Shares the model of a finished study, and sums of its people's verdicts on everybody's.
+    """Shares the model of a finished study, and sums of its people's evaluations of all models.
 
-    The site holds no curve. It writes down the study that its people are to be asked, which judges
-    exactly the models that it was sent first; they take part in it as in any other, at a collector
-    of the server's own, and its export is read here.
+    The site holds no curve. It writes the plan of an evaluation study with the first set of models
+    that it receives. Its people take part in this study at a collector of the server, and this part
+    reads the export.
 
     Privacy:
         Everything that leaves is computed from replies that people randomized themselves. The
-        ledger pays ε for each of them before the study is written down, and no second set of models
-        is ever judged under one plan: what is paid for and forgotten is not asked again.
+        ledger pays ε for each person before the plan of the study is written. Only one set of
+        models is evaluated under one plan: if its record is lost after the payment, the query is
+        refused.
 
     Args:
-        inquiry: what servers agreed on.
-        plan: that holds it.
+        inquiry: the inquiry of the plan.
+        plan: the plan of the servers.
         own: the server's own model.
-        name: the server's.
-        people: how many of its people evaluate models.
-        identity: its lasting key.
-        kept: what was answered.
+        name: name of the server.
+        people: the number of its people who evaluate models.
+        identity: its long-term key.
+        kept: the stored answers.
         ledger: its people's budget over all studies.
-        exchanges: folder for the study to hold, and for its export.
+        exchanges: folder of the evaluation study and of its export.
     """
 
     steps = ("model", "judge")
@@ -306,7 +308,7 @@ class ServerPart(Part):
         self._kept, self._ledger, self._exchanges = kept, ledger, exchanges
 
     def answer(self, step: str, message: object, allow: Allow) -> Model | Verdicts:
-        """The own model, or verdicts on all."""
+        """The server's own model, or the evaluations of all models."""
         if step == "model":
             document = self._shared(allow)
             signature = self._identity.sign(self._inquiry.signed_content(self._plan, document))
@@ -322,10 +324,10 @@ class ServerPart(Part):
         return f"sums of {sum(reply.people)} noisy verdicts on {len(reply.people)} models"
 
     def _shared(self, allow: Allow) -> bytes:
-        """The model, the same for ever: others' people judge it."""
+        """The model, which never changes, because the people of other servers evaluate it."""
         if not self._kept.answered(_SHARE):
             allow(f"question {_SHARE}: the model of our own study")
-            if _SHARE not in self._kept.begun:  # nothing is drawn: what was stopped goes on
+            if _SHARE not in self._kept.begun:  # nothing is drawn: it can be repeated
                 self._kept.begin(_SHARE, Begun("model"))
             self._kept.keep(_SHARE, self._own)
         found = self._kept.again(_SHARE, "model")
@@ -380,7 +382,7 @@ class ServerPart(Part):
         self._kept.begin(_JUDGE, Begun(question))
 
     def _pay(self, study: StudyPlan) -> None:
-        """Before anybody can hold the study; once, also if it stopped here before."""
+        """Pay once, before the plan of the study is written; also after an interruption."""
         label = f"{self._plan.body.study} {self._plan.digest[:12]}"
         with suppress(AlreadySpent):
             self._ledger.spend(study.guarantee, label=label, key=self._plan.digest)
@@ -395,7 +397,7 @@ class ServerPart(Part):
         return verdicts
 
     def _read_export(self, study: StudyPlan) -> Verdicts:
-        """Sums of replies; the server's own new classifier is written beside them."""
+        """Sums of replies; also writes the server's own new classifier."""
         folder, written = self._exchanges / study.hash, self._exchanges / f"{study.hash}.json"
         self._exchanges.mkdir(exist_ok=True, mode=0o700)
         if not written.exists():

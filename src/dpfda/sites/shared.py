@@ -1,13 +1,13 @@
 """The kinds of plans of sites. Each kind has three sides and one module.
 
-| package | what a site holds | what it is asked | what leaves |
+| module | data of a site | queries | outgoing messages |
 |---|---|---|---|
-| `sums` | a table, a row a person | queries of a conversation | masked sums, opened together |
-| `owners` | a table, some rows an owner | requests of a boosting study | their noisy shares |
+| `sums` | a table, one row per person | queries of a conversation | masked sums, opened together |
+| `owners` | a table, several rows per owner | tasks of a boosting study | noisy shares of owners |
 | `servers` | a finished study of its people | its model, evaluations | sums of noisy replies |
 
-In each module, `inquiry` states the agreement, `part` is the side of a site, and `lead` is the
-side of the coordinator.
+Each module defines an inquiry (the agreement), a part (the side of a site), and a function that
+runs the side of the coordinator.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dpfda.protocol.secure_sum import Terms
 from dpfda.report.documents import Documented
 from dpfda.sites.identity import Card
 
-if TYPE_CHECKING:  # these know what kinds there are, and import them
+if TYPE_CHECKING:  # these modules import the kinds of plans
     from dpfda.sites.coordinator import Coordinator
     from dpfda.sites.plan import Plan
     from dpfda.sites.site_folder import SiteFolder
 
 Holds = Literal["rows", "owners", "a study"]
-"""What a site has."""
+"""The kinds of data that a site can have."""
 COUNTED: dict[Holds, str] = {"rows": "rows", "owners": "owners", "a study": "people"}
-"""What its card counts, in a word."""
+"""The word for the number on its card."""
 Allow = Callable[[str], None]
 """Called with a description of the query before anything is spent: writes it to the journal, asks a
 person if the site requires that, and raises an error to refuse."""
@@ -43,9 +43,9 @@ class Part(ABC):
     """The part of one site in a plan; only this object has access to the site's data.
 
     Attributes:
-        steps: of the plan's messages; the first one begins a question.
-        name: the site's.
-        rows: how many records it holds, as its card says.
+        steps: steps of the plan's messages; the first one begins a question.
+        name: name of the site.
+        rows: number of its records, as stated on its card.
     """
 
     steps: ClassVar[tuple[str, ...]]
@@ -54,7 +54,7 @@ class Part(ABC):
 
     @abstractmethod
     def answer(self, step: str, message: object, allow: Allow) -> object:
-        """The reply to a step, or a refusal that holds no private value."""
+        """The reply to a step, or a refusal that contains no private value."""
 
     @abstractmethod
     def described(self, step: str, reply: object) -> str:
@@ -62,13 +62,13 @@ class Part(ABC):
 
 
 class Facts(NamedTuple):
-    """What a person at a site decides on.
+    """The facts on which a person at a site decides.
 
     Attributes:
-        title: of the result.
-        unit: of protection: whose data one record is.
+        title: title of the result.
+        unit: unit of protection: what one record belongs to, such as a person.
         most: the largest total cost for each unit.
-        price: the same in words.
+        price: the cost in words.
     """
 
     title: str
@@ -90,19 +90,19 @@ class SharedInquiry(
     """The queries that all sites of a plan agree to. Public, and included in the plan's hash."""
 
     holds: ClassVar[Holds] = "rows"
-    """What it asks about."""
+    """The kind of data that sites must have."""
 
     masked: ClassVar[bool] = False
-    """Whether answers are hidden in a sum: then it matters how many sites collude."""
+    """Whether answers are masked in a sum, so that the number of colluding sites matters."""
 
     @property
     @abstractmethod
     def facts(self) -> Facts:
-        """Result, unit and price."""
+        """Title of the result, unit of protection, and price."""
 
     @abstractmethod
     def check(self, cards: Sequence[Card]) -> None:
-        """Refuse sites that it was not made for."""
+        """Refuse sites that do not fit the inquiry."""
 
     @abstractmethod
     def guarantee(self, terms: Terms) -> Guarantee:
@@ -114,7 +114,7 @@ class SharedInquiry(
 
     @abstractmethod
     def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
-        """Ask everything; what is published in the end, by name."""
+        """Ask all queries; return the published results by name."""
 
     @abstractmethod
     def progress(self, account: Path, study: str) -> list[str]:
@@ -123,4 +123,4 @@ class SharedInquiry(
     @property
     @abstractmethod
     def columns(self) -> dict[str, list[Any]]:
-        """The columns it reads, each with the range or the categories that it takes for public."""
+        """The columns that are read, each with its public range or categories."""

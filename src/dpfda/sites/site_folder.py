@@ -1,4 +1,4 @@
-"""The folder of a site: its identity, its data source, the keys it trusts, its ledger.
+"""The folder of a site: its identity, its data source, the keys that it trusts, its ledger.
 
 A plan can ask only for columns that the site offers.
 """
@@ -27,11 +27,11 @@ from dpfda.sites.shared import Holds
 from dpfda.sites.stored_files import Journal, kept, kept_identity, secret
 
 EVERY_OTHER = "*"
-"""Stands for the columns that have no range of their own."""
+"""Stands for all columns without their own range."""
 
 
 def differences(asked: Mapping[str, Any], offered: Mapping[str, Any]) -> str:
-    """Why a plan's columns are not those that a site offers; nothing if they are.
+    """The reason why a site does not offer the columns of a plan; empty if it does.
 
     Examples:
         >>> differences({"age": [18, 99]}, {"age": [18, 99], "sex": ["f", "m"]})
@@ -52,22 +52,23 @@ def differences(asked: Mapping[str, Any], offered: Mapping[str, Any]) -> str:
 
 
 class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`site.toml`: written by ``dpfda site init``, and for people to read and change.
+    """The contents of `site.toml`: written by ``dpfda site init``, and edited by people.
 
     Attributes:
-        name: who we are.
-        data: the table; it is read here and never sent.
-        unit: whose data one row is, or all rows of an owner.
-        owner: the column that says whose a row is, where several rows are one owner's.
-        people: how many of our people evaluate models, if `data` is an exported study of theirs.
-        epsilon, delta: what all studies together may ever cost.
+        name: name of the site.
+        data: path of the table, which is read here and never sent.
+        unit: unit of protection: what one row, or all rows of an owner, belong to.
+        owner: the column with the owner of each row, if owners have several rows.
+        people: number of people who evaluate models, if `data` is an exported study.
+        epsilon: limit of the total ε of all studies.
+        delta: limit of the total δ of all studies.
         ask: whether a person is asked before each question is answered.
-        colluders: plans that protect from fewer sites which pool what they know are refused.
-        least_rows: a table with fewer records is not offered: the card would publish the count.
-        least_together: plans whose sites hold fewer records together are refused.
-        questions: what may be asked, like PrivateMean; empty: everything.
-        ranges: the columns that may be asked about, with their public ranges or categories.
-        trust: names of those whose keys were checked, with their keys.
+        colluders: plans that protect against fewer colluding sites are refused.
+        least_rows: a table with fewer records is refused, because the card publishes their number.
+        least_together: plans whose sites have fewer records in total are refused.
+        questions: estimators that plans may use, such as PrivateMean; empty permits all.
+        ranges: the columns that plans may use, with their public ranges or categories.
+        trust: names and keys of the parties whose keys were checked.
         agreed: hashes of the plans that this site signed.
     """
 
@@ -96,10 +97,10 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SiteFolder:
-    """A site's folder. Restoring an old copy of it voids the promise.
+    """A site's folder. Restoring an old copy of it voids the guarantee.
 
     Args:
-        path: of the folder.
+        path: path of the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +108,7 @@ class SiteFolder:
 
     @classmethod
     def begin(cls, path: Path, config: SiteConfig) -> SiteFolder:
-        """A new folder: keys, card, ledger and config; nothing is made for data that do not fit."""
+        """Create a folder with keys, card, ledger and config; refused if the data do not fit."""
         folder = cls(path)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.name == "posix" and path.stat().st_mode & 0o022:
@@ -127,7 +128,7 @@ class SiteFolder:
 
     @property
     def config(self) -> SiteConfig:
-        """The config file, as it is now."""
+        """The current contents of the config file."""
         if not self._config_path.exists():
             raise InvalidParameter("FOLDER", "one that `dpfda site init` made", str(self.path))
         try:
@@ -137,7 +138,7 @@ class SiteFolder:
 
     @property
     def identity(self) -> Identity:
-        """The site's lasting key."""
+        """The site's long-term key."""
         return kept_identity(self.path / "identity.key")
 
     @property
@@ -159,7 +160,7 @@ class SiteFolder:
 
     @property
     def ledger_path(self) -> Path:
-        """The budget of all studies."""
+        """The file of the ledger of all studies."""
         return self.path / "ledger.jsonl"
 
     @property
@@ -179,11 +180,11 @@ class SiteFolder:
         return {plan.digest: plan for plan in found}
 
     def pin(self, cards: Iterable[Card]) -> None:
-        """Trust these keys from now on; a name keeps the key it had."""
+        """Trust these keys; refuse a new key for a known name."""
         self._write(self._trusting(cards))
 
     def _trusting(self, cards: Iterable[Card]) -> SiteConfig:
-        """The config with these keys, not written."""
+        """The config with these keys, without writing it."""
         config = self.config
         for card in cards:
             card.check()
@@ -195,16 +196,16 @@ class SiteFolder:
         return config
 
     def refuse(self, plan: Plan, reason: str) -> None:
-        """Write down that a plan was not signed, and why."""
+        """Record in the journal that a plan was not signed, and why."""
         name = plan.body.coordinator.name
         self.journal.write("refused", f"plan {plan.digest} of {name}: {reason}")
 
     def examine(self, plan: Plan, *, trusting: Iterable[Card] = ()) -> None:
-        """Refuse, naming the rule, a plan that this site cannot agree to.
+        """Refuse a plan that this site cannot agree to, and name the violated rule.
 
         Args:
-            plan: what the coordinator sent.
-            trusting: cards that would be pinned with the signature, and are not yet.
+            plan: the plan from the coordinator.
+            trusting: cards that would be pinned with the signature.
         """
         config, mine = self._trusting(trusting), self.card
         others = [card for card in plan.body.sites if card.name != config.name]
@@ -248,7 +249,7 @@ class SiteFolder:
             raise ProtocolError(f"this site cannot pay for the plan: {reason}")
 
     def agree(self, plan: Plan) -> None:
-        """Sign a plan that was examined."""
+        """Sign a plan after `examine` accepted it."""
         self.examine(plan)
         config, folder = self.config, self.path / "plans"
         folder.mkdir(exist_ok=True, mode=0o700)
@@ -311,7 +312,7 @@ class SiteFolder:
 
     def _write(self, config: SiteConfig) -> None:
         written = as_toml(msgspec.to_builtins(config))
-        _ = _read(written)  # first: a site that cannot read it again is lost
+        _ = _read(written)  # check first: an unreadable config would make the site unusable
         durable.keep(self._config_path, written.encode())
 
 
@@ -323,7 +324,7 @@ def _read(written: str) -> SiteConfig:
 
 
 def as_toml(values: dict[str, Any]) -> str:
-    """Words, numbers, lists and one level of tables: what a config needs.
+    """TOML text of a config: strings, numbers, lists and one level of tables.
 
     Examples:
         >>> print(as_toml({"name": "north", "ranges": {"age": [18, 99]}}))

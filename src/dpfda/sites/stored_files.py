@@ -1,8 +1,8 @@
 """Files of a site or a coordinator: locks, keys, the journal, and stored answers.
 
 Two processes must not serve one plan from the same folder. Keys are created once and readable by
-their owner only. The journal states in words what was asked and what is sent, before it is sent. A
-stored answer has its noise already, and is sent again unchanged if the question is repeated.
+their owner only. The journal describes each query and each outgoing message, before it is sent. A
+stored answer includes its noise, and is sent again unchanged if the question is repeated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ else:
 
 @contextmanager
 def alone(path: Path, what: str) -> Iterator[None]:
-    """Hold a lock file, or refuse; a process that dies lets go of it.
+    """Hold a lock file, or refuse; the lock ends with its process.
 
     Examples:
         >>> from tempfile import mkdtemp
@@ -99,12 +99,13 @@ _MARK = 32  # hexadecimal digits in front of a line: 128 bits
 
 
 class Journal:
-    """Lines of a text file that is only ever appended to; each is on the disk before the next step.
+    """An append-only text file; each line is on the disk before the next step of the protocol.
 
-    It holds nothing private: questions are public, and of what leaves it holds a hash. In front of
-    a line stands the hash of the line before it and of the rest of this one. A line that was
-    changed, removed or inserted is therefore found by `check`. Marks are no signatures: whoever
-    writes all later lines again is found by comparing `head` with a copy kept elsewhere.
+    It contains nothing private: queries are public, and outgoing messages are recorded by their
+    hash. Each line begins with a mark, the hash of the previous mark and of the rest of the line.
+    `check` therefore detects a line that was changed, removed or inserted. A mark is not a
+    signature: if all later lines are rewritten too, only a comparison of `head` with a copy stored
+    elsewhere detects it.
 
     Examples:
         >>> from tempfile import mkdtemp
@@ -128,11 +129,11 @@ class Journal:
         rest = f"{when}  {what:<8}  {printable(text, most=len(text))}".encode()
         file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            with durable.locked(file):  # two plans are served from one folder
+            with durable.locked(file):  # one process per plan may write to the journal
                 last = _last_line(file)
                 torn = b"" if last.endswith(b"\n") or not last else b"\n"
                 line = torn + _mark(last.rstrip(b"\n"), rest) + b"  " + rest + b"\n"
-                while line:  # a full disk takes a part, and refuses the rest
+                while line:  # a full disk may accept only a part
                     line = line[os.write(file, line) :]
                 os.fsync(file)
         finally:
@@ -145,12 +146,12 @@ class Journal:
 
     @property
     def head(self) -> str:
-        """The mark of the last line, which stands for all of them; "" where there is none."""
+        """The mark of the last line, which depends on all lines; empty if there is no line."""
         written = self._written
         return written[-1][:_MARK].decode("ascii", "replace") if written else ""
 
     def check(self) -> list[str]:
-        """The hashes of all lines. A line that does not follow from its predecessors is refused."""
+        """The marks of all lines; a line with a wrong mark is refused."""
         marks, last = [], b""
         for number, line in enumerate(self._written, start=1):
             mark, rest = line[:_MARK], line[_MARK + 2 :]
@@ -174,7 +175,7 @@ def _mark(last: bytes, rest: bytes) -> bytes:
 
 
 def _last_line(file: int) -> bytes:
-    """The last line of an open file, with its end, if it has one."""
+    """The last line of an open file, including a final newline if there is one."""
     size = os.lseek(file, 0, os.SEEK_END)
     step = 1 << 12
     while True:
@@ -193,9 +194,9 @@ class Begun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question that a site began to answer.
 
     Attributes:
-        question: its digest.
-        stop: everybody numbered below was asked, or never will be.
-        people: a digest of who they are, where their order says whose turn it is.
+        question: digest of the question.
+        stop: everybody with a lower number was asked, or will never be asked.
+        people: a digest of the people's names, if these determine their order.
     """
 
     question: str
@@ -204,14 +205,15 @@ class Begun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeptAnswers:
-    """Questions by number, in a folder of the site's own: begun first, then answered, once each.
+    """Questions by number, in a private folder of the site: each is begun once and answered once.
 
-    What was begun and has no answer was interrupted; it is never answered, because what was drawn
-    for it, if anything, is lost. Restoring an old copy of the folder voids the promise.
+    A question that was begun but has no answer was interrupted. It is never answered, because noise
+    that may have been drawn for it is lost. Restoring an old copy of the folder voids the
+    guarantee.
 
     Args:
-        folder: made if need be, readable by its owner only.
-        study: public words that name the study; another one's folder is refused.
+        folder: the folder, created if it is missing; only its owner can read it.
+        study: public name of the study; the folder of another study is refused.
 
     Examples:
         >>> from tempfile import mkdtemp
@@ -253,17 +255,17 @@ class KeptAnswers:
         ]
 
     def begin(self, number: int, begun: Begun) -> None:
-        """Before anything is drawn."""
+        """Record the question, before any noise is drawn."""
         if not durable.claim(self._path(number, "begun"), msgspec.json.encode(begun)):
             raise ProtocolError(f"question {number} was begun already")
 
     def keep(self, number: int, answer: bytes) -> None:
-        """Before anything leaves."""
+        """Store the answer, before it is sent."""
         if not durable.claim(self._path(number, "answer"), answer):
             raise ProtocolError(f"question {number} has an answer already")
 
     def again(self, number: int, question: str) -> bytes | None:
-        """The answer that was given; None where the question is new."""
+        """The stored answer to a question; None if the question is new."""
         known = self.begun.get(number)
         if known is None:
             return None
@@ -277,7 +279,7 @@ class KeptAnswers:
         return self._path(number, "answer").read_bytes()
 
     def answered(self, number: int) -> bool:
-        """Whether there is an answer."""
+        """Whether the question has an answer."""
         return self._path(number, "answer").exists()
 
     def _path(self, number: int, step: str) -> Path:

@@ -1,4 +1,4 @@
-"""The folder of a coordinator: the plan, its key, and every answer before it is used."""
+"""The folder of a coordinator: the plan, its key, and every answer, stored before it is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StudyFolder:
     """A folder of one study at its coordinator.
 
     Args:
-        path: of the folder; made if need be.
+        path: path of the folder, which is created if it is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,14 +33,14 @@ class StudyFolder:
 
     @property
     def private(self) -> Path:
-        """Keys, readable by their owner only."""
+        """The subfolder of keys, readable by its owner only."""
         folder = self.path / "private"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder
 
     @property
     def identity(self) -> Identity:
-        """The coordinator's lasting key, made once."""
+        """The coordinator's long-term key, created once."""
         return kept_identity(self.private / "identity.key")
 
     @property
@@ -76,11 +76,11 @@ class StudyFolder:
 
     @property
     def over_path(self) -> Path:
-        """A file that is there once the sites were told that there is a result."""
+        """A file that exists once the sites were told that there is a result."""
         return self.path / "private" / "over"
 
     def begin(self, plan: Plan) -> None:
-        """Keep a new plan: one a folder, because answers belong to it."""
+        """Store a new plan; a folder has only one, because the answers belong to it."""
         if not durable.claim(self.plan_path, plan.to_json()):
             rule = "a folder without a plan, because answers belong to one plan"
             raise InvalidParameter("FOLDER", rule, str(self.path))
@@ -97,7 +97,7 @@ class StudyFolder:
         return plan
 
     def answer(self, number: int, kind: type[Answered]) -> Answered | None:
-        """The answer to a question, if it was given."""
+        """The stored answer to a question; None if there is none."""
         path = self._answers / f"{number:04d}.json"
         if not path.exists():
             return None
@@ -107,12 +107,12 @@ class StudyFolder:
             raise LedgerDamaged(f"{path.name} is not an answer") from None
 
     def who(self, number: int) -> tuple[str, ...] | None:
-        """The sites in the answer to a question, if it was given."""
+        """The sites in the stored answer to a question; None if there is none."""
         answer = self.answer(number, _Answer)
         return None if answer is None else answer.survivors
 
     def keep(self, number: int, answer: msgspec.Struct) -> None:
-        """Store an answer, for good."""
+        """Store an answer, which can never be replaced."""
         if not durable.claim(self._answers / f"{number:04d}.json", msgspec.json.encode(answer)):
             raise ProtocolError(f"question {number} has an answer already")
 
@@ -133,7 +133,7 @@ class StudyFolder:
         return [found[number] for number in sorted(found)]
 
     def keep_agreement(self, name: str, signature: bytes) -> None:
-        """A site's signature on the plan."""
+        """Store a site's signature on the plan."""
         durable.keep(self._agreements / f"{name.encode().hex()}.signature", signature)
 
     @property

@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 
 _ROUNDING = 1e-6
-"""Two machines may round differently what they compute from the same answers."""
+"""Relative tolerance for queries that two machines compute from the same answers."""
 
 
 def length(query: Query) -> int:
-    """Length of the answer; sites answer only Gaussian sums."""
+    """Length of the answer; queries that are not Gaussian sums are refused."""
     if not addable(query):
         raise ProtocolError(
             f"sites answer only sums with Gaussian noise, and {query.name} is not one"
@@ -69,7 +69,7 @@ def length(query: Query) -> int:
 
 
 def answer_of(plan: Plan, query: Query, opened_sum: SiteAnswer) -> Answer:
-    """The answer that an opened sum is."""
+    """The answer that corresponds to an opened sum."""
     assert isinstance(query, AdditiveQuery)
     survivors = tuple(dict.fromkeys(opened_sum.survivors))
     if survivors != opened_sum.survivors or len(survivors) < plan.terms.needed:
@@ -104,9 +104,9 @@ def next_question(
 
 
 def same_question(expected: Query, asked: Query) -> bool:
-    """Whether two queries are one, but for rounding; of its cost nothing is rounded.
+    """Whether two queries are equal up to rounding; their costs must be equal exactly.
 
-    What is paid is what `asked` draws, whatever was expected.
+    The site pays the cost of `asked`, which also determines the noise.
     """
     own, other = expected.to_dict(), asked.to_dict()
     if type(expected) is not type(asked) or own.get("cost") != other.get("cost"):
@@ -127,10 +127,11 @@ def _alike(one: object, other: object) -> bool:
 class Sums:
     """Sends a query to all sites and opens the sum of their masked vectors.
 
-    A sum that was opened and lost with its process cannot be had again; the study then says so.
+    If the process dies after a sum was opened and before it was stored, the sum is lost, and the
+    study ends with an error.
 
     Args:
-        coordinator: carries messages, and keeps what was opened.
+        coordinator: sends messages, and stores opened sums.
     """
 
     def __init__(self, coordinator: Coordinator) -> None:
@@ -178,7 +179,7 @@ class Sums:
         raise AssertionError  # the loop returns or raises
 
     def _round(self, query: Query, round_id: RoundId, size: int) -> Carry:
-        """Carries the steps of one attempt."""
+        """The transport of the steps of one attempt."""
         asked = Ask(round=round_id, query=query.to_dict(), answers=tuple(self._answers))
 
         def carry(step: str, messages: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +191,7 @@ class Sums:
         return carry
 
     def _wrong(self, name: str, reply: Message, round_id: RoundId, size: int) -> str:
-        """The violation of the protocol in a reply, if any; the site is then left out and named."""
+        """The violation of the protocol in a reply, in words; the site is then left out."""
         if reply.site != name or reply.round != round_id:
             return "replied in another site's name, or to another round"
         if isinstance(reply, KeyOffer):
@@ -214,10 +215,10 @@ class SumsPart(Part):
     """Answers the next query of the plan's conversation, masked.
 
     Privacy:
-        That of `Site`: masked sums of the plan's questions, each with one noise.
+        The guarantee of `Site`: masked sums for the plan's queries, each with noise drawn once.
 
     Args:
-        plan: what the site signed.
+        plan: the plan that the site signed.
         conversation: the conversation of the plan, with all allowed queries.
         site: its records, ledger and secure-sum account.
     """
@@ -231,7 +232,7 @@ class SumsPart(Part):
         self.name, self.rows = site.member.name, site.n
 
     def answer(self, step: str, message: object, allow: Allow) -> object:
-        """Keys for a question that is the plan's, or one of the later steps of its round."""
+        """The keys for a question of the plan, or the reply to a later step of its round."""
         if step == "advertise":
             assert isinstance(message, Ask)
             return self._question(message, allow)
@@ -258,7 +259,7 @@ class SumsPart(Part):
         return self.site.member.advertise(ask.round)
 
     def _expect(self, query: Query, number: int, answers: Sequence[SiteAnswer]) -> None:
-        """Refuse every query that the agreed conversation would not ask here."""
+        """Refuse a query that is not the next one of the agreed conversation."""
         stages = self.site.member.account.stages
         for place, stage in stages.items():
             if place < len(answers) and answers[place].question != stage.question:
@@ -269,22 +270,22 @@ class SumsPart(Part):
 
 
 def _shown(query: Query, number: int) -> str:
-    """A question, as a person at the site reads it."""
+    """A description of a query for a person at the site."""
     written = json.dumps(query.to_dict(), ensure_ascii=False)
     what = f"{query.name} about a {query.unit}, {length(query)} sums, {query.event}"
     return f"question {number}: {what}: {written}"
 
 
-_LEFT = ("model_", "release_", "moments_")  # what a fit leaves to be published
+_LEFT = ("model_", "release_", "moments_")  # attributes of a fit that can be published
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableInquiry(SharedInquiry, name="table"):
-    """An `Inquiry` and the columns of y: all that a site needs to read its table.
+    """An `Inquiry` and the columns of y, from which a site reads its table.
 
     Attributes:
         inquiry: estimator, parameters, columns of X.
-        targets: columns of y: none, one, or the points of curves.
+        targets: columns of y: none, one, or one per grid point of curves.
 
     Examples:
         >>> ranges = {"age": [18, 99]}
@@ -308,20 +309,20 @@ class TableInquiry(SharedInquiry, name="table"):
         targets = self.targets
         if set(targets) & set(self.inquiry.columns) or len(set(targets)) < len(targets):
             raise InvalidParameter("target", "different from the other columns", targets)
-        _ = self.columns  # a site reads nothing that has no public range
+        _ = self.columns  # refuses columns without a public range
         if not addable(first := next(self.conversation.questions())):
             rule = "one whose questions are sums with Gaussian noise (delta above 0)"
             raise InvalidParameter("estimator", rule, f"{self.inquiry.estimator}, {first.name}")
 
     @property
     def facts(self) -> Facts:
-        """The estimator, and the largest total cost of all queries."""
+        """Title, unit, and the largest total cost of all queries."""
         asked = self.conversation
         price = f"ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}"
         return Facts(self.inquiry.estimator, asked.unit, asked.most, price)
 
     def check(self, cards: Sequence[Card]) -> None:
-        """Refuse sites whose cards count other rows."""
+        """Refuse sites whose cards state a different number of rows."""
         rows = sum(card.rows for card in cards)
         if self.inquiry.rows != rows:
             raise InvalidParameter("rows", f"{rows}, as the cards say", self.inquiry.rows)
@@ -331,7 +332,7 @@ class TableInquiry(SharedInquiry, name="table"):
         return decentralized(self.conversation.guarantee, terms)
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> SumsPart:
-        """A site with the rows of its table."""
+        """The part of a site with the rows of its table."""
         agreed = self.conversation.agreed(source, folder.ledger)
         agreed["label"] = f"{plan.body.study} {plan.digest[:12]}"
         account = StoredAccount(folder.account(plan), study=plan.digest)
@@ -340,7 +341,7 @@ class TableInquiry(SharedInquiry, name="table"):
         return SumsPart(plan, self.conversation, site)
 
     def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
-        """The conversation, and what its result publishes."""
+        """Run the conversation, and return its published result."""
         sums = Sums(coordinator)
         result = converse(self.conversation, sums.ask)
         promise = coordinator.plan.guarantee
@@ -358,7 +359,7 @@ class TableInquiry(SharedInquiry, name="table"):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """The columns it reads, each with the range or the categories that it takes for public."""
+        """The columns that are read, each with its public range or categories."""
         given, names = self.inquiry.parameters, list(self.inquiry.columns)
         found: dict[str, list[Any]] = {}
         if self._features is not None:
@@ -377,7 +378,7 @@ class TableInquiry(SharedInquiry, name="table"):
 
     @property
     def _features(self) -> PublicColumns | None:
-        """Public columns of X, where it is a table."""
+        """The public columns of X; None if X contains curves."""
         ranges, names = self.inquiry.parameters.get("feature_ranges"), self.inquiry.columns
         if ranges is None:
             return None
@@ -388,7 +389,7 @@ class TableInquiry(SharedInquiry, name="table"):
         return PublicColumns.of(ranges, width=len(names))
 
     def records(self, table: Table) -> Records:
-        """A site's private rows, as the questions need them."""
+        """A site's private rows, in the form that the queries need."""
         for name in (*self.inquiry.columns, *self.targets):
             if name not in table.names:
                 raise InvalidData("data", f"a table with the column {name!r}")
@@ -401,7 +402,7 @@ class TableInquiry(SharedInquiry, name="table"):
         return self.inquiry.records(X, self._target(table))
 
     def _target(self, table: Table) -> AnyArray | None:
-        """Labels as the plan writes them, or numbers."""
+        """The labels in the form of the plan, or numbers."""
         if not self.targets:
             return None
         for kind in ("classes", "groups"):

@@ -1,4 +1,4 @@
-"""The aggregator of a secure sum: passes messages on, and learns the sum or nothing.
+"""The aggregator of a secure sum: it forwards messages, and learns either the sum or nothing.
 
 A round runs in one process, or over any transport of messages.
 """
@@ -47,7 +47,7 @@ from dpfda.protocol.secure_sum.messages import (
 )
 
 M = TypeVar("M", bound=Message)
-_Given = Mapping[str, Mapping[str, bytes]]  # shares of secrets: by who sent them, and whose
+_Given = Mapping[str, Mapping[str, bytes]]  # shares of secrets, by sender and then by owner
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,17 @@ class SecureSum:
 
 
 class Aggregator:
-    """The other side of a round. Holds no key and no vector that is not masked.
+    """The coordinator's side of a round. It has no site's keys and only masked vectors.
 
-    A round ends in the right sum, or in `RoundFailed` that says why; never in a sum with masks left
-    in it (every reconstructed secret is checked against what its owner published), and never in one
-    with too few sites' noise. What it tells the sites it signs, so that none can be told another
-    thing unnoticed: a coordinator that restarts goes on with the next attempt.
+    A round ends in the correct sum, or in `RoundFailed` with the reason. It never ends in a sum
+    that still contains masks, because every reconstructed secret is checked against what its owner
+    published, and never in a sum with the noise of too few sites. The aggregator signs what it
+    announces to the sites, so that different announcements are detected. A restarted coordinator
+    therefore continues with the next attempt.
 
     Args:
-        terms: what all sites agreed on.
-        identity: the coordinator's lasting key.
+        terms: the terms that all sites agreed on.
+        identity: the coordinator's long-term key.
         round_id: stage, attempt and question.
         size: length of the vectors.
 
@@ -90,7 +91,7 @@ class Aggregator:
         self.size = _validate.whole("size", size)
         self._offers: dict[str, Keys] = {}
         self._holders: dict[str, tuple[str, ...]] = {}  # a site and the neighbors that it chose
-        self._chosen: dict[str, tuple[str, ...]] = {}  # those of them who offered keys
+        self._chosen: dict[str, tuple[str, ...]] = {}  # those of them that offered keys
         self._choosers: dict[str, list[str]] = {}  # neighbors that chose it
         self._shared: dict[str, SealedShares] = {}
         self._vectors: dict[str, MaskedVector] = {}
@@ -119,7 +120,7 @@ class Aggregator:
         }
 
     def route(self, received: Sequence[SealedShares]) -> dict[str, Sharers]:
-        """Step 2: who shared, and for each site the shares that its neighbors sealed for it."""
+        """Step 2: for each site, the sites that shared, and the shares that neighbors sealed."""
         for message in self._checked(received):
             if message.site not in self._offers:
                 raise ProtocolError("a share comes from a site that offered no keys")
@@ -160,9 +161,10 @@ class Aggregator:
         return Survivors(round=self.round, sites=self.survivors, signature=signature)
 
     def confirmations(self, received: Sequence[Confirmation]) -> dict[str, Confirmed]:
-        """Step 4: for each site, a threshold of signatures on the survivors.
+        """Step 4: for each site, enough signatures on the survivors.
 
-        A site that signed another set receives them too: it was told something else, and leaves.
+        A site that signed a different set receives them too. It then detects the deception, and
+        leaves.
         """
         content, replied = self._content("confirmed"), self._checked(received)
         kept = {
@@ -191,11 +193,11 @@ class Aggregator:
         }
 
     def open(self, received: Sequence[Unmasking]) -> SecureSum:
-        """Step 5: take every mask off the sum."""
+        """Step 5: remove all masks from the sum."""
         messages = self._checked(received)
         needed = self._terms.neighbors.threshold
         if len(messages) < needed:
-            # Sites help to open a stage once, so that no second, different sum can be taken.
+            # Sites help to open a stage only once, so that no second sum can be opened.
             raise RoundFailed(
                 f"{len(messages)} sites helped to open the sum, {needed} are "
                 "needed; the stage cannot be repeated",
@@ -222,7 +224,7 @@ class Aggregator:
         return seed
 
     def _leftovers(self, name: str, given: _Given) -> npt.NDArray[np.uint64]:
-        """The masks that survivors share with a site whose vector never came."""
+        """The sum of the masks that survivors share with a site whose vector did not arrive."""
         key = RoundKey(self._recover(name, given))
         if key.public != self._offers[name].mask:
             raise RoundFailed("a mask key was not recovered correctly", repeatable=False)
@@ -237,7 +239,7 @@ class Aggregator:
         return total
 
     def _recover(self, name: str, given: _Given) -> bytes:
-        """A secret of `name` from the shares of it that sites sent."""
+        """A secret of `name`, from the shares that sites sent."""
         shares = {
             point: given[site][name]
             for point, site in enumerate(self._holders[name], start=1)
@@ -249,7 +251,7 @@ class Aggregator:
             raise RoundFailed(str(problem), repeatable=False) from None
 
     def _neighbors(self, name: str) -> tuple[str, ...]:
-        """Those that it chose or that chose it, and who offered keys."""
+        """The sites that it chose or that chose it, if they offered keys."""
         return self._terms.ordered([*self._chosen[name], *self._choosers[name]])
 
     def _content(self, purpose: Literal["told", "confirmed"]) -> bytes:
@@ -270,13 +272,13 @@ class Aggregator:
 
 
 ATTEMPTS = 3
-"""How often a question is tried before it counts as not answered."""
+"""The number of attempts at a question before it counts as not answered."""
 
 Silence = Callable[[str, int], set[str]]
-"""(step, attempt) -> the sites that fall silent at this step; for tests and rehearsals."""
+"""(step, attempt) -> the sites that stop replying at this step; for tests and rehearsals."""
 
 Carry = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
-"""(step, message by site) -> what sites replied; those that fell silent are left out."""
+"""(step, messages by site) -> replies by site; sites that did not reply are left out."""
 
 
 def add_up(
@@ -293,15 +295,16 @@ def add_up(
 
     Args:
         members: the sites that can be reached.
-        terms: what all sites agreed on.
-        coordinator: whose key the terms name.
-        stage: which of the sites' contributions.
+        terms: the terms that all sites agreed on.
+        coordinator: the key that the terms name.
+        stage: the number of the sites' contributions.
         size: length of the vectors.
-        question: digest of what they answer.
-        silent: which sites fall silent when; None: nobody does.
+        question: digest of the query that the vectors answer.
+        silent: the sites that stop replying, by step and attempt; None if all reply.
 
     Raises:
-        RoundFailed: no attempt succeeded, or the last one may not be repeated. Nothing was learnt.
+        RoundFailed: if no attempt succeeded or the last one must not be repeated. The coordinator
+            then learnt nothing.
     """
     for attempt in range(1, ATTEMPTS + 1):
         round_id = RoundId(stage=stage, attempt=attempt, question=question)
@@ -317,7 +320,7 @@ def add_up(
 
 
 def one_round(aggregator: Aggregator, sites: Sequence[str], carry: Carry) -> SecureSum:
-    """The five steps of a round; a site that does not reply is dropped from then on."""
+    """The five steps of a round; a site that does not reply is left out of later steps."""
     offered = carry("advertise", dict.fromkeys(sites, aggregator.round))
     shared = carry("share", aggregator.offers(list(offered.values())))
     masked = carry("mask", aggregator.route(list(shared.values())))
@@ -328,7 +331,7 @@ def one_round(aggregator: Aggregator, sites: Sequence[str], carry: Carry) -> Sec
 
 
 def _called(members: Sequence[Member], attempt: int, silent: Silence | None) -> Carry:
-    """Members of this process, of whom some may rehearse to fall silent."""
+    """Calls members in this process; some of them may stop replying for a rehearsal."""
     by_name = {member.name: member for member in members}
 
     def carry(step: str, messages: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""Keys of a site: a lasting identity, and X25519 pairs that live for one round.
+"""Cryptography of secure sums: keys, masks and secret sharing.
 
-Everything cryptographic comes from `cryptography`; here is only which key is derived for what.
-
-Masks: vectors that are uniform modulo 2^64, expanded from a 32-byte seed by ChaCha20.
-
-Shamir's secret sharing over a prime field: t shares give the secret, t - 1 give nothing.
+The primitives come from the library `cryptography`; this module defines which key is derived for
+which purpose. A site has a long-term identity, and X25519 key pairs for a single round. Masks are
+vectors that are uniform modulo 2^64, expanded from a 32-byte seed by ChaCha20. Secrets are shared
+by Shamir's method over a prime field: t shares determine the secret, t - 1 reveal nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from dpfda import _validate
 from dpfda.errors import InvalidParameter, ProtocolError
 
 SIGNATURE_BYTES = 64
-_NONCE = bytes(12)  # every sealing key is derived for one message only
+_NONCE = bytes(12)  # safe, because every sealing key encrypts only one message
 
 
 class Identity:
@@ -45,7 +44,7 @@ class Identity:
         self.public = self._private.public_key().public_bytes_raw()
 
     def sign(self, content: bytes) -> bytes:
-        """Sign."""
+        """The signature of this key on the content."""
         return self._private.sign(content)
 
     def derive(self, purpose: bytes, *, length: int) -> bytes:
@@ -58,7 +57,7 @@ class Identity:
 
 
 def check_signature(public: bytes, signature: bytes, content: bytes) -> None:
-    """Refuse what the owner of `public` did not sign."""
+    """Refuse content that the owner of `public` did not sign."""
     if not signed(public, signature, content):
         raise ProtocolError("a signature does not match its sender")
 
@@ -88,7 +87,7 @@ class RoundKey:
         return self._private.private_bytes_raw()
 
     def agree(self, public: bytes, purpose: bytes) -> bytes:
-        """A 32-byte key that both ends derive, for one purpose (HKDF-SHA256)."""
+        """A 32-byte key for one purpose, which both sites derive (HKDF-SHA256)."""
         try:
             raw = self._private.exchange(X25519PublicKey.from_public_bytes(public))
         except ValueError:
@@ -105,7 +104,7 @@ def seal(key: bytes, content: bytes, context: bytes) -> bytes:
 
 
 def unseal(key: bytes, sealed: bytes, context: bytes) -> bytes:
-    """Decrypt, or refuse what was changed on its way."""
+    """Decrypt a message; refuse it if it was changed in transit."""
     try:
         return ChaCha20Poly1305(key).decrypt(_NONCE, sealed, context)
     except InvalidTag:
@@ -116,7 +115,7 @@ Residues = npt.NDArray[np.uint64]
 
 
 def expand(seed: bytes, size: int) -> Residues:
-    """`size` residues modulo 2^64; the seed is used for nothing else.
+    """`size` pseudorandom residues modulo 2^64 from a seed that is used for nothing else.
 
     Examples:
         >>> bool((expand(bytes(32), 2) == expand(bytes(32), 2)).all())
@@ -127,7 +126,7 @@ def expand(seed: bytes, size: int) -> Residues:
 
 
 def pairwise(seed: bytes, size: int, *, first: bool) -> Residues:
-    """The mask two sites share: one adds it, the other takes it away."""
+    """The mask that two sites share: the first adds it, the other one subtracts it."""
     mask = expand(seed, size)
     return mask if first else (~mask) + np.uint64(1)  # the negative modulo 2^64
 
@@ -174,7 +173,7 @@ def recover(shares: Mapping[int, bytes], *, threshold: int) -> bytes:
 
 @lru_cache(maxsize=1 << 10)
 def _weights(points: tuple[int, ...]) -> tuple[int, ...]:
-    """Lagrange's weights at 0, modulo the prime: those of many secrets at the same points."""
+    """Lagrange weights at 0 modulo the prime, cached for many secrets with the same points."""
     whole = math.prod(points)
     return tuple(
         whole

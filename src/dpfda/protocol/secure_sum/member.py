@@ -1,4 +1,4 @@
-"""A site's role in a secure sum: it holds one noisy vector per stage and sends it only masked."""
+"""A site's role in a secure sum: it has one noisy vector per stage, and sends it only masked."""
 
 from __future__ import annotations
 
@@ -61,28 +61,28 @@ class _Round:
     mask: RoundKey = field(default_factory=RoundKey)
     seed: bytes = field(default_factory=lambda: secrets.token_bytes(crypto.SECRET_BYTES))
     offers: dict[str, Keys] = field(default_factory=dict)  # of this site and its neighbors
-    choosers: tuple[str, ...] = ()  # neighbors that chose this site, and share with it
+    choosers: tuple[str, ...] = ()  # neighbors that chose this site and send it shares
     shares: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # (seed, mask key)
     sharers: tuple[str, ...] = ()
     survivors: tuple[str, ...] = ()
 
 
 class Member:
-    """One site's side of the protocol. Carrier-free: messages in, messages out, each step once.
+    """One site's side of the protocol: it turns messages into messages, for any transport.
 
     Privacy:
-        Vectors come with their noise, drawn once a stage; a repeated round masks the same one anew.
-        A member signs one set of survivors a round, of at least S - k sites, and helps to open one
-        round of a stage: with the threshold of `Terms`, one sum at most is opened for each stage.
-        It chooses its neighbors itself, once a study: nobody else has a part in the choice. A
-        coordinator whose signature proves that it broke a rule is named in `Cheated`, and the round
-        is over.
+        A vector includes its noise, drawn once per stage; a repeated round masks the same vector
+        with new masks. A member signs only one set of survivors per round, of at least S - k sites,
+        and helps to open only one round of a stage. With the threshold of `Terms`, at most one sum
+        is therefore opened for each stage. A member chooses its neighbors by itself, once per
+        study. If a signature proves that the coordinator broke a rule, the member raises `Cheated`
+        and leaves the round.
 
     Args:
         name: this site's name in the roster.
-        identity: its lasting key.
-        terms: what all sites agreed on.
-        account: what must outlive this object; in memory by default.
+        identity: its long-term key.
+        terms: the terms that all sites agreed on.
+        account: the record that must outlive this object; in memory by default.
 
     Examples:
         >>> from dpfda.protocol.secure_sum import add_up
@@ -119,7 +119,7 @@ class Member:
     # -- before the round ------------------------------------------------------------------------
 
     def contribute(self, stage: int, noisy: IntArray, *, question: str = "") -> None:
-        """Fix this site's vector for a stage: integers that carry their noise already."""
+        """Fix this site's vector for a stage: integers that already include their noise."""
         values = np.asarray(noisy)
         if values.ndim != 1 or values.dtype.kind != "i" or len(values) == 0:
             raise InvalidData("noisy", "a one-dimensional array of signed integers")
@@ -148,7 +148,7 @@ class Member:
         return KeyOffer(round=round_id, site=self.name, keys=keys)
 
     def share(self, listed: OfferList) -> SealedShares:
-        """Step 2: check the keys of neighbors; seal shares of the own secrets for those chosen."""
+        """Step 2: check the keys of neighbors; seal shares of this site's secrets for some."""
         current = self._current("share", listed.round)
         self._check_offers(listed.offers)
         offers, own = listed.offers, listed.offers[self.name]
@@ -216,7 +216,7 @@ class Member:
         )
 
     def confirm(self, told: Survivors) -> Confirmation:
-        """Step 4: sign the set of sites whose vectors arrived; one set a round."""
+        """Step 4: sign the set of sites whose vectors arrived; one set per round."""
         current = self._current("confirm", told.round, also="unmask")
         content = self._content("told", told.sites)
         check_signature(self.terms.coordinator, told.signature, content)
@@ -232,9 +232,9 @@ class Member:
         return Confirmation(round=current.id, site=self.name, signature=signature)
 
     def unmask(self, given: Confirmed) -> Unmasking:
-        """Step 5: help to open the sum that a threshold of sites confirmed, once a stage.
+        """Step 5: help to open the sum that enough sites confirmed, once per stage.
 
-        The self mask of a site is opened only if it masked with all of its neighbors that shared.
+        The self mask of a site is opened only if it masked with all its neighbors that shared.
         """
         current = self._current("unmask", given.round)
         alive = set(current.survivors)
@@ -286,7 +286,7 @@ class Member:
                 self._accuse(COORDINATOR, f"passed on the keys of {_site(name)}, no neighbor")
 
     def _a_set(self, names: Sequence[str], deed: str) -> set[str]:
-        """Enough sites in roster order, with this one."""
+        """The set of these sites: enough of them, in roster order, with this site among them."""
         if tuple(names) != self.terms.ordered(names):
             raise ProtocolError("sites come in roster order, each once")
         if self.name not in names:
@@ -295,7 +295,7 @@ class Member:
         return set(names)
 
     def _unsealed(self, sender: str, content: bytes) -> tuple[bytes, bytes]:
-        """A sender's two shares, if it was shown the keys that this site was shown."""
+        """A sender's two shares; refused if sender and site received different keys."""
         assert self._round is not None
         current = self._round
         theirs, own = current.offers[sender], current.offers[self.name]

@@ -1,8 +1,8 @@
 """The terms and messages of a secure sum: frozen, public, for any transport.
 
-What a site sends is bound to the round and, from the third step on, to the set of sites that shared
-their keys: masks of sites that were told different sets do not cancel, and their signatures do not
-match.
+A site's messages are bound to the round and, from the third step on, to the set of sites that
+shared their keys. If sites received different sets, their masks do not cancel and their signatures
+do not match.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpfda.protocol.secure_sum.neighbors import CHOICE_BYTES, Neighbors, drawn, 
 
 
 class RoundFailed(ProtocolError):
-    """A round ended without a sum. Nothing was learnt.
+    """A round ended without a sum; the coordinator learnt nothing.
 
     Attributes:
         repeatable: a new attempt (new masks, same noise) may succeed.
@@ -58,10 +58,10 @@ class RoundId(msgspec.Struct, frozen=True):
     stage: int
     attempt: int
     question: str = ""
-    """Digest of the query: vectors that answer different ones are never added."""
+    """Digest of the query, so that answers to different queries are never added."""
 
     def context(self, digest: bytes, purpose: str, *parts: bytes) -> bytes:
-        """Bytes that name the terms, the round and a purpose, without ambiguity."""
+        """Bytes that identify the terms, the round and a purpose unambiguously."""
         pieces = [digest, str(self.stage).encode(), str(self.attempt).encode()]
         pieces += [self.question.encode(), purpose.encode(), *parts]
         return hashlib.sha256(b"".join(len(p).to_bytes(4, "big") + p for p in pieces)).digest()
@@ -97,16 +97,16 @@ class OfferList(msgspec.Struct, frozen=True):
 
 
 class SealedShares(Message, frozen=True):
-    """Step 2: encrypted shares for those it chose; and a commitment to the self-mask seed."""
+    """Step 2: encrypted shares for the chosen sites, and a commitment to the self-mask seed."""
 
     sealed: dict[str, bytes]
     commitment: bytes
 
 
 class Sharers(msgspec.Struct, frozen=True):
-    """The coordinator's answer to step 2: who shared, signed, one set a round; shares for a site.
+    """The coordinator's answer to step 2: the signed set of sites that shared, one per round.
 
-    The shares are those that neighbors sealed for the site, by sender.
+    It contains the shares that neighbors sealed for the receiving site, by sender.
     """
 
     round: RoundId
@@ -116,14 +116,14 @@ class Sharers(msgspec.Struct, frozen=True):
 
 
 class MaskedVector(Message, frozen=True):
-    """Step 3: residues modulo 2^64, little-endian; a signature on the set of those who shared."""
+    """Step 3: residues modulo 2^64, little-endian, and a signature on the set of `Sharers`."""
 
     residues: bytes
     signature: bytes
 
 
 class Survivors(msgspec.Struct, frozen=True):
-    """The coordinator's answer to step 3: whose vectors arrived, signed, one set a round."""
+    """The coordinator's answer to step 3: the signed set of sites whose vectors arrived."""
 
     round: RoundId
     sites: tuple[str, ...]
@@ -131,17 +131,17 @@ class Survivors(msgspec.Struct, frozen=True):
 
 
 class Confirmation(Message, frozen=True):
-    """Step 4: a site's signature on the set of survivors that it was told."""
+    """Step 4: a site's signature on the set of survivors that it received."""
 
     signature: bytes
 
 
 class Confirmed(msgspec.Struct, frozen=True):
-    """The coordinator's answer to step 4: signatures of a threshold of sites on the survivors.
+    """The coordinator's answer to step 4: enough sites' signatures on the survivors.
 
     Attributes:
-        confirmed: by site.
-        masked: the signatures of step 3, of surviving neighbors whose shares the site holds.
+        confirmed: the signatures of step 4 by site.
+        masked: the signatures of step 3, from surviving neighbors whose shares the site has.
     """
 
     round: RoundId
@@ -150,7 +150,7 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 
 class Unmasking(Message, frozen=True):
-    """Step 5: shares of seeds (survivors) and of mask keys (the others)."""
+    """Step 5: shares of the seeds of survivors and of the mask keys of other sites."""
 
     seeds: dict[str, bytes]
     keys: dict[str, bytes]
@@ -162,27 +162,28 @@ def commitment(seed: bytes) -> bytes:
 
 
 MOST_SITES = 1024
-"""With more sites one site's noise would have fewer than 2^19 lattice steps."""
+"""With more sites, the noise of one site would have fewer than 2^19 lattice steps."""
 _KEY_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The public terms of a secure sum: who takes part, and whom the noise must survive.
+    """The public terms of a secure sum: the sites, and how many may collude or stop replying.
 
     Attributes:
-        study: a name that no other study has.
-        coordinator: identity key of the coordinator, who signs what it tells the sites.
+        study: a unique name of the study.
+        coordinator: identity key of the coordinator, which signs its announcements.
         roster: (site, identity key) pairs; the order gives each site its number.
-        colluders: c, how many sites may pool all they know with the aggregator.
-        dropouts: k, how many sites may fall silent in a round.
+        colluders: c, how many sites may share all their knowledge with the aggregator.
+        dropouts: k, how many sites may stop replying in a round.
 
     Privacy:
-        Each honest site's noise variance is σ²/(S - c - k - m): the noise of the honest survivors
-        alone reaches σ². Two groups of t = ⌊(S + c)/2⌋ + 1 sites share an honest one, so that no
-        two sets of survivors are confirmed. Many sites choose neighbors (`neighbors`); m of them
-        may be cut off by a hostile coordinator, and the choices fail with a probability that is
-        part of δ. Among few sites m and this probability are 0.
+        Each honest site's noise variance is σ²/(S - c - k - m), so the noise of the honest
+        survivors alone reaches σ². Any two groups of t = ⌊(S + c)/2⌋ + 1 sites have an honest site
+        in common, so that no two sets of survivors are both confirmed. If there are many sites,
+        they choose neighbors (`neighbors`). A hostile coordinator may then cut off m of them, and
+        the choices fail with a probability that is part of δ. Among few sites, m and this
+        probability are 0.
 
     Examples:
         >>> roster = tuple((f"hospital {i}", bytes([i]) * 32) for i in range(5))
@@ -206,7 +207,7 @@ class Terms:
         if any(not isinstance(key, bytes) or len(key) != _KEY_BYTES for key in keys):
             raise InvalidParameter("keys", f"{_KEY_BYTES} bytes each", sorted(set(map(len, keys))))
         if len(set(keys)) != len(keys):
-            # One party under two names would count twice among those who are noisy or honest.
+            # A party with two names would be counted as two noisy or honest sites.
             raise InvalidParameter("keys", "different for everybody in the terms", names)
         _validate.whole("colluders", self.colluders, least=0)
         _validate.whole("dropouts", self.dropouts, least=0)
@@ -216,7 +217,7 @@ class Terms:
 
     @property
     def sites(self) -> int:
-        """S."""
+        """The number of sites S."""
         return len(self.roster)
 
     @property
@@ -241,7 +242,7 @@ class Terms:
 
     @property
     def lapse(self) -> ApproximateEvent | None:
-        """The event that the choices of neighbors do not protect, once a study; None: they do."""
+        """The event that random choices of neighbors fail, once per study; None without choices."""
         failure = self.neighbors.failure
         return ApproximateEvent(epsilon=0.0, delta=failure) if failure else None
 
@@ -272,7 +273,7 @@ class Terms:
 
     @cached_property
     def digest(self) -> bytes:
-        """A fingerprint that every key and signature is bound to."""
+        """The hash of the terms, to which every key and signature is bound."""
         parts = [self.study.encode(), str((self.colluders, self.dropouts)).encode()]
         parts.append(self.coordinator)
         parts += [piece for name, key in self.roster for piece in (name.encode(), key)]
@@ -316,11 +317,11 @@ def offer_content(terms: Terms, round_id: RoundId, site: str, keys: Keys) -> byt
 def sharers_content(
     purpose: Literal["shared", "masked"], terms: Terms, round_id: RoundId, sharers: Sequence[str]
 ) -> bytes:
-    """The bytes that the coordinator signs when it tells who shared, and a site when it masked."""
+    """The bytes on the set of sharers that the coordinator signs in step 2, a site in step 3."""
     return _named(terms.digest, round_id, purpose, tuple(sharers))
 
 
-@lru_cache(maxsize=16)  # of many names, for each pair of neighbors
+@lru_cache(maxsize=16)  # the same many names for each pair of neighbors
 def _named(digest: bytes, round_id: RoundId, purpose: str, names: tuple[str, ...]) -> bytes:
     return round_id.context(digest, purpose, *[name.encode() for name in names])
 
@@ -332,7 +333,7 @@ def survivors_content(
     sharers: Sequence[str],
     survivors: Sequence[str],
 ) -> bytes:
-    """The bytes signed by the coordinator, and by a site, to confirm whose vectors arrived."""
+    """The bytes that the coordinator signs in step 3, and a site in step 4, on the survivors."""
     shared = sharers_content("shared", terms, round_id, sharers)
     names = [name.encode() for name in survivors]
     return round_id.context(terms.digest, purpose, shared, *names)
@@ -341,7 +342,7 @@ def survivors_content(
 def share_context(
     terms: Terms, round_id: RoundId, sender: tuple[str, Keys], recipient: tuple[str, Keys]
 ) -> bytes:
-    """The context for the key of one sealed share: opened only by who was shown the same keys."""
+    """The context of the key of a sealed share, which binds it to the keys of both sites."""
     (one, own), (other, theirs) = sender, recipient
     parts = one.encode(), own.cipher, own.mask, other.encode(), theirs.cipher, theirs.mask
     return round_id.context(terms.digest, "share", *parts)
@@ -356,7 +357,7 @@ def pair_seed(
     owner: str,
     other: tuple[str, Keys],
 ) -> bytes:
-    """The seed of the mask that two sites share, if they were told the same set of sharers."""
+    """The seed of the mask of two sites; equal for both if they received the same sharers."""
     name, keys = other
     pair = [one.encode() for one in terms.ordered((owner, name))]
     shared = sharers_content("shared", terms, round_id, sharers)

@@ -1,19 +1,20 @@
-"""Which sites mask together: all of them, or each with sites of its own random choice.
+"""Neighbors: the sites that share masks, which are all sites or randomly chosen ones.
 
-With few sites everybody shares masks with everybody. With many sites this would cost each of them
-messages and keys in proportion to their number, so each site draws `degree` others at random (Bell,
-Bonawitz, Gascón, Lepoint & Raykova 2020). It masks with those that it drew and those that drew it,
-and only those that it drew hold shares of its secrets.
+If there are few sites, every pair shares a mask. If there are many, this would require messages and
+keys in proportion to their number, so each site draws `degree` others at random (Bell, Bonawitz,
+Gascón, Lepoint & Raykova 2020). It masks with the sites that it drew and the sites that drew it.
+Only the sites that it drew hold shares of its secrets.
 
-Here is how many a site must draw. Let S sites have c colluders, and let the coordinator announce
-that k others are silent, as it likes. Two events break the sum; both are over the sites' own draws:
+This module computes how many sites must be drawn. Let S sites have c colluders, and let the
+coordinator announce that any k others are silent. Two events, with respect to the sites' draws,
+break the sum:
 
-    a secret opens    an honest site drew so many colluders that they alone recover its secrets
-    a group opens     too few honest sites drew almost only each other and colluders, so that their
-                      own sum can be opened
+    a secret opens    an honest site drew so many colluders that they can recover its secrets
+    a group opens     a small group of honest sites drew almost only each other and colluders, so
+                      that the sum over the group can be opened
 
-Their probabilities are hypergeometric tails and union bounds over groups, which are computed as
-such; together they stay below `FAILURE`.
+Their probabilities are bounded by hypergeometric tails and union bounds over groups. Together they
+are below `FAILURE`.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from dpfda._validate import FloatArray
 from dpfda.protocol.secure_sum.crypto import expand
 
 FAILURE = 2.0**-40
-"""The probability, once a study, that the draws of sites do not protect: part of δ."""
+"""Probability, once per study, that the draws of sites do not protect; it is part of δ."""
 COLLUDING, SILENT = 1 / 10, 1 / 20
-"""Sites draw as if at least these fractions of them colluded and fell silent."""
+"""Sites draw as if at least these fractions of them colluded and stopped replying."""
 NOISE = 1 / 100
-"""Noise of at most this fraction of honest sites may be cut off, and is added by the others."""
-_STUCK = 2.0**-10  # probability that sites which fall silent leave a secret with too few shares
+"""The largest fraction of honest sites that may be cut off; the others add their noise as well."""
+_STUCK = 2.0**-10  # probability that too few shares of a secret remain after dropouts
 CHOICE_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbors:
-    """How many others each site draws, and what follows.
+    """The number of neighbors that each site draws, and its consequences.
 
     Attributes:
-        degree: how many others a site draws; S - 1: all of them.
-        threshold: how many shares recover a site's secret; it holds one itself.
-        cut_off: how many honest sites' noise a hostile coordinator may keep out of a sum.
-        failure: probability that the draws do not protect; 0 where everybody draws all others.
+        degree: the number of other sites that a site draws; S - 1 means all.
+        threshold: the number of shares that recover a site's secret; the site has one of them.
+        cut_off: the number of honest sites whose noise a hostile coordinator can exclude.
+        failure: probability that the draws do not protect; 0 if all sites draw all others.
     """
 
     degree: int
@@ -58,7 +59,7 @@ class Neighbors:
 
 @lru_cache(maxsize=1 << 10)
 def neighbors(sites: int, colluders: int, dropouts: int) -> Neighbors:
-    """The smallest number of neighbors that protects; all others, where it is above half of them.
+    """The smallest sufficient number of neighbors, or all other sites if it is above half of them.
 
     Args:
         sites: S.
@@ -74,7 +75,7 @@ def neighbors(sites: int, colluders: int, dropouts: int) -> Neighbors:
     many = max(colluders, math.floor(COLLUDING * sites))
     away = max(dropouts, math.floor(SILENT * sites))
     most = math.floor(NOISE * (sites - colluders - dropouts))
-    # Half of all pairs drawn are three quarters of them linked: too little is saved above that.
+    # If sites draw half of the others, three quarters of all pairs are linked, and little is saved.
     for degree in range(1, (sites - 1) // 2 + 1):
         bad = _most_in(sites, many, degree, chance=FAILURE / 2)
         threshold = (degree + 1 + bad) // 2 + 1
@@ -95,7 +96,7 @@ def neighbors(sites: int, colluders: int, dropouts: int) -> Neighbors:
 
 
 def _most_in(sites: int, marked: int, degree: int, *, chance: float) -> int:
-    """How many of the marked sites any site draws, but for a small chance over all sites."""
+    """An upper bound of the marked sites that any site draws, except with a small probability."""
     count = np.arange(degree + 1.0)
     ways = _log_choose(marked, count) + _log_choose(sites - 1 - marked, degree - count)
     at_least = np.logaddexp.accumulate((ways - _log_choose(sites - 1, degree))[::-1])[::-1]
@@ -114,9 +115,9 @@ def group_opens(
     """Union bound: a group of honest sites, too small for the noise, can be opened by itself.
 
     A sum over a group T of w honest sites opens only if each of them drew none of the other honest
-    survivors, who are at least S - c - k - w, and drew at least `threshold` - 1 within T and the
-    colluders, who sent the shares that opened its self mask. Draws of different sites are
-    independent. T falls short of the noise if w < S - c - k - `cut_off`.
+    survivors, of which there are at least S - c - k - w, and drew at least `threshold` - 1 sites
+    within T and the colluders, which sent the shares that opened its self mask. Draws of different
+    sites are independent. The noise of T is too small if w < S - c - k - `cut_off`.
     """
     honest = sites - colluders
     group = np.arange(1.0, honest - dropouts - cut_off)
@@ -142,7 +143,7 @@ def _log_tail(total: int, marked: FloatArray, drawn: int, least: int) -> FloatAr
 
 
 def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
-    """log of a binomial coefficient; of 0 where there is no such choice."""
+    """Logarithm of a binomial coefficient, which may be 0."""
     n, k = np.asarray(n), np.asarray(k)
     possible = (k >= 0) & (k <= n)
     top, low = np.where(possible, n, 0), np.where(possible, k, 0)
@@ -151,7 +152,7 @@ def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
 
 
 def drawn(place: int, *, sites: int, degree: int, seed: bytes) -> tuple[int, ...]:
-    """The sites that site number `place` draws with its seed: public once the seed is.
+    """The sites that site number `place` draws with its seed, which determines the draw.
 
     Examples:
         >>> drawn(1, sites=4, degree=3, seed=b"")

@@ -1,4 +1,7 @@
-"""The task types, found by name: ``Task.named("stump")``. One file holds questions, one vectors."""
+"""The task types, found by name: ``Task.named("stump")``.
+
+One file contains yes/no questions, the other one vectors.
+"""
 
 from dpfda._registry import discover
 

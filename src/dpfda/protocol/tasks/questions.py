@@ -1,11 +1,11 @@
 """Yes/no tasks: about single coordinates, and about a candidate classifier.
 
 `StumpTask` asks k questions about coordinates (docs/methods/answers.md). `EvaluationTask` asks
-whether a classifier is right about the person, `MemberTask` the same of one or several numbered
-ones (000 and 001, step 4). `ConfidenceTask` recalibrates a finished classifier: if its scores are
-correct up to a factor T, its probabilities are too large or too small. People report the difference
-between the largest probability and whether the classifier is right about them; each batch updates
-the posterior of log T.
+whether a classifier is right about the person, and `MemberTask` asks the same about one or several
+numbered classifiers (000 and 001, step 4). `ConfidenceTask` recalibrates a finished classifier. If
+its scores are wrong by a factor T, its probabilities are too large or too small. People report the
+difference between the largest probability and the indicator that the classifier is right about
+them; each batch updates the posterior of log T.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from dpfda.protocol.task import Task, fold_centers, folded
 
 
 def rule_scores(task: EvaluationTask | MemberTask | ConfidenceTask, z: FloatArray) -> FloatArray:
-    """Scores of encoded curves by the public linear rule of a task, one row per person.
+    """Scores of encoded curves under the public linear rule of a task, one row per person.
 
-    The rule is a `CurveModel` in rows, one for each person; curves are `folded` by the task.
+    The task contains one row of a `CurveModel` for each person; curves are `folded` by the task.
     """
     numbers = {name: getattr(task, name) for name in NUMBERS}
     return linear_scores(z, **numbers, clipped=task.clipped)
@@ -47,15 +47,15 @@ def rule_scores(task: EvaluationTask | MemberTask | ConfidenceTask, z: FloatArra
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluationTask(Task, name="evaluation"):
-    """Answer whether a candidate's label is mine, through randomized response.
+    """Answer whether a candidate classifier predicts my label, through randomized response.
 
-    Of m scores the largest wins; one score tells label 1 from label 0 by its sign.
+    The largest of m scores determines the predicted label; a single score does so by its sign.
 
     Privacy:
         ε-LDP for curve and label together: the reply is one randomized bit.
 
     Attributes:
-        folds: centers of the first f features; if any, the rule is about `folded` features.
+        folds: centers of the first f features; if given, the rule uses `folded` features.
         intercept: shape (n, m), m scores.
         coefficients: shape (n, m, d), for the first d features.
         centers: shape (n, m, d).
@@ -91,7 +91,7 @@ class EvaluationTask(Task, name="evaluation"):
         return 1
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """+1: the candidate is right on me; -1: it is wrong."""
+        """+1 if the candidate is right about the person, -1 if it is wrong."""
         z, y = records
         scores = rule_scores(self, folded(z, self.folds))
         return np.where(decided(scores) == y, 1.0, -1.0)
@@ -104,7 +104,7 @@ class EvaluationTask(Task, name="evaluation"):
 
 
 def example_fields(scores: int) -> dict[str, Any]:
-    """A small candidate with as many scores, for examples."""
+    """The fields of a small candidate with so many scores, for examples."""
     return {
         "epsilon": 1.0,
         "people": 1,
@@ -119,21 +119,21 @@ def example_fields(scores: int) -> dict[str, Any]:
 class MemberTask(Task, name="member"):
     """Answer for each of m numbered candidates whether it is right about my label.
 
-    A candidate has one score, which says by its sign whether a label is among `positive`.
+    A candidate has one score; its sign predicts whether the label is among `positive`.
 
     Privacy:
-        ε-LDP for curve and label together: m bits, each through a randomized response of its own
+        ε-LDP for curve and label together: each of m bits goes through its own randomized response
         with ε/m (000, after Theorem 2; basic composition).
 
     Attributes:
-        folds: centers of the first f features; if any, the rules are about `folded` features.
+        folds: centers of the first f features; if given, the rules use `folded` features.
         intercept: shape (n, m), one score of each candidate.
         coefficients: shape (n, m, d), for the first d features.
         centers: shape (n, m, d).
         scales: shape (n, m, d).
         clipped: whether centered and scaled features are clipped to ±1.
         member: the candidates' numbers, shape (n, m); groups are chosen before anybody answers.
-        positive: the label numbers that each tells from the others, shape (n, m, p).
+        positive: the label numbers that each candidate separates from the others, shape (n, m, p).
 
     Examples:
         >>> task = MemberTask(
@@ -167,7 +167,7 @@ class MemberTask(Task, name="member"):
         return self.sizes["m"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """+1: the candidate is right on me; -1: it is wrong."""
+        """+1 if the candidate is right about the person, -1 if it is wrong."""
         z, y = records
         mine = (y[:, None, None] == self.positive).any(axis=2)
         scores = rule_scores(self, folded(z, self.folds))
@@ -188,7 +188,7 @@ class MemberTask(Task, name="member"):
 
 
 def verdict_epsilon(epsilon: float, number: int) -> float:
-    """ε of each of a person's answers about several candidates: an equal part, rounded down.
+    """ε of each of a person's answers about several candidates: equal parts, rounded down.
 
     Examples:
         >>> verdict_epsilon(1.0, 1), verdict_epsilon(1.0, 4)
@@ -205,7 +205,7 @@ class StumpTask(Task, name="stump"):
         ε-LDP for curve and label together: all k answers go through one k-question response.
 
     Attributes:
-        folds: centers of the first f features; if any, questions are about `folded` features.
+        folds: centers of the first f features; if given, questions are about `folded` features.
         coordinates: which z_j are asked about, shape (n, k).
         thresholds: the t, shape (n, k).
         positive: the label number that counts as y = +1, shape (n,).
@@ -268,23 +268,22 @@ class StumpTask(Task, name="stump"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConfidenceTask(Task, name="confidence"):
-    """Answer sgn(v - U) for public U, v = 1{the classifier is right on me} - its largest chance.
+    """Answer sgn(v - U) for public U, where v = 1{classifier is right} - its largest probability.
 
-    Where the mean of v is 0, probabilities are as large as they should be
-    (docs/methods/probabilities.md).
+    If the mean of v is 0, the probabilities are calibrated (docs/methods/probabilities.md).
 
     Privacy:
         ε-LDP for curve and label together: all k answers go through one k-question response.
 
     Attributes:
-        folds: centers of the first f features; if any, the rule is about `folded` features.
+        folds: centers of the first f features; if given, the rule uses `folded` features.
         intercept: shape (n, m), m scores.
         coefficients: shape (n, m, d), for the first d features.
         centers: shape (n, m, d).
         scales: shape (n, m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-        variances: what is open of intercept and coefficients, shape (n, m, 1 + d), as in a model.
-        damping: what scores are multiplied by before they become chances.
+        variances: of intercept and coefficients, shape (n, m, 1 + d), as in a model.
+        damping: factor of the scores in the computation of probabilities.
         dithers: the U, shape (n, k).
 
     Examples:
@@ -343,17 +342,17 @@ class ConfidenceTask(Task, name="confidence"):
 
 
 BATCHES = 4
-"""Each is asked about what those before found."""
+"""Number of calibration batches; each uses the result of the earlier ones."""
 
-_QUESTIONS = 4  # to one person at most
-_PRIOR = 0.5**2  # of log T: as on adult, diabetes, phishing, phoneme and the simulation of 001
-_REACTION = 0.15  # how much the mean chance rises by log T; there it is 0.03 to 0.25
+_QUESTIONS = 4  # most questions to one person
+_PRIOR = 0.5**2  # prior variance of log T, as on four data sets and the simulation of 001
+_REACTION = 0.15  # derivative of the mean probability by log T; 0.03 to 0.25 on these data
 _FURTHEST = 2.0
-_FACTORS = range(10**6 + 1)  # any: what scores are multiplied by costs nobody anything
+_FACTORS = range(10**6 + 1)  # any factor of scores: it does not affect privacy
 
 
 class Temperature(NamedTuple):
-    """Posterior of log T; scores are multiplied by T before they become probabilities.
+    """Posterior of log T, the logarithm of a factor by which scores are multiplied.
 
     Examples:
         >>> Temperature(mean=-0.5).factor.__round__(2)
@@ -365,11 +364,11 @@ class Temperature(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """T."""
+        """The factor T."""
         return math.exp(self.mean)
 
     def updated(self, total: float, *, people: int, plan: StudyPlan) -> Temperature:
-        """Posterior after randomized answers of this many people with this total."""
+        """Posterior after randomized answers from so many people with this sum."""
         if not people:
             return self
         questions = confidence_questions(plan)

@@ -36,16 +36,16 @@ class VectorTask(Task, name="vector"):
 
     Privacy:
         ε_z + ε_y = ε for curve and label together (basic composition; both parts are exact).
-        With ``protects="features"`` the label travels in clear and the curve gets all of ε; with
-        ``protects="labels"`` it is the other way round. Both are assumptions that a person must
-        have accepted.
+        With ``protects="features"`` the label is sent without noise and the curve gets all of ε;
+        ``protects="labels"`` does the reverse. A person must have accepted the corresponding
+        assumption.
 
     Attributes:
         dimension: d.
         mechanism_name: registered name of the mechanism of vectors.
-        label_share: ε_y/ε; None is the papers' 1/(d+1).
+        label_share: ε_y/ε; None means 1/(d+1), as in the papers.
         positive: the label numbers that count as +1, the others being -1.
-        protects: what is private.
+        protects: which data are private: ``both``, ``features`` or ``labels``.
 
     Examples:
         >>> task = VectorTask(epsilon=5.0, people=1, dimension=4)
@@ -67,7 +67,7 @@ class VectorTask(Task, name="vector"):
 
     @cached_property
     def mechanism(self) -> Joined:
-        """The mechanisms of what is protected: curve, label."""
+        """The mechanisms of the protected data: curve, label or both."""
         whole = Cost(epsilon=self.epsilon)
         given = self.label_share
         share = Fraction(1, self.dimension + 1) if given is None else given
@@ -82,15 +82,15 @@ class VectorTask(Task, name="vector"):
 
     @property
     def width(self) -> int:
-        """The curve's d numbers and the label."""
+        """The number of values in a reply: d for the curve, 1 for the label."""
         return self.dimension + 1
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """Curve and ±1 label, as far as they are protected."""
+        """The protected data: curve, ±1 label or both."""
         return self._protected(self._row(records))
 
     def answer(self, records: Records, source: Source) -> Answer:
-        """Noisy curve and noisy ±1 label; what is public anyway travels as it is."""
+        """Noisy curve and noisy ±1 label; public data are sent without noise."""
         noisy = super().answer(records, source).values
         if self.protects == "both":
             return Answer(values=noisy, n=self.people)
@@ -113,12 +113,12 @@ class VectorTask(Task, name="vector"):
         return self._protected(answer.values)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """Any vector with a label of ±1."""
+        """Whether each row is a finite vector with a label of ±1."""
         return np.asarray(np.abs(reply[:, -1]) == 1)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two features, each mechanism."""
+        """Two features, with every mechanism."""
         return [
             cls(epsilon=1.0, people=1, dimension=2, mechanism_name=name)
             for name in box_mechanisms()
@@ -130,7 +130,8 @@ class MomentTask(Task, name="moment"):
     """Report y z* through one mechanism with the whole budget.
 
     Privacy:
-        ε-LDP for curve and label together: y z* lies in the same box as z*, so nothing is split.
+        ε-LDP for curve and label together: y z* lies in the same box as z*, so the whole budget is
+        used for one vector.
 
     Attributes:
         dimension: d.
@@ -155,66 +156,66 @@ class MomentTask(Task, name="moment"):
 
     @property
     def width(self) -> int:
-        """The d products."""
+        """The number d of products."""
         return self.dimension
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """y z*."""
+        """The products y z*."""
         z, y = records
         signs = np.where(y == self.positive, 1.0, -1.0)[:, None]
         return np.asarray(signs * z[:, : self.dimension])
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two features, each mechanism."""
+        """Two features, with every mechanism."""
         return [
             cls(epsilon=1.0, people=1, dimension=2, positive=[1], mechanism_name=name)  # type: ignore[arg-type]
             for name in box_mechanisms()
         ]
 
 
-_MOST = 1e50  # of a public number: no square of a sum of products overflows
+_MOST = 1e50  # limit of public numbers, so that squares of sums of products do not overflow
 _CLIP = 1e9
 _ALONE, _ALONE_ROW = (1.0,), ((1.0,),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SummaryTask(Task, name="summary"):
-    """Report a vector of public design through one cap-index or class-index report.
+    """Report a publicly defined vector through one cap-index or class-index report.
 
-    ψ = T clip((z* - center)/scale, ±clip) + offset, with the offset of one's own class where
-    there is one for each; of `folded` z* where there are folds. The vector is, by `statistic`,
+    ψ = T clip((z* - center)/scale, ±clip) + offset, where z* is `folded` if there are folds, and
+    the offset may depend on the person's class. The vector depends on `statistic`:
 
     * spread: (ψ, ψ² - 1);
-    * products: the diagonal and √2 times the upper triangle of ψψᵀ, ψ cut at the limit, in units of
-      its square;
-    * residual: (e - p) w(1, ψ), w(1, ψ) cut at the reach (by its own length, so that no fixed
-      point of a fit moves). With one row θ, e = 1 for label 1 and else 0, and
+    * products: the diagonal and √2 times the upper triangle of ψψᵀ, where ψ is shortened to the
+      limit, divided by the squared limit;
+    * residual: (e - p) w(1, ψ), where w(1, ψ) is shortened to the reach (which does not change the
+      fixed points of a fit). With one row θ, e = 1 for label 1 and 0 otherwise, and
       p = 1/(1 + e^{-θ(1, ψ)}). With a row for each class, e is the indicator of the class and p the
-      softmax of θ(1, ψ); the K products follow each other in one vector;
+      softmax of θ(1, ψ), and the vector contains the K products one after the other;
     * classes: w(1, ψ), reported together with the class;
-    * cross: r w(1, ψ'), where r is the first entry of ψ and ψ' the others, w(1, ψ') cut at the
-      reach.
+    * cross: r w(1, ψ'), where r is the first entry of ψ and ψ' contains the others; w(1, ψ') is
+      shortened to the reach.
 
-    All but the products are cut at the limit and reported in units of it.
+    Vectors other than products are shortened to the limit and divided by it.
 
     Privacy:
-        ε-LDP for curve and label together: whatever is computed, one report of a vector of the unit
-        ball (`CapIndex`), or of a class and a vector (`ClassIndex`), is all that leaves.
+        ε-LDP for curve and label together: the reply is only one report of a vector in the unit
+        ball (`CapIndex`), or of a class and a vector (`ClassIndex`).
 
     Attributes:
-        folds: centers of the first f features; if any, the vector is of `folded` features.
-        statistic: which vector.
+        folds: centers of the first f features; if given, the vector uses `folded` features.
+        statistic: the kind of vector, see above.
         classes: K.
         centers: shape (d,).
         scales: shape (d,).
-        clip: how many scales to either side are looked at.
+        clip: number of scales from the center at which features are clipped.
         matrix: T, shape (q, d).
         offsets: shape (1, q), or (K, q) by class.
         weights: w, shape (q + 1,), or (q,) for cross; (1,) for spread and products.
         theta: θ, shape (1, q + 1) or (K, q + 1) for the residual and else (1, 1).
-        reach: length at which w(1, ψ) is cut in a residual, w(1, ψ') in cross.
-        limit: length at which the vector is cut.
+        reach: largest length of w(1, ψ) in a residual, and of w(1, ψ') in cross.
+        limit: largest length of the vector.
 
     Examples:
         >>> task = SummaryTask(
@@ -261,7 +262,7 @@ class SummaryTask(Task, name="summary"):
 
     @cached_property
     def mechanism(self) -> CapIndex | ClassIndex:
-        """The most informative report of such a vector."""
+        """The most informative mechanism for a vector of this length."""
         size: dict[str, Any] = {"epsilon": self.epsilon, "dimension": self._entries}
         if self.statistic == "classes":
             return ClassIndex.best(**size, classes=self.classes)
@@ -269,14 +270,14 @@ class SummaryTask(Task, name="summary"):
 
     @property
     def _entries(self) -> int:
-        """D, of the vector."""
+        """The length D of the vector."""
         q = self.sizes["q"]
         known = {"spread": 2 * q, "products": q * (q + 1) // 2, "cross": q, "classes": q + 1}
         return known.get(self.statistic, self.sizes["s"] * (q + 1))
 
     @property
     def width(self) -> int:
-        """Number of the codebook and of the codeword."""
+        """A reply has two values: the numbers of the codebook and of the codeword."""
         return 2
 
     @property
@@ -285,7 +286,7 @@ class SummaryTask(Task, name="summary"):
         return self.sizes["d"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """The vector, clipped to the unit ball, after the class if that is reported too."""
+        """The vector in the unit ball, preceded by the class if it is reported too."""
         z, y = records
         labels = np.clip(y, 0, self.classes - 1)
         psi = self._features(folded(z, self.folds), labels)
@@ -312,15 +313,15 @@ class SummaryTask(Task, name="summary"):
         return _cut(np.einsum("nk,nj->nkj", residual, vector).reshape(len(z), -1), self.limit)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """Numbers of a codebook and of a codeword in it."""
+        """Whether each row is the number of a codebook and of a codeword in it."""
         return self.mechanism.allows(reply)
 
     def total(self, replies: FloatArray) -> FloatArray:
-        """Sum of unbiased estimates of the vectors, shape (D,); of `classes`, (K, D)."""
+        """Sum of unbiased estimates of the vectors, shape (D,), or (K, D) for `classes`."""
         return self.mechanism.totals(replies)
 
     def _features(self, z: FloatArray, labels: IntArray) -> FloatArray:
-        """ψ."""
+        """The transformed features ψ."""
         standard = (z[:, : self.looks_at] - self.centers) / self.scales
         inside = np.clip(standard, -self.clip, self.clip)
         own = self.offsets[labels] if len(self.offsets) > 1 else self.offsets
@@ -328,7 +329,7 @@ class SummaryTask(Task, name="summary"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Every statistic, and one of a feature and a distance."""
+        """Every statistic, and one with a feature and a distance."""
         common: dict[str, Any] = {
             "epsilon": 1.0,
             "people": 1,
@@ -356,6 +357,6 @@ class SummaryTask(Task, name="summary"):
 
 
 def _cut(vectors: FloatArray, limit: float) -> FloatArray:
-    """Shortened to the limit where they are longer, in units of it."""
+    """Vectors, shortened to the limit if they are longer, and divided by it."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, limit))
