@@ -1,4 +1,4 @@
-"""People answer for themselves: studies by one posterior, MRMA, and boosting with data owners."""
+"""Local studies, whose participants randomize their own data: posterior, MRMA, boosting."""
 
 from typing import TYPE_CHECKING
 

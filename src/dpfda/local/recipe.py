@@ -2,8 +2,6 @@
 
 Estimators, the command line, the web form and the HTTP interface all call it, so that the same
 facts give the same plan, with the same hash.
-
-The encoder of curves of which nothing is known but their public range.
 """
 
 from __future__ import annotations
@@ -30,12 +28,12 @@ from dpfda.protocol.tasks.questions import verdict_epsilon
 
 
 def smooth_curves(value_range: Any, domain_range: object, *, features: int) -> CurveEncoder:
-    """Cosine coefficients, scaled by the range of x(t); for each of several channels.
+    """Encode curves by cosine coefficients, scaled by the public range of x(t), for each channel.
 
     Args:
-        value_range: public (low, high) of x(t), or one pair a channel.
+        value_range: public (low, high) of x(t), or one pair per channel.
         domain_range: public (start, end) of t.
-        features: how many coefficients.
+        features: the number of coefficients.
 
     Examples:
         >>> smooth_curves((40, 200), (0, 24), features=8).n_features
@@ -60,12 +58,12 @@ def smooth_curves(value_range: Any, domain_range: object, *, features: int) -> C
 
 _MOST_FEATURES = 8
 _FEATURES = 12
-"""Of curves of two classes: answers find out which of them matter."""
+"""Number of features of curves of two classes; the answers show which of them matter."""
 JUDGES = 0.15
-"""`evaluation_share` of studies that are planned to be held, by the form and by `dpfda plan`.
+"""Default `evaluation_share` of the web form and of `dpfda plan`.
 
-Whoever holds one has no other people to judge its model on: without judges its page could only say
-that the error is not known. Estimators, which can keep rows apart, ask for none by default."""
+The organizer of a study has no other data on which to evaluate the model. Without evaluation
+participants, its error would be unknown. Estimators can hold out rows, and use 0 by default."""
 
 
 def plan_study(
@@ -89,36 +87,37 @@ def plan_study(
     seed: int = 0,
     title: str = "",
 ) -> StudyPlan:
-    """The study to run where this much is known of people who hold a curve, or a row, and a label.
+    """The plan of a study, from public facts about people with a curve, or a row, and a label.
 
-    Or a number instead of the label: then the study is a regression.
+    If people have a number instead of a label, the study is a regression.
 
     Args:
-        n_people: how many take part.
-        epsilon: what each of them spends, once.
-        classes: the labels; in which order they are named changes nothing.
-        target_range: of a number that is to be predicted instead, the public (low, high).
-        value_range: of curves, the public (low, high) of x(t), or one pair for each of several
-            channels; values outside are clipped.
-        feature_ranges: of tables instead, (low, high) of each column in order, or a mapping from
-            column to (low, high) or to its categories (then one number 0 or 1 for each).
+        n_people: the number of participants.
+        epsilon: the ε that each participant spends, once.
+        classes: the labels; their order does not matter.
+        target_range: public (low, high) of a number that is predicted instead of a label.
+        value_range: for curves, the public (low, high) of x(t), or one pair for each channel;
+            values outside are clipped.
+        feature_ranges: for tables, (low, high) of each column in order, or a mapping from column to
+            (low, high) or to its categories (each becomes a feature with values 0 and 1).
         domain_range: public (start, end) of t.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
-        evaluation_share: share of people kept for an honest error estimate at the end (the form
-            and `dpfda plan` propose `JUDGES`).
-        temperature_share: share of people who say how sure the finished classifier may be, so that
-            its probabilities are as often right as they say; worth it from about 1000 people.
-        ordered: whether the first columns of a table matter most; curves' features always do.
-        center_known: the center of the public range is the center of the data by construction.
+        evaluation_share: share of people who only evaluate the finished model, so that its error
+            estimate is unbiased (the form and `dpfda plan` propose `JUDGES`).
+        temperature_share: share of people who calibrate the probabilities of the finished
+            classifier; useful from about 1000 people.
+        ordered: whether the first columns of a table matter most; features of curves always do.
+        center_known: whether the center of the public range is the center of the data by
+            construction.
         n_features: overrides the rule for the number of features.
         class_share: of two classes, the public share of the one whose label sorts last, such as a
             disease's prevalence; otherwise some people are asked for it.
-        spread_differs: classes may differ in the distance of people from the center of a feature,
-            not only in where they are: then distances are asked for beside features, which costs up
-            to six points at small ε where means say everything.
-        unit: whose data one report covers.
-        seed: of the study's public randomness (who is asked what).
-        title: for people to read.
+        spread_differs: whether the classes may differ in the spread of features. Questions are then
+            also asked about distances from the center. If the classes differ only in means, this
+            costs up to six percentage points of accuracy at small ε.
+        unit: the unit of protection: what one report covers, such as a person.
+        seed: seed of the study's public randomness, which assigns questions to people.
+        title: title for readers.
 
     Examples:
         >>> plan = plan_study(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
@@ -162,7 +161,7 @@ def plan_study(
         if protects == "labels":
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
     elif len(classes) == 2:
-        # Vectors err by their noise, answers by what is wrong in their model.
+        # Vector reports err by their noise, answers by the error of the working model.
         noise = 1 / effective_people(n_people, _validate.positive("epsilon", epsilon))
         curves = encoder.basis.functional
         if noise > (SLOPES.off_for_curves if curves else SLOPES.off_for_columns):
@@ -203,11 +202,10 @@ def plan_averaging(
     seed: int = 0,
     title: str = "",
 ) -> StudyPlan:
-    """The study of the papers (000, 001) in place of that of `plan_study`, from the same facts.
+    """The plan of an MRMA study (papers 000 and 001), from the same facts as `plan_study`.
 
-    Some people report their features and label, others say whether classifiers made of the reports
-    are right about them, `classifiers_per_person` of them each. Other arguments are as for
-    `plan_study`.
+    Some people report their features and label. Others evaluate classifiers that are fitted to the
+    reports, `classifiers_per_person` each. Other arguments are as for `plan_study`.
 
     Examples:
         >>> plan = plan_averaging(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
@@ -260,7 +258,7 @@ _FACTS: Any = msgspec.defstruct(
 
 
 def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
-    """`plan_study` for facts that somebody sent, by name.
+    """`plan_study` for received facts, by name.
 
     Examples:
         >>> sent = {"n_people": 50, "epsilon": 1, "value_range": [0, 1], "classes": ["no", "yes"]}
@@ -319,7 +317,7 @@ def protection(plan: StudyPlan) -> str:
 
 
 def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
-    """A plan of these recipes for people: who is asked what, one row a phase, and what it means."""
+    """A plan in words: one row per phase with its question, and sentences on the guarantee."""
     asked = _ASKED if plan.target_range is None else _ASKED_OF_NUMBERS
     asked = asked | _ASKED_OF_MEMBERS
     people: dict[str, int] = {}
@@ -333,18 +331,18 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
             rows.append(row | {"answers": 1, "true": "–"})
             continue
         if task == "summary":  # one codeword of many
-            # It tells of all features at once, but no more of each than a clear answer would.
+            # One reply informs about all features, but about each at most as much as a true answer.
             clear = min(effective_people(1, plan.epsilon), plan.encoder.n_features)
             worth += people[kind] * clear
             rows.append(row | {"answers": 1, "true": "–"})
             continue
-        if kind == "answers":  # how many a person is asked follows from earlier answers
+        if kind == "answers":  # the number of questions depends on earlier answers
             most = QuestionResponse(epsilon=plan.epsilon, questions=1).truth_probability
             k = best_questions(plan.epsilon, most=plan.encoder.n_features)
             worth += people[kind] * information(plan.epsilon, questions=k)
             rows.append(row | {"answers": "1 or more", "true": f"≤ {(1 + most) / 2:.3f}"})
             continue
-        if task == "member":  # one after the other
+        if task == "member":  # separate answers, each with a part of ε
             k = int(plan.asks[task]["m"])
             each = verdict_epsilon(plan.epsilon, k)
             truth = QuestionResponse(epsilon=each, questions=1).truth_probability

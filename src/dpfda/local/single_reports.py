@@ -1,6 +1,6 @@
 """Studies with one report per person: moments of curve and label, or the label only.
 
-Moment reports: everybody sends y z* once (docs/methods/moment-reports.md). Noisy labels: curves are
+Moment reports: each person sends y z* (docs/methods/moment-reports.md). Noisy labels: curves are
 public, and each person sends a randomized label (docs/methods/label-only-reports.md).
 """
 
@@ -25,7 +25,7 @@ from dpfda.protocol.tasks.vector import MomentTask, VectorTask
 
 @dataclass(frozen=True, kw_only=True)
 class MomentDesign(Design, name="moments"):
-    """Average y z* over everybody: the direction of a linear classifier through the public center.
+    """The average of y z* over all people defines a linear classifier through the public center.
 
     Attributes:
         mechanism: registered name of the mechanism of vectors.
@@ -41,14 +41,14 @@ class MomentDesign(Design, name="moments"):
         _validate.one_of("mechanism", self.mechanism, box_mechanisms())
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """Label times curve, as one noisy vector."""
+        """The product of label and curve, as one noisy vector."""
         asked = {"dimension": plan.encoder.n_features, "positive": plan.positives}
         return {"moment": asked | {"mechanism_name": self.mechanism}}
 
 
 @study("moments")
 def moments(design: MomentDesign, plan: StudyPlan) -> Study:
-    """All people send the same report; with more than two classes, about one class in turn."""
+    """All people send the same report; with more than two classes, each reports about one class."""
     scores = plan.n_scores
 
     def tasks(start: int, people: int) -> Task:
@@ -70,13 +70,13 @@ def moments(design: MomentDesign, plan: StudyPlan) -> Study:
         tasks,
         count,
         lambda: _mean_model(plan, asked.nobody),
-        averaged=scores == 1,  # with several scores, several means
+        averaged=scores == 1,  # several scores need several means
     )
     return _mean_model(plan, (yield asked))
 
 
 def _mean_model(plan: StudyPlan, summary: Summary) -> Result:
-    """E y z* for each score and feature, with standard errors, and the rule that it is."""
+    """Estimates of E y z* for each score and feature with standard errors, and the linear rule."""
     people = np.maximum(summary["people"], 1)[:, None]
     mean = summary["total"] / people
     error = np.sqrt(np.maximum(summary["square"] / people - mean**2, 0) / people)
@@ -97,10 +97,10 @@ def _mean_model(plan: StudyPlan, summary: Summary) -> Result:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyLabelDesign(Design, name="noisy_labels"):
-    """Least squares of the debiased label on public features; all of ε protects the label.
+    """Least squares regression of the debiased label on public features; ε protects the label.
 
     Attributes:
-        ridge: added to the features' second moments, relative to their scale of 1.
+        ridge: penalty, added to the second moments of the features, whose scale is 1.
 
     Examples:
         >>> NoisyLabelDesign().ridge
@@ -113,7 +113,7 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
         _validate.positive("ridge", self.ridge)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """Features in clear, a randomized label."""
+        """Features without noise, and a randomized label."""
         if plan.protects != "labels":
             raise InvalidParameter(
                 "protects", "'labels' for the design noisy_labels", plan.protects
@@ -124,7 +124,7 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
 
 @study("noisy_labels")
 def noisy_labels(design: NoisyLabelDesign, plan: StudyPlan) -> Study:
-    """Two classes by all people; several classes each against the rest, by separate people."""
+    """Two classes: all people. Several classes: separate people for each class against the rest."""
     scores = plan.n_scores
     steps = [
         Step("labels", plan.n_people // scores + (score < plan.n_people % scores))
@@ -159,7 +159,7 @@ def _count(task: Task, reply: FloatArray) -> Summary:
 
 
 def _label_model(design: NoisyLabelDesign, plan: StudyPlan, summaries: Sequence[Summary]) -> Result:
-    """One regression a score."""
+    """The model with one regression per score."""
     people = np.maximum([sentence["people"] for sentence in summaries], 1)[:, None]
     products = np.array([sentence["products"] for sentence in summaries])
     matrices = products / people[..., None] + design.ridge * np.eye(products.shape[1])

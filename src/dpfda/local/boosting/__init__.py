@@ -1,6 +1,6 @@
-"""Boosting with data owners: many owners with a few rows each, one data user, one message each.
+"""Boosting with data owners: many owners with a few rows each send one message to a data user.
 
-Start with `request.py` (owners, and the requests they answer) and `design.py` (the plan of a
+Start with `request.py` (owners, and their tasks, called requests) and `design.py` (the plan of a
 study). `gradient_study.py` and `samme_study.py` show how the data user computes the ensemble from
 the replies. The scikit-learn classes are in `dpfda.estimators`.
 """

@@ -1,4 +1,4 @@
-"""Studies of owners: what their designs have in common, and the plan of one."""
+"""Studies of owners: the common parts of their designs, and the plan of a study."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MOST_ROUNDS = 10**4
 class BoostingDesign(Design):
     """Rounds of requests, each to new owners.
 
-    The data user's own rows are a part of the plan: whoever takes part can read them.
+    The data user's own rows are part of the plan, so all participants can read them.
 
     Attributes:
-        n_rounds: how many rounds.
-        n_rows: N, how many rows of an owner count.
-        own_budgets: whether owners may spend less than the plan's ε; their replies say how much.
+        n_rounds: the number of rounds.
+        n_rows: N, the largest number of rows per owner that are used.
+        own_budgets: whether owners may spend less than the plan's ε; replies then state the ε.
         labeled: the data user's labeled rows; not protected.
         labels: their label numbers.
     """
@@ -43,14 +43,14 @@ class BoostingDesign(Design):
     labels: IntArray = array("whole", "labeled", least=0, most=1 << 10, default=())
 
     def __post_init__(self) -> None:
-        if not len(self.labeled):  # JSON does not tell how wide nothing is
+        if not len(self.labeled):  # JSON does not store the width of an empty array
             object.__setattr__(self, "labeled", np.zeros((0, self.columns)))
         check_fields(self)
 
     @property
     @abstractmethod
     def columns(self) -> int:
-        """d."""
+        """The number of features d."""
 
     def terms(self, plan: StudyPlan, **more: object) -> Terms:
         """The fixed values of every request of a study."""
@@ -73,7 +73,7 @@ class BoostingDesign(Design):
         unit: str = "owner",
         **more: Any,
     ) -> StudyPlan:
-        """The contract of a study of owners, who hold rows instead of a curve."""
+        """The plan of a study of owners, who have rows instead of a curve."""
         return StudyPlan(
             epsilon=epsilon,
             n_people=owners,
@@ -90,13 +90,13 @@ class BoostingFindings(Findings):
     """The findings about the rounds.
 
     Attributes:
-        history: one dictionary a round.
+        history: one dictionary per round.
     """
 
     history: Sequence[dict[str, Any]] = ()
 
 
 def known(plan: StudyPlan, boosted: BoostedModel, history: Sequence[dict[str, Any]]) -> Result:
-    """The rule with labels and guarantee, and the rounds behind it."""
+    """The model with labels and guarantee, and the history of the rounds."""
     model = RowModel(boosted=boosted, classes=plan.classes, guarantee=plan.guarantee)
     return Result(model, BoostingFindings(classes=plan.classes, history=tuple(history)))

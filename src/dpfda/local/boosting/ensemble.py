@@ -1,6 +1,6 @@
 """A weighted vote of weak rules (SAMME), its sample weights, and the weak rules.
 
-The rules take rows scaled into the box [-1, 1]^d.
+The rules accept rows that are scaled to the box [-1, 1]^d.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dpfda.local.boosting.request import OwnerRows
 from dpfda.protocol.fields import array, check_fields, number, parts, vector, whole
 from dpfda.protocol.linear_scores import decided
 
-_LARGEST = 1e9  # of any number in a rule: far beyond the box, far from overflow
+_LARGEST = 1e9  # limit of the numbers in a rule: far outside of the box, without overflow
 _MOST_CLASSES = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeakRule(Registered, family="weak rule"):
-    """Names a class for each row."""
+    """Predicts a class for each row."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -35,7 +35,7 @@ class WeakRule(Registered, family="weak rule"):
 
     @abstractmethod
     def fits(self, *, columns: int, classes: int) -> bool:
-        """Whether it looks at that many features and names none but these classes."""
+        """Whether the rule fits this number of features and predicts only these classes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,11 +50,11 @@ class CentroidRule(WeakRule, name="centroid"):
     centroids: FloatArray = array("real", "classes", "columns", least=-_LARGEST, most=_LARGEST)
 
     def decide(self, rows: FloatArray) -> IntArray:
-        """|x|² is the same for all centroids."""
+        """Label numbers; |x|² is left out, because it is the same for all centroids."""
         return decided(rows @ self.centroids.T - (self.centroids**2).sum(axis=1) / 2)
 
     def fits(self, *, columns: int, classes: int) -> bool:
-        """One centroid a class."""
+        """Whether there is one centroid per class, with this number of features."""
         return self.centroids.shape == (classes, columns)
 
 
@@ -74,11 +74,11 @@ class StumpRule(WeakRule, name="stump"):
     above: int = whole(least=0, most=_MOST_CLASSES)
 
     def decide(self, rows: FloatArray) -> IntArray:
-        """The leaf of each row."""
+        """The class of each row's leaf."""
         return np.where(rows[..., self.feature] >= self.threshold, self.above, self.below)
 
     def fits(self, *, columns: int, classes: int) -> bool:
-        """Its feature and its leaves exist."""
+        """Whether the feature and the classes of the leaves exist."""
         return self.feature < columns and max(self.below, self.above) < classes
 
 
@@ -95,11 +95,11 @@ class LinearRule(WeakRule, name="linear"):
     intercepts: FloatArray = vector("scores", least=-_LARGEST, most=_LARGEST)
 
     def decide(self, rows: FloatArray) -> IntArray:
-        """Scores of all classes at once."""
+        """Label numbers from the scores."""
         return decided(rows @ self.coefficients.T + self.intercepts)
 
     def fits(self, *, columns: int, classes: int) -> bool:
-        """One score for two classes, else one a class."""
+        """Whether there is one score for two classes, or one per class."""
         return self.coefficients.shape == (1 if classes == 2 else classes, columns)
 
 
@@ -109,7 +109,7 @@ class Ensemble(BoostedModel, name="ensemble"):
 
     Attributes:
         classes: K.
-        center: middle of the public range of each feature.
+        center: center of the public range of each feature.
         half_range: half its width.
         rules: the weak rules T_m.
         alphas: their weights α_m > 0.
@@ -139,25 +139,25 @@ class Ensemble(BoostedModel, name="ensemble"):
 
     @classmethod
     def empty(cls, bounds: ArrayLike, *, classes: int) -> Ensemble:
-        """No rule yet; `bounds` are the public (low, high) of each feature."""
+        """An ensemble without rules; `bounds` are the public (low, high) of each feature."""
         low, high = np.asarray(bounds, dtype=np.float64).T
         return cls(classes=classes, center=(low + high) / 2, half_range=(high - low) / 2)
 
     @property
     def columns(self) -> int:
-        """d."""
+        """The number of features d."""
         return len(self.center)
 
     def joined(self, rule: WeakRule, *, alpha: float) -> Ensemble:
-        """The vote with one more rule."""
+        """The ensemble with one more rule."""
         return replace(self, rules=(*self.rules, rule), alphas=np.append(self.alphas, alpha))
 
     def scaled(self, rows: FloatArray) -> FloatArray:
-        """Rows inside the box; what lies outside the public bounds is clipped."""
+        """Rows scaled to the box; values outside the public bounds are clipped."""
         return np.asarray(np.clip((rows - self.center) / self.half_range, -1.0, 1.0))
 
     def scores(self, rows: FloatArray) -> FloatArray:
-        """Votes for each class."""
+        """The weighted votes for each class."""
         inside = self.scaled(np.asarray(rows))
         votes = np.zeros((len(inside), self.classes))
         for rule, alpha in zip(self.rules, self.alphas, strict=True):
@@ -177,7 +177,7 @@ class Ensemble(BoostedModel, name="ensemble"):
         return np.exp(exponent)
 
     def prepared(self, rows: OwnerRows, *, cap: float) -> tuple[FloatArray, FloatArray]:
-        """Scaled rows and weights min(w/cap, 1) of owners; 0 where there is no row."""
+        """Scaled rows and weights min(w/cap, 1) of owners; absent rows have weight 0."""
         inside = self.scaled(rows.features)
         weights = np.minimum(self.weights(inside, rows.labels) / cap, 1.0)
         return inside, weights * rows.present

@@ -1,4 +1,4 @@
-"""The request for a gradient of the logistic model, the model of K classes, and its features.
+"""The request for a gradient of the logistic model for K classes, and the features of the model.
 
 See docs/methods/gradient-boosting.md.
 """
@@ -23,7 +23,7 @@ from dpfda.protocol.fields import LARGEST, array, check_fields, number, part, ve
 from dpfda.protocol.query import Records
 
 _CLIP = 4.0
-_SMALLEST_SHARE = 1e-3  # of the largest eigenvalue; directions below carry rounding, not signal
+_SMALLEST_SHARE = 1e-3  # of the largest eigenvalue; smaller ones are rounding errors
 _RIDGE = 0.02
 _MOST_DIRECTIONS = 50
 _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
@@ -33,15 +33,15 @@ _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
 class FeatureMap(Registered, family="feature map", name="whitened"):
     """φ(x) = (1, z, products of the first z): z = (x - center) W, clipped at ±4.
 
-    Learnt from the data user's own rows, without labels; owners only apply it.
+    The map is computed from the data user's own rows, without labels; owners only apply it.
 
     Attributes:
         center: shape (d,).
         whitening: W, shape (d, r).
-        products: how many leading coordinates are multiplied with each other.
+        products: the number of leading coordinates whose pairwise products are features.
         product_center: mean of each product over the data user's rows.
         product_scale: standard deviation of each product.
-        prior_variance: of each coefficient of the logistic model, shape (D,).
+        prior_variance: prior variance of each coefficient of the logistic model, shape (D,).
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(200, 3)) * [5.0, 1.0, 0.5]
@@ -65,12 +65,12 @@ class FeatureMap(Registered, family="feature map", name="whitened"):
 
     @classmethod
     def learnt(cls, rows: ArrayLike, *, products: int | None = None) -> Self:
-        """Whiten by the data user's rows.
+        """Compute the whitening from the data user's rows.
 
         Args:
             rows: the data user's own rows, shape (n, d).
-            products: how many leading coordinates to multiply; by default 10 where the rows span
-                at most 20 directions, else none.
+            products: the number of leading coordinates whose products are features; by default 10
+                if the rows span at most 20 directions, otherwise 0.
         """
         x = _validate.batch("rows", rows)
         center = x.mean(axis=0)
@@ -80,7 +80,7 @@ class FeatureMap(Registered, family="feature map", name="whitened"):
         kept = max(1, min(int((values > _SMALLEST_SHARE * values[0]).sum()), _MOST_DIRECTIONS))
         spread = np.maximum(values[:kept], 1e-300)
         whitening = vectors[:, :kept] / np.sqrt(spread + _RIDGE * spread.mean())
-        whitening = np.clip(whitening, -LARGEST, LARGEST)  # rows without any spread
+        whitening = np.clip(whitening, -LARGEST, LARGEST)  # rows may have no spread
         share = spread / spread.sum()
         if products is None:
             products = min(kept, 10) if kept <= 20 else 0
@@ -118,7 +118,7 @@ class FeatureMap(Registered, family="feature map", name="whitened"):
 
     @property
     def size(self) -> int:
-        """D."""
+        """The number of features D."""
         return len(self.prior_variance)
 
 
@@ -126,7 +126,7 @@ _STEPS, _LONGEST_STEP, _TOLERANCE = 50, 3.0, 1e-6
 
 
 def probabilities(features: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """P(y = 1), ..., P(y = K - 1) for features (..., D) and θ (K - 1, D); class 0 has the rest."""
+    """P(y = 1), ..., P(y = K - 1) for features (..., D) and θ (K - 1, D)."""
     scores = features @ coefficients.T
     top = np.maximum(scores.max(axis=-1, keepdims=True), 0.0)
     powers = np.exp(scores - top)
@@ -134,7 +134,7 @@ def probabilities(features: FloatArray, coefficients: FloatArray) -> FloatArray:
 
 
 def prior_precision(variances: FloatArray, *, classes: int) -> FloatArray:
-    """Inverse prior covariance of θ: the K classes are alike, θ_k is class k against class 0."""
+    """Inverse prior covariance of θ; θ_k compares class k with class 0, all classes are alike."""
     contrasts = 0.5 * (np.eye(classes - 1) + 1)
     return np.kron(np.linalg.inv(contrasts), np.diag(1 / variances))
 
@@ -155,7 +155,7 @@ def information(features: FloatArray, chances: FloatArray) -> FloatArray:
 def most_likely(
     features: FloatArray, labels: IntArray, *, precision: FloatArray, classes: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mode θ (K - 1, D) and posterior precision from clean labels (the data user's).
+    """Posterior mode θ (K - 1, D) and precision from the data user's labels, which have no noise.
 
     Examples:
         >>> theta, _ = most_likely(np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([0, 1]),
@@ -179,22 +179,22 @@ def most_likely(
     return theta, hessian
 
 
-_LARGEST = 1e50  # of a coefficient or a direction: no product or square of sums overflows
+_LARGEST = 1e50  # limit of coefficients and directions, so that products do not overflow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GradientRequest(Request, name="gradient"):
-    """Each owner sends one codeword near the gradient of the log-likelihood of their rows.
+    """Each owner sends one codeword near the gradient of the log-likelihood of its rows.
 
     Privacy:
-        ε-LDP for everything the owner holds, labels included: whatever the gradient, one cap-index
-        report (`CapIndex`) is all that leaves.
+        ε-LDP for all data of the owner, including labels: the reply is only one cap-index report
+        (`CapIndex`), for any gradient.
 
     Attributes:
-        features: how a row becomes φ.
+        features: maps a row to φ.
         coefficients: θ, shape (K - 1, D).
-        projection: k directions in which to look at the gradient, shape ((K - 1) D, k).
-        radius: the gradient of an owner with n rows is cut at radius · √(k/n).
+        projection: the k directions of the gradient that are reported, shape ((K - 1) D, k).
+        radius: the gradient of an owner with n rows is shortened to length radius · √(k/n).
 
     Examples:
         >>> from dpfda.noise import SimulationSource
@@ -229,16 +229,16 @@ class GradientRequest(Request, name="gradient"):
 
     @property
     def directions(self) -> int:
-        """k."""
+        """The number of directions k."""
         return int(self.projection.shape[1])
 
     @cached_property
     def mechanism(self) -> CapIndex:
-        """A codeword near a direction."""
+        """The cap-index mechanism in k dimensions."""
         return CapIndex.best(epsilon=self.epsilon, dimension=self.directions)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """The mean gradient, projected, in units of the length at which it is cut."""
+        """The projected mean gradient, divided by its largest length ρ."""
         rows = OwnerRows(*records)
         phi = self.features(rows.features)
         residual = -probabilities(phi, self.coefficients)
@@ -251,20 +251,20 @@ class GradientRequest(Request, name="gradient"):
         return np.asarray(cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1.0))
 
     def longest(self, sizes: IntArray) -> FloatArray:
-        """ρ, the length at which a gradient of n rows is cut."""
+        """ρ, the largest length of a gradient of n rows."""
         return np.asarray(self.radius * np.sqrt(self.directions / sizes))
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
-        """Numbers of a codebook and of a codeword in it."""
+        """Whether each row is the number of a codebook and of a codeword in it."""
         return self.mechanism.allows(sent)
 
     def decode(self, sent: FloatArray) -> FloatArray:
-        """Unbiased estimates of the shortened gradients, in units of ρ, shape (H, k)."""
+        """Unbiased estimates of the shortened gradients divided by ρ, shape (H, k)."""
         return self.mechanism.debias(sent)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Three classes, two of all directions."""
+        """Three classes, and two of all directions."""
         rows = np.random.default_rng(0).normal(size=(50, 2))
         features = FeatureMap.learnt(rows, products=1)
         return [
@@ -277,7 +277,7 @@ class GradientRequest(Request, name="gradient"):
 
 
 def report_gain(epsilon: float, *, directions: int) -> float:
-    """m of a report with ε."""
+    """The gain m of a report with ε."""
     return CapIndex.best(epsilon=epsilon, dimension=directions).gain
 
 
@@ -286,14 +286,15 @@ def mean_variance(
 ) -> float:
     """Variance of a weighted mean of reports along one direction, by their known law.
 
-    A report about no gradient at all has a known variance V. Reports about gradients with mean ḡ
-    vary by |ḡ|²/k less, however their owners differ; |ḡ| ≤ 1 is what the mean shows beyond noise.
+    The report of a zero gradient has a known variance V. The variance of reports of gradients with
+    mean ḡ is smaller by |ḡ|²/k for any distribution of the gradients. |ḡ| ≤ 1 is estimated from the
+    length of the mean, corrected for noise.
 
     Args:
-        mean: of the reports, shape (k,).
-        weights: of each report, their sum 1.
-        epsilons: what reports cost, each price once.
-        kind: for each report, its place in `epsilons`.
+        mean: mean of the reports, shape (k,).
+        weights: weights of the reports, with sum 1.
+        epsilons: the different ε of the reports.
+        kind: for each report, the position of its ε in `epsilons`.
     """
     k = len(mean)
     words = [CapIndex.best(epsilon=float(epsilon), dimension=k) for epsilon in epsilons]

@@ -1,4 +1,4 @@
-"""Gradient reports: one Bayesian Newton step per round, from the posterior of θ.
+"""Boosting by gradient reports: one Bayesian Newton step for the posterior of θ per round.
 
 See docs/methods/gradient-boosting.md.
 """
@@ -29,13 +29,13 @@ from dpfda.protocol.findings import Step
 from dpfda.protocol.plan import StudyPlan, Terms
 from dpfda.protocol.study import Phase, Result, Study, Summary, study
 
-_FLOOR = 1e-3  # curvature that every direction is given, so that F can be inverted
+_FLOOR = 1e-3  # curvature added to every direction, so that F can be inverted
 _SIMULATED_OWNERS = 1500
 
 
 @dataclass
 class Posterior:
-    """A Gaussian belief about θ: precision matrix and precision times mean.
+    """A Gaussian distribution of θ, by its precision matrix and precision times mean.
 
     Attributes:
         precision: shape (P, P), P = (K - 1) D.
@@ -56,7 +56,7 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The k directions of the whitened gradient that a round estimates.
+    """The k directions of the whitened gradient that are reported in a round.
 
     Attributes:
         projection: F^{-½} Q, shape (P, k); owners apply it to their gradient.
@@ -71,16 +71,17 @@ class View:
 
 @dataclass(frozen=True)
 class Hostile:
-    """What hostile owners can do to the mean report, if at most this share of them is hostile.
+    """The influence of hostile owners on the mean report, if at most this share of them is hostile.
 
-    A report has length √k/m whatever its codeword is, and hostile owners can all choose one
-    direction. Noise becomes smaller with more rounds. This shift does not, because they can push
-    the same way in all rounds; a direction is asked about in some `rounds` · k/P of them.
+    A report has length √k/m for any codeword, and all hostile owners can choose the same direction.
+    The effect of noise decreases with the number of rounds. The shift by hostile owners does not,
+    because they can choose the same direction in all rounds; about `rounds` · k/P rounds estimate a
+    given direction.
 
     Attributes:
-        share: of the owners.
-        gain: m of reports, on average.
-        rounds: of the study.
+        share: largest share of hostile owners.
+        gain: mean gain m of reports.
+        rounds: the number of rounds of the study.
         size: P, the number of parameters.
 
     Examples:
@@ -102,14 +103,14 @@ class Hostile:
 def best_view(
     belief: Posterior, features: FloatArray, *, owners: int, rows: float, hostile: Hostile
 ) -> View:
-    """The k directions in which reports of `owners` owners with `rows` rows teach most.
+    """The k directions in which reports of `owners` owners with `rows` rows are most informative.
 
     Args:
-        belief: the present posterior.
+        belief: the current posterior.
         features: φ of the data user's own rows, shape (n, D).
         owners: H.
         rows: N.
-        hostile: what hostile owners can do, and m of reports.
+        hostile: the influence of hostile owners, and the gain m of reports.
     """
     theta = belief.coefficients
     fisher = information(features, probabilities(features, theta))
@@ -128,8 +129,8 @@ def _directions(doubt: FloatArray, *, owners: int, rows: float, hostile: Hostile
     """k: more directions give more information, each with more noise and a larger shift."""
     k = np.arange(1, len(doubt) + 1)
     noise = (k / hostile.gain**2 + 1) / (owners * rows)
-    # A round's slope is about √(N/k): so much larger is a shift of its mean report in units of θ.
-    samples = 1 / (noise + hostile.shift(k) * k / rows)  # clean rows that the reports are worth
+    # A round's slope is about √(N/k), by which a shift of the mean report is divided to get θ.
+    samples = 1 / (noise + hostile.shift(k) * k / rows)  # equivalent rows without noise
     below = np.tril(np.ones((len(k), len(k)), dtype=bool))
     worth = doubt**2 * samples[:, None] / (1 + doubt * samples[:, None])
     best = int(np.argmax(np.where(below, worth, 0.0).sum(axis=1))) + 1
@@ -145,10 +146,10 @@ def absorb(
     variance: float,
     slope: float,
 ) -> Posterior:
-    """The belief after a round whose reports have this mean; `variance` is that of the mean.
+    """The posterior after a round, from the mean of its reports and the variance of this mean.
 
-    While θ is uncertain so is the model's curvature: the mean doubt is added to the noise, which
-    keeps early rounds from being believed too much.
+    While θ is uncertain, the curvature of the model is uncertain too. The mean posterior variance
+    is therefore added to the noise, so that early rounds do not get too much weight.
     """
     weight = 1 / (variance / slope**2 + float(view.doubt.mean()))
     theta = belief.coefficients.ravel()
@@ -167,9 +168,9 @@ def report_slope(
     sizes: IntArray,
     generator: np.random.Generator,
 ) -> float:
-    """A: how far the mean report moves when θ* does, by simulating owners whose model is right.
+    """A, the derivative of the mean report by θ*, from simulated owners under the model.
 
-    A shortened gradient v of covariance I/N around its mean has slope N E[G·v]/k (Stein).
+    A shortened gradient v with covariance I/N around its mean has slope N E[G·v]/k (Stein).
     """
     draws = generator.choice(sizes, _SIMULATED_OWNERS)
     most = int(draws.max())
@@ -186,23 +187,24 @@ def report_slope(
     return float(np.mean(draws * length * shortened)) / request.directions
 
 
-_LEAST_SLOPE = 1e-50  # its square does not underflow
-_MANY = 64  # directions: with fewer, a report tells a little more
+_LEAST_SLOPE = 1e-50  # smallest slope whose square does not underflow
+_MANY = 64  # directions; reports in fewer directions are slightly more informative
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GradientDesign(BoostingDesign, name="gradient_boosting"):
-    """Learns a logistic model from one codeword per owner; needs no labeled rows.
+    """Fits a logistic model to one codeword per owner, without labeled rows.
 
     Attributes:
-        features: how a row becomes φ.
-        reference: the data user's own rows, unlabeled; they are used, not protected.
-        owners_per_round: by default all owners are shared evenly among the rounds.
-        radius: gradients are cut at radius · √(k/n).
-        typical_rows: how many rows an owner has on average, to plan with; N by default.
-        typical_epsilon: what an owner spends, to plan with; the plan's ε by default.
-        hostile_share: the share of owners who may send what does most damage. The model then
-            moves less, and in fewer directions a round.
+        features: maps a row to φ.
+        reference: the data user's own rows without labels; they are not protected.
+        owners_per_round: the number of owners per round; by default, rounds share all owners
+            evenly.
+        radius: gradients are shortened to length radius · √(k/n).
+        typical_rows: assumed mean number of rows per owner; N by default.
+        typical_epsilon: assumed ε that an owner spends; the plan's ε by default.
+        hostile_share: the share of owners who may send the most harmful replies. The model then
+            changes less per round, and in fewer directions.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(50, 2))
@@ -220,7 +222,7 @@ class GradientDesign(BoostingDesign, name="gradient_boosting"):
 
     @property
     def columns(self) -> int:
-        """d."""
+        """The number of features d."""
         return int(np.shape(self.reference)[1])
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
@@ -234,7 +236,7 @@ class GradientDesign(BoostingDesign, name="gradient_boosting"):
 
 @study("gradient_boosting")
 def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
-    """A belief about θ, sharpened by the mean report of each round."""
+    """Update the posterior of θ by the mean report of each round."""
     rows = design.n_rows if design.typical_rows is None else design.typical_rows
     epsilon = plan.epsilon if design.typical_epsilon is None else design.typical_epsilon
     reference, belief = design.features(design.reference), _prior(design, plan)
@@ -248,7 +250,7 @@ def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
     history: list[dict[str, Any]] = []
 
     def so_far() -> Result:
-        """The posterior mean."""
+        """The model at the posterior mean."""
         mean = LogisticModel(features=design.features, coefficients=belief.coefficients)
         return known(plan, mean, history)
 
@@ -272,10 +274,10 @@ def gradient_boosting(design: GradientDesign, plan: StudyPlan) -> Study:
         owners, mean = int(summary["owners"]), summary["mean"]
         if not owners:
             continue
-        # One Newton step towards what the owners say, as far as they can be believed.
+        # One Newton step, weighted by the precision of the reports.
         sizes = _sizes(rows, owners)
         slope = report_slope(asked.tasks(0, 1), reference, sizes=sizes, generator=generator)
-        said = slope > _LEAST_SLOPE  # public: below, no report of this round says anything
+        said = slope > _LEAST_SLOPE  # public; a smaller slope means that reports are uninformative
         if said:
             shift = float(hostile.shift(np.array(len(mean))))
             variance = float(summary["variance"]) + shift
@@ -329,18 +331,18 @@ def _mean_report(request: GradientRequest, replies: FloatArray) -> Summary:
         nothing = np.zeros(request.directions)
         return {"mean": nothing, "variance": np.array(0.0), "owners": np.array(0.0)}
     estimates = request.estimates(replies)
-    # Reports of an owner with gain m have variance about 1/m²: weigh them by m².
+    # Reports with gain m have a variance of about 1/m², so their weight is m².
     epsilons, kind = np.unique(request.spent(replies), return_inverse=True)
     gains = [report_gain(float(each), directions=request.directions) for each in epsilons]
     weights = np.array(gains)[kind] ** 2
     weights /= weights.sum()
     mean = weights @ estimates
-    # Not their own spread: a few owners say too little about it, and one alone says 0.
+    # The known law is used, because the empirical variance of few reports is imprecise.
     variance = mean_variance(mean, weights, epsilons, kind)
     return {"mean": mean, "variance": np.array(variance), "owners": np.array(float(len(replies)))}
 
 
 def _sizes(rows: float, owners: int) -> IntArray:
-    """Integer numbers of rows with the typical mean."""
+    """Integer numbers of rows whose mean is the typical number."""
     low = int(rows)
     return np.asarray(np.maximum(low + (np.arange(owners) < (rows - low) * owners), 1))

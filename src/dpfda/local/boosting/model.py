@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoostedModel(Registered, family="boosted model"):
-    """Scores rows, one score a class; the largest wins (for two classes, ties go to class 1)."""
+    """Scores rows, one score per class; the largest wins (of two classes, ties go to class 1)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -36,7 +36,7 @@ class BoostedModel(Registered, family="boosted model"):
     @property
     @abstractmethod
     def columns(self) -> int:
-        """d, of the rows that it scores."""
+        """The number of features d of the rows."""
 
     @abstractmethod
     def scores(self, rows: FloatArray) -> FloatArray:
@@ -52,10 +52,10 @@ class BoostedModel(Registered, family="boosted model"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogisticModel(BoostedModel, name="logistic"):
-    """A logistic model of φ(x); scores are logarithms of probabilities up to a constant.
+    """A logistic model of φ(x); scores are log probabilities up to a constant.
 
     Attributes:
-        features: how a row becomes φ.
+        features: maps a row to φ.
         coefficients: θ, shape (K - 1, D).
     """
 
@@ -64,11 +64,11 @@ class LogisticModel(BoostedModel, name="logistic"):
 
     @property
     def columns(self) -> int:
-        """d."""
+        """The number of features d."""
         return len(self.features.center)
 
     def scores(self, rows: FloatArray) -> FloatArray:
-        """0 for class 0, θ_k·φ for class k."""
+        """Scores (n, K): 0 for class 0 and θ_k·φ for class k."""
         scores = self.features(np.asarray(rows)) @ self.coefficients.T
         return np.concatenate([np.zeros((len(scores), 1)), scores], axis=1)
 
@@ -86,8 +86,8 @@ class RowModel(ClassModel):
     """The result of a study of owners: a boosted model, its labels and its guarantee.
 
     Attributes:
-        boosted: scores rows of numbers.
-        table: public columns with names or categories, where rows are read as such.
+        boosted: the model of rows of numbers.
+        table: public columns with names or categories, if rows are given as a table.
 
     Examples:
         >>> from dpfda.local.boosting.ensemble import Ensemble
@@ -129,7 +129,7 @@ class RowModel(ClassModel):
 
 
 def no_grid(grid_points: object) -> None:
-    """Refuse points of curves: owners hold rows of a table."""
+    """Refuse grid points, because owners have rows of a table and no curves."""
     if grid_points is not None:
         rule = "None: owners hold rows of a table (curves become rows by a CurveEncoder before it)"
         raise InvalidParameter("grid_points", rule, "some")

@@ -26,12 +26,12 @@ from dpfda.protocol.task import Task
 
 
 class OwnerRows(NamedTuple):
-    """Private rows of H owners, each with up to N of them: records as requests take them.
+    """Private rows of H owners with up to N rows each, in the form that requests need.
 
     Attributes:
-        features: shape (H, N, d); 0 where an owner has fewer rows.
-        labels: label numbers, shape (H, N); 0 where there is no row.
-        present: True where there is a row, shape (H, N).
+        features: shape (H, N, d); 0 for absent rows.
+        labels: label numbers, shape (H, N); 0 for absent rows.
+        present: False for absent rows, shape (H, N).
 
     Examples:
         >>> rows = OwnerRows.grouped([[0.1], [0.2], [0.3]], [1, 0, 1], groups=["a", "b", "a"])
@@ -73,7 +73,7 @@ class OwnerRows(NamedTuple):
 
     @property
     def owners(self) -> int:
-        """H."""
+        """The number of owners H."""
         return len(self.features)
 
     @property
@@ -86,7 +86,7 @@ class OwnerRows(NamedTuple):
         return OwnerRows(self.features[index], self.labels[index], self.present[index])
 
     def at(self, place: IntArray) -> OwnerRows:
-        """The rows in some places of every owner, (H, places)."""
+        """The rows at the given positions of every owner, (H, positions)."""
         return OwnerRows(
             np.take_along_axis(self.features, place[..., None], axis=1),
             np.take_along_axis(self.labels, place, axis=1),
@@ -94,9 +94,9 @@ class OwnerRows(NamedTuple):
         )
 
     def first(self, most: int) -> OwnerRows:
-        """Every owner's first `most` rows, in as many places whether there are rows or not."""
+        """Every owner's first `most` rows; absent rows fill the remaining positions."""
         rows = self
-        if not self.present.all():  # rows before gaps
+        if not self.present.all():  # move absent rows to the end
             rows = self.at(np.argsort(~self.present, axis=1, kind="stable"))
         lacking = max(most - rows.features.shape[1], 0)
         kept: list[Any] = [column[:, :most] for column in rows]
@@ -109,9 +109,9 @@ class OwnerRows(NamedTuple):
 
 
 MOST_ROWS = 1 << 12
-"""No more rows of an owner count."""
+"""Largest number of rows of an owner that are used."""
 _SMALLEST_EPSILON = 1e-6
-_MOST_SENT = 1e100  # far above any noise; no sum of such numbers overflows
+_MOST_SENT = 1e100  # far above any noise, but sums do not overflow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,15 +119,15 @@ class Request(Task):
     """One public question to all owners of a round.
 
     Privacy:
-        ε-LDP for everything an owner holds, the number of rows included: an owner's first `n_rows`
-        rows count, fewer are averaged over what there is, and neither number nor rows leave but
-        through the mechanism.
+        ε-LDP for all data of an owner, including the number of rows. At most the first `n_rows`
+        rows are used, and means are over the existing rows. Both their number and their values
+        affect the reply only through the mechanism.
 
     Attributes:
-        dimension: d, how many features a row has.
+        dimension: d, the number of features of a row.
         n_classes: K.
-        n_rows: N, how many rows of an owner count: public.
-        own_budgets: whether owners may spend less than ε; a reply then begins with what it cost.
+        n_rows: N, the largest number of rows of an owner that are used; public.
+        own_budgets: whether owners may spend less than ε; a reply then begins with the ε spent.
     """
 
     boxed: ClassVar[bool] = False
@@ -145,20 +145,20 @@ class Request(Task):
 
     @abstractmethod
     def decode(self, sent: FloatArray) -> FloatArray:
-        """Unbiased estimates, owner by owner, of what they computed."""
+        """Unbiased estimates of the exact vectors, owner by owner."""
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether the mechanism can send each row; larger values are impossible."""
+        """Whether each row is a possible output of the mechanism."""
         return np.asarray((np.abs(sent) <= _MOST_SENT).all(axis=1))
 
     @property
     def columns(self) -> int:
-        """d."""
+        """The number of features d."""
         return self.dimension
 
     @property
     def width(self) -> int:
-        """Number of values sent, with the spent budget first if it differs."""
+        """The number of values in a reply, including the ε spent if it may differ."""
         return self.sent + self.own_budgets
 
     def at(self, epsilon: float) -> Self:
@@ -166,7 +166,7 @@ class Request(Task):
         return self if epsilon == self.epsilon else replace(self, epsilon=epsilon)
 
     def fitting(self, records: Records) -> OwnerRows:
-        """N places for rows of each owner; an unknown label becomes 0, large numbers are cut."""
+        """N rows for each owner; unknown labels become 0, and large numbers are clipped."""
         features, labels, present = (np.asarray(column) for column in records)
         shape = (self.people, *features.shape[1:2])
         if features.ndim != 3 or not features.shape[:2] == labels.shape == present.shape == shape:
@@ -202,7 +202,7 @@ class Request(Task):
         return decoded
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """Bought with at most ε, and a possible output at that price."""
+        """Whether each reply spent at most ε and is a possible output at its ε."""
         spent = self.spent(reply)
         fine = (spent >= _SMALLEST_EPSILON) & (spent <= self.epsilon)
         places = np.flatnonzero(fine)
@@ -211,14 +211,14 @@ class Request(Task):
         return fine
 
     def _kinds(self, replies: FloatArray) -> Iterator[tuple[Self, IntArray, FloatArray]]:
-        """Replies by what they cost: the request at that price, which they are, what was sent."""
+        """Replies grouped by their ε: the request at that ε, their positions, and their values."""
         spent, body = self.spent(replies), replies[:, int(self.own_budgets) :]
         for epsilon in np.unique(spent):
             who = np.flatnonzero(spent == epsilon)
             yield self.at(float(epsilon)), who, body[who]
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """Owners with up to N rows; labels that exist and one that does not."""
+        """Artificial owners with up to N rows, with valid labels and an invalid one."""
         shape = (self.people, self.n_rows)
         features = size * generator.normal(size=(*shape, self.dimension))
         labels = generator.integers(0, self.n_classes + 1, shape)
@@ -226,13 +226,13 @@ class Request(Task):
 
 
 class Owner(Person):
-    """One owner of a few rows, who answers one request of a study, once.
+    """One owner of a few rows, who answers one request of a study.
 
     Args:
-        plan: the plan the owner agreed to.
-        epsilon: what the owner is willing to spend; the plan's ε by default.
-        held: as of `Person`: `curve` are the owner's rows, shape (n, d), and `label` their labels,
-            one for each row; there are no `grid_points`.
+        plan: the plan that the owner agreed to.
+        epsilon: the ε that the owner is willing to spend; the plan's ε by default.
+        held: arguments of `Person`: `curve` contains the owner's rows, shape (n, d), and `label`
+            their labels; `grid_points` must be None.
     """
 
     def __init__(self, plan: StudyPlan, *, epsilon: float | None = None, **held: Any) -> None:
@@ -247,7 +247,7 @@ class Owner(Person):
         if grid_points is not None:
             raise InvalidParameter("grid_points", "None: rows have no t", "some")
         labels = np.ravel(np.asarray(label))
-        # How many rows there are is private: none are answered for as any other number is.
+        # The number of rows is private, so an owner without rows answers like any other one.
         none = not len(labels) and hasattr(curve, "__len__") and not len(curve)
         rows = np.zeros((0, self.plan.encoder.n_features)) if none else curve
         features, numbers = encode_people(self.plan, rows, labels)
@@ -257,7 +257,7 @@ class Owner(Person):
         return OwnerRows(features[None], numbers[None], present)
 
     def _at_own_price(self, query: Query) -> Query:
-        """The request as this owner answers it."""
+        """The request at the ε of this owner."""
         assert isinstance(query, Request)
         return query.at(min(self.epsilon, query.epsilon)) if query.own_budgets else query
 
@@ -274,14 +274,14 @@ def public_order(plan: StudyPlan) -> IntArray:
 
 
 class Owners(Crowd):
-    """Many simulated owners in a public order; each answers once.
+    """Many simulated owners in a public order; each of them answers once.
 
     Args:
-        plan: what all of them agreed to.
+        plan: the plan that all of them agreed to.
         rows: their private rows.
-        order: in which they take part.
-        epsilons: what each of them spends, where these differ; at most the plan's ε.
-        source: where their randomness comes from.
+        order: the order in which they take part.
+        epsilons: the ε of each owner, at most the plan's ε; by default the plan's ε.
+        source: the source of their randomness.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class Owners(Crowd):
         )
 
     def _answers(self, query: Query, records: Records, number: int) -> Answer:
-        """All owners who spend the same in one batch."""
+        """The replies, computed in one batch for all owners with the same ε."""
         assert isinstance(query, Request)
         rows = OwnerRows(*records)
         if not query.own_budgets:

@@ -1,7 +1,7 @@
 """Boosting by weak rules from perturbed shares, combined by SAMME (004, Algorithms 4 and 7).
 
-An owner either sends the coefficients of its own logistic regression, or says whether the new rule
-is right on one of its rows. The second answer replaces a clean validation set.
+An owner either sends a share, such as the coefficients of its own logistic regression, or evaluates
+the new rule on one of its rows. These evaluations replace a validation set.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _COIN = 1 << 30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeedbackRequest(Request, name="feedback"):
-    """An owner draws one of their rows; it counts with probability w: right, wrong or not counted.
+    """An owner draws one of its rows and answers right, wrong, or (with probability 1 - w) neither.
 
-    Of many owners, P(wrong)/(P(right) + P(wrong)) is the weighted error of the rule.
+    Over many owners, P(wrong)/(P(right) + P(wrong)) is the weighted error of the rule.
 
     Privacy:
-        ε-LDP for everything the owner holds: one of three answers through randomized response.
+        ε-LDP for all data of the owner: one of three answers through randomized response.
 
     Attributes:
-        ensemble: the vote so far, which gives an owner's rows their weights.
-        cap: weights are divided by this public number and cut at 1.
+        ensemble: the current ensemble, which determines the weights of an owner's rows.
+        cap: weights are divided by this public number and clipped at 1.
         rule: the new weak rule.
     """
 
@@ -80,11 +80,11 @@ class FeedbackRequest(Request, name="feedback"):
         return CategoricalResponse(epsilon=self.epsilon, categories=3)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """0: wrong, 1: right, 2: the row did not count."""
+        """0: wrong, 1: right, 2: the row is not counted."""
         rows = OwnerRows(*records)
         inside, weights = self.ensemble.prepared(rows, cap=self.cap)
         right = self.rule.decide(inside) == rows.labels
-        # Any choice of the row is private; a word modulo N is uniform to one part in 2^60.
+        # Privacy holds for any choice of the row; a word modulo N is uniform up to 2^-60.
         chosen = (source.words(rows.owners) % rows.sizes.astype(np.uint64)).astype(np.int64)
         weight = np.take_along_axis(weights, chosen[:, None], axis=1)[:, 0]
         counts = below(_COIN, rows.owners, source) < (weight * _COIN).astype(np.uint64)
@@ -96,7 +96,7 @@ class FeedbackRequest(Request, name="feedback"):
         return np.isin(sent[:, 0], (0.0, 1.0, 2.0))
 
     def decode(self, sent: FloatArray) -> FloatArray:
-        """Unbiased indicators of wrong, right and not counted, shape (H, 3)."""
+        """Unbiased estimates of the indicators of wrong, right and not counted, shape (H, 3)."""
         return self.mechanism.debias(sent[:, 0])
 
     @classmethod
@@ -111,25 +111,25 @@ _STEPS, _CHUNK = 12, 500
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassifierRequest(Request, name="classifier"):
-    """Each owner fits a ridge logistic regression and sends its coefficients, cut to a public box.
+    """Each owner fits a ridge logistic regression and sends its coefficients, clipped to a box.
 
-    One class against the rest where there are more than two; the intercept is one of the
-    coefficients. The loss is -y log σ - (1 - y) log(1 - σ) (C17). A fixed number of Newton steps
-    with a penalty that is never small: it cannot fail on some rows and work on others.
+    With more than two classes, each class is compared with the rest. The intercept is one of the
+    coefficients. The loss is -y log σ - (1 - y) log(1 - σ) (C17). The penalty is never small and
+    the number of Newton steps is fixed, so the fit cannot fail on any rows.
 
     Privacy:
-        ε-LDP for everything the owner holds.
+        ε-LDP for all data of the owner.
 
     Attributes:
-        ensemble: the vote, which gives an owner's rows their weights.
-        cap: weights are divided by this public number and cut at 1.
+        ensemble: the current ensemble, which determines the weights of an owner's rows.
+        cap: weights are divided by this public number and clipped at 1.
         mechanism_name: registered name of the mechanism of the box.
-        bound: coefficients are cut at ±bound.
+        bound: coefficients are clipped to ±bound.
         ridge: weight of the penalty ½‖θ‖² of an owner's fit.
     """
 
     room: ClassVar[float] = 2.0
-    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
+    """Recommended `cap` in units of the mean weight; larger weights are clipped."""
 
     ensemble: Ensemble = part(lambda: Ensemble)
     cap: float = number(least=1e-12, most=1.0, default=1.0)
@@ -143,27 +143,27 @@ class ClassifierRequest(Request, name="classifier"):
 
     @property
     def sent(self) -> int:
-        """Coefficients and intercept of every score."""
+        """The number of coefficients and intercepts of all scores."""
         return scores(self.n_classes) * (self.dimension + 1)
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The box mechanism on the whole share, with the whole budget."""
+        """The box mechanism for the whole share, with the whole budget."""
         name = self.mechanism_name
         return box_mechanism(name, epsilon=self.epsilon, dimension=self.sent)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """Weigh, and compute the share."""
+        """The share, computed from weighted rows."""
         rows = OwnerRows(*records)
         inside, weights = self.weighted(rows)
         return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
 
     def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
-        """Scaled rows, and weights for which shares stay in the box."""
+        """Scaled rows, and weights with which the share is inside the box."""
         return self.ensemble.prepared(rows, cap=self.cap)
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
-        """Coefficients over the bound; `exact` cuts them at ±1."""
+        """Coefficients divided by the bound; `exact` clips them to ±1."""
         z = np.concatenate([inside, np.ones((*labels.shape, 1))], axis=2)
         wanted = [1] if self.n_classes == 2 else range(self.n_classes)
         fits = []
@@ -177,19 +177,19 @@ class ClassifierRequest(Request, name="classifier"):
         return np.asarray(np.concatenate(fits) / self.bound)
 
     def decode(self, sent: FloatArray) -> FloatArray:
-        """Box mechanisms are unbiased as sent."""
+        """The replies, because box mechanisms are unbiased."""
         return sent
 
     @property
     def noise_variance(self) -> float:
-        """Of a number in `decode`, at 0."""
+        """Variance of a number in `decode` whose true value is 0."""
         return largest_variance(self.mechanism, self.sent)
 
     def evidence(self, mean: FloatArray, variance: float) -> tuple[float, float]:
         """The smallest length of a score's coefficients, and their noise (004 §IV-C).
 
-        With a larger noise the sign of the score is that of the noise. Squared lengths are larger
-        by their noise, which is taken off.
+        If the noise is larger, it determines the sign of the score. The noise increases squared
+        lengths, and its expectation is subtracted.
         """
         table = mean.reshape(scores(self.n_classes), -1)
         noise = table.shape[1] * variance
@@ -197,13 +197,13 @@ class ClassifierRequest(Request, name="classifier"):
         return math.sqrt(max(float(squares.min()), 0.0)), math.sqrt(noise)
 
     def base_learner(self, mean: FloatArray) -> LinearRule:
-        """The averaged coefficients."""
+        """The linear rule with the mean coefficients."""
         table = mean.reshape(scores(self.n_classes), -1)
         return LinearRule(coefficients=table[:, :-1], intercepts=table[:, -1])
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Each mechanism."""
+        """One instance for each mechanism."""
         return [cls(**example_fields(mechanism_name=name)) for name in box_mechanisms()]
 
 
@@ -212,7 +212,7 @@ COMPARED = {
     "statistic": "φ of the best feature less that of the second",
     "classifier": "length of the coefficients",
 }
-"""What 004 §IV compares with its noise, for each rule: boosting converges if it is larger."""
+"""For each rule, the quantity that must exceed its noise for boosting to converge (004 §IV)."""
 
 ShareRequest = SampleRequest | StatisticRequest | ClassifierRequest
 """Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4)."""
@@ -240,11 +240,11 @@ def local_logistic(
     return theta
 
 
-# After a round the weighted error of its own rule is exactly 1/2, so the same rule found again has
-# α = 0 up to rounding, which must not decide whether it joins.
+# After a round, the weighted error of its own rule is exactly 1/2. If the same rule is found again,
+# it has α = 0 up to rounding, and this bound excludes it.
 _LEAST_ALPHA = 1e-9
 _JUDGED_ROOM = 3.0
-"""Judges cut weights above this many times their mean: a weighted error hardly notices."""
+"""In evaluations, weights are clipped at this many times their mean, with little effect."""
 _UP_TO_ONE = range(0, 2)
 
 
@@ -252,16 +252,17 @@ _UP_TO_ONE = range(0, 2)
 class SammeDesign(BoostingDesign, name="samme"):
     """Boosts weak rules; a rule no better than chance is dropped, and new owners are asked.
 
-    The weight of a rule comes from the data user's labeled rows, or from `judges` further owners.
+    The weight of a rule is estimated from the data user's labeled rows, or by `judges` other
+    owners.
 
     Attributes:
-        rule: what rules are made of: ``sample``, ``statistic`` or ``classifier``.
-        mechanism: registered name of the mechanism of what owners send.
+        rule: the kind of shares: ``sample``, ``statistic`` or ``classifier``.
+        mechanism: registered name of the mechanism of shares.
         feature_ranges: public (low, high) of each feature, shape (d, 2).
         owners_per_round: H.
-        judges: owners who judge each rule; 0 where labeled rows do.
-        retries: how many times a round may be repeated with fresh owners.
-        thresholds: on the scaled features, shape (d, T), for ``statistic``.
+        judges: the number of owners who evaluate each rule; 0 if labeled rows are used.
+        retries: how many times a round may be repeated with new owners.
+        thresholds: thresholds of the scaled features, shape (d, T), for ``statistic``.
         coefficient_bound: public box of local coefficients, for ``classifier``.
 
     Examples:
@@ -291,11 +292,11 @@ class SammeDesign(BoostingDesign, name="samme"):
 
     @property
     def columns(self) -> int:
-        """d."""
+        """The number of features d."""
         return len(self.feature_ranges)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """Shares, and verdicts where owners judge."""
+        """Shares, and evaluations if there are `judges`."""
         own: dict[str, Any] = {
             "sample": {"protects": plan.protects},
             "statistic": {"cuts": self.thresholds.shape[1]},
@@ -308,23 +309,24 @@ class SammeDesign(BoostingDesign, name="samme"):
     def shares(
         self, plan: StudyPlan, start: int, people: int, *, vote: Ensemble, cap: float
     ) -> ShareRequest:
-        """The requests to the owners of a round, the same for all."""
+        """The request to the owners of a round, which is the same for all."""
         free = {"thresholds": self.thresholds} if self.rule == "statistic" else {}
         asked = plan.ask(self.rule, people, ensemble=vote, cap=cap, **free)
         assert isinstance(asked, ShareRequest)
         return asked
 
     def first(self, plan: StudyPlan) -> ShareRequest:
-        """What an owner of the first round is asked; public."""
+        """The public request to an owner of the first round."""
         vote = Ensemble.empty(self.feature_ranges, classes=plan.n_classes)
         return self.shares(plan, 0, 1, vote=vote, cap=1.0)
 
 
 @study("samme")
 def samme(design: SammeDesign, plan: StudyPlan) -> Study:
-    """Shares make a weak rule, rows or judges its weight; a rule that beats chance joins the vote.
+    """Fit a weak rule to shares in each round, estimate its weight, and add it to the ensemble.
 
-    A rule that does not is dropped, and the round is repeated with other owners while it may be.
+    A rule that is not better than chance is dropped, and the round is repeated with other owners,
+    up to the number of retries.
     """
     vote = Ensemble.empty(design.feature_ranges, classes=plan.n_classes)
     cap = mean_weight = 1.0
@@ -352,7 +354,7 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
             summary = yield _phase(step, judge, _mean_verdict, so_far, left)
             error, margin = float(summary["error"]), float(summary["margin"])
             owners = int(summary["owners"]) + design.owners_per_round
-        else:  # too few owners are left to judge it
+        else:  # too few owners remain to evaluate it
             break
         error = min(max(error, margin), 1 - margin)
         alpha = math.log((1 - error) / error) + math.log(vote.classes - 1)
@@ -370,7 +372,7 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
             }
         )
         if kept:
-            # The weighted error tells what happens to the mean weight: no data are needed for it.
+            # The new mean weight follows from the weighted error, without further data.
             mean_weight *= error + (1 - error) * math.exp(-alpha)
             vote = vote.joined(rule, alpha=alpha)
             cap = max(min(1.0, asked.room * mean_weight), 1e-12)
@@ -406,15 +408,15 @@ def _phase(
 
 
 def _about_rule(plan: StudyPlan, start: int, people: int, **free: Any) -> Task:
-    """The question whether the candidate is right on an owner's rows, the same for all."""
+    """The request to evaluate the candidate, which is the same for all owners."""
     return plan.ask("feedback", people, **free)
 
 
 def _mean_share(request: ShareRequest, replies: FloatArray) -> Summary:
-    """The weighted mean of a round's shares."""
+    """The weighted mean of the shares in a round."""
     mean, variance = np.zeros(request.decode(np.zeros((1, request.sent))).shape[1]), 0.0
     if len(replies):
-        # Reports with a smaller ε are noisier; ε² is what a report is worth at small ε.
+        # Reports with a smaller ε are noisier; at small ε their precision is proportional to ε².
         spent = request.spent(replies)
         shares = spent**2 / (spent**2).sum()
         mean = shares @ request.estimates(replies)
@@ -436,7 +438,7 @@ def _validated(design: SammeDesign, vote: Ensemble, rule: WeakRule) -> tuple[flo
     """The weighted error on the data user's rows (w^u is updated like the others, C17).
 
     Returns:
-        The error, and how sure it is.
+        The error, and its margin.
     """
     rows, labels = vote.scaled(design.labeled), design.labels
     weights = vote.weights(rows, labels)
@@ -449,6 +451,6 @@ def _judged(indicators: FloatArray) -> tuple[float, float]:
     wrong, right, _ = indicators.mean(axis=0)
     spread = math.sqrt(float(indicators[:, :2].var(axis=0).sum()) / len(indicators))
     counted = max(wrong + right, spread, 1e-9)
-    # An error estimated with this much noise is not to be told from 0 by more than its spread.
+    # The margin is at least half the standard error, and at least that of exact labels.
     margin = min(max(spread / counted / 2, 1 / (2 * len(indicators))), 0.49)
     return float(wrong / counted), float(margin)

@@ -1,8 +1,8 @@
 """The requests for weak rules: local sample and local statistic (004, Algorithms 5 and 6).
 
-Local sample: every row is perturbed, and class centroids are estimated. Local statistic: cross
-tables of classes and sides of public thresholds. Rows are weighted by the current vote, and replies
-go through a mechanism for the box.
+Local sample: every row is perturbed, and class centroids are estimated. Local statistic: tables of
+classes and sides of public thresholds are perturbed. Rows are weighted by the current ensemble, and
+replies go through a mechanism for the box.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dpfda.protocol.task import box_mechanisms
 
 
 def require_vote_for(request: Request, vote: Ensemble) -> None:
-    """Refuse a vote about rows of other widths or other classes than a request's."""
+    """Refuse an ensemble whose features or classes differ from those of the request."""
     if (vote.columns, vote.classes) != (request.dimension, request.n_classes):
         raise InvalidParameter(
             "ensemble", f"for {request.dimension} columns and {request.n_classes} classes", "others"
@@ -40,7 +40,7 @@ def require_vote_for(request: Request, vote: Ensemble) -> None:
 
 
 def example_fields(**fields: Any) -> dict[str, Any]:
-    """Two features, two rows an owner, in the middle of a study; for checks and audits."""
+    """Two features, two rows per owner, during a study; for checks and audits."""
     vote = Ensemble.empty([(-1.0, 1.0)] * 2, classes=2)
     vote = vote.joined(StumpRule(feature=0, threshold=0.1, below=0, above=1), alpha=0.7)
     common = {"epsilon": 1.0, "people": 1, "dimension": 2, "n_classes": 2, "n_rows": 2}
@@ -53,39 +53,39 @@ def box_mechanism(name: str, *, epsilon: float, dimension: int) -> Mechanism:
 
 
 def scores(classes: int) -> int:
-    """One for two classes, else one a class."""
+    """The number of scores: 1 for two classes, otherwise one per class."""
     return 1 if classes == 2 else classes
 
 
 def largest_variance(mechanism: Mechanism, size: int) -> float:
-    """The largest variance of a number, where all of them are 0."""
+    """The largest variance of an entry if all entries are 0."""
     return float(mechanism.variance(np.zeros((1, size))).max())
 
 
-_LEAST_SHARE = 0.02  # of the total weight, for a class whose noisy weight came out too small
+_LEAST_SHARE = 0.02  # of the total weight: the least weight of a class, because of noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SampleRequest(Request, name="sample"):
-    """Each of N rows becomes a class × (features, 1) vector times its weight, sent with ε/N.
+    """Each of N rows is a table of classes × (features, 1), times its weight, and sent with ε/N.
 
-    An owner with fewer than N rows takes them in turns, so that all of them send N.
+    An owner with fewer than N rows repeats them in turn, so that all owners send N.
 
     Privacy:
-        ε for the owner, ε/N for a row that is sent once: only the row's class has entries other
-        than 0 *before* perturbation, so the label is hidden, and so is the weight (C16). With
-        ``protects="features"`` each row's class travels in clear, which an owner must have
-        accepted; features and weight are protected.
+        ε-LDP for the owner, and ε/N for a row that is sent once. Before perturbation, only entries
+        of the row's class differ from 0, and all entries are perturbed. The label and the weight
+        are therefore protected (C16). With ``protects="features"``, each row's class is sent
+        without noise, which an owner must have accepted; features and weight are protected.
 
     Attributes:
-        ensemble: the vote, which gives an owner's rows their weights.
-        cap: weights are divided by this public number and cut at 1.
+        ensemble: the current ensemble, which determines the weights of an owner's rows.
+        cap: weights are divided by this public number and clipped at 1.
         mechanism_name: registered name of the mechanism of the box.
-        protects: what is private.
+        protects: which data are private: ``both`` or ``features``.
     """
 
     room: ClassVar[float] = 2.0
-    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
+    """Recommended `cap` in units of the mean weight; larger weights are clipped."""
 
     ensemble: Ensemble = part(lambda: Ensemble)
     cap: float = number(least=1e-12, most=1.0, default=1.0)
@@ -98,38 +98,38 @@ class SampleRequest(Request, name="sample"):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The assumption that labels sent in clear are public."""
+        """The assumption that labels are public, if they are sent without noise."""
         return () if self.protects == "both" else (LABELS_ARE_PUBLIC,)
 
     @property
     def _block(self) -> int:
-        """Protected numbers of one row."""
+        """The number of protected numbers of one row."""
         return (self.dimension + 1) * (self.n_classes if self.protects == "both" else 1)
 
     @property
     def sent(self) -> int:
-        """The rows' numbers, and their classes if these are public."""
+        """The number of values in a reply, including classes if these are public."""
         return self.n_rows * (self._block + (self.protects == "features"))
 
     @cached_property
     def mechanism(self) -> Repeated:
-        """ε/N for each row."""
+        """A box mechanism with ε/N for each row."""
         one = Cost(epsilon=self.epsilon).part(Fraction(1, self.n_rows)).epsilon_spent
         row = box_mechanism(self.mechanism_name, epsilon=one, dimension=self._block)
         return Repeated(part=row, times=self.n_rows)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """Weigh, and compute the share."""
+        """The share, computed from weighted rows."""
         rows = OwnerRows(*records)
         inside, weights = self.weighted(rows)
         return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
 
     def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
-        """Scaled rows, and weights for which shares stay in the box."""
+        """Scaled rows, and weights with which the share is inside the box."""
         return self.ensemble.prepared(rows, cap=self.cap)
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
-        """All rows side by side."""
+        """The tables of all rows, side by side."""
         weighted = np.concatenate([inside, np.ones((*labels.shape, 1))], axis=2)
         weighted *= weights[..., None]
         if self.protects == "both":
@@ -139,14 +139,14 @@ class SampleRequest(Request, name="sample"):
         return weighted.reshape(len(labels), -1)
 
     def fitting(self, records: Records) -> OwnerRows:
-        """Rows in turns where an owner has fewer than N."""
+        """Repeat the rows in turn for owners with fewer than N."""
         rows = super().fitting(records)
         if rows.present.all():
             return rows
         return rows.at(np.arange(self.n_rows) % rows.sizes[:, None])
 
     def answer(self, records: Records, source: Source) -> Answer:
-        """Noisy rows; classes as they are where they are public."""
+        """Noisy rows; public classes are sent without noise."""
         answer = super().answer(records, source)
         if self.protects == "both":
             return answer
@@ -158,7 +158,7 @@ class SampleRequest(Request, name="sample"):
         return noisy if self.protects == "both" else noisy[:, : -self.n_rows]
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
-        """Any numbers, and classes that exist."""
+        """Whether each row consists of finite numbers and valid classes."""
         if self.protects == "both":
             return super().possible(sent)
         valid = np.isin(sent[:, -self.n_rows :], np.arange(self.n_classes))
@@ -176,7 +176,7 @@ class SampleRequest(Request, name="sample"):
         return np.asarray(sums.reshape(len(sent), -1) / self.n_rows)
 
     def base_learner(self, mean: FloatArray) -> CentroidRule:
-        """Noisy sums over noisy weights, inside the box that true centroids lie in."""
+        """Centroids: noisy sums divided by noisy weights, clipped to the box of true centroids."""
         table = mean.reshape(self.n_classes, -1)
         weight = table[:, -1]
         least = max(_LEAST_SHARE * float(np.abs(weight).sum()), 1e-9)
@@ -186,13 +186,13 @@ class SampleRequest(Request, name="sample"):
 
     @property
     def noise_variance(self) -> float:
-        """Of a number in `decode`, at 0: of N reports the mean."""
+        """Variance of a number in `decode`, a mean of N reports, whose true value is 0."""
         return largest_variance(self.mechanism, self.n_rows * self._block) / self.n_rows
 
     def evidence(self, mean: FloatArray, variance: float) -> tuple[float, float]:
         """The smallest distance of two centroids, and the noise of one (004, Eq. (7)).
 
-        Squared distances are larger by their noise, which is taken off.
+        The noise increases squared distances, and its expectation is subtracted.
         """
         table = mean.reshape(self.n_classes, -1)
         centroids = self.base_learner(mean).centroids
@@ -209,7 +209,7 @@ class SampleRequest(Request, name="sample"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Each mechanism."""
+        """One instance for each mechanism."""
         return [cls(**example_fields(mechanism_name=name)) for name in box_mechanisms()]
 
 
@@ -217,21 +217,21 @@ class SampleRequest(Request, name="sample"):
 class StatisticRequest(Request, name="statistic"):
     """For each public threshold: the mean weight of each class on either side of it.
 
-    With two classes the difference of the two is enough. Tables are divided by the public `cap`, or
-    by the owner's mean weight where that is larger, so entries lie in [-1, 1] (C17).
+    With two classes, the difference of the two weights suffices. Tables are divided by the public
+    `cap` or, if larger, by the owner's mean weight, so entries lie in [-1, 1] (C17).
 
     Privacy:
-        ε-LDP for everything the owner holds.
+        ε-LDP for all data of the owner.
 
     Attributes:
-        ensemble: the vote, which gives an owner's rows their weights.
-        cap: weights are divided by this public number and cut at 1.
+        ensemble: the current ensemble, which determines the weights of an owner's rows.
+        cap: weights are divided by this public number and clipped at 1.
         mechanism_name: registered name of the mechanism of the box.
-        thresholds: on the scaled features, shape (d, T).
+        thresholds: thresholds of the scaled features, shape (d, T).
     """
 
     room: ClassVar[float] = 1.0
-    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
+    """Recommended `cap` in units of the mean weight; larger weights are clipped."""
 
     ensemble: Ensemble = part(lambda: Ensemble)
     cap: float = number(least=1e-12, most=1.0, default=1.0)
@@ -244,29 +244,29 @@ class StatisticRequest(Request, name="statistic"):
 
     @property
     def sent(self) -> int:
-        """Scores × 2 sides × thresholds."""
+        """The number of entries: scores × 2 sides × thresholds."""
         return scores(self.n_classes) * 2 * self.thresholds.size
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The box mechanism on the whole share, with the whole budget."""
+        """The box mechanism for the whole share, with the whole budget."""
         name = self.mechanism_name
         return box_mechanism(name, epsilon=self.epsilon, dimension=self.sent)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """Weigh, and compute the share."""
+        """The share, computed from weighted rows."""
         rows = OwnerRows(*records)
         inside, weights = self.weighted(rows)
         return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
 
     def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
-        """The bound is on an owner's mean weight: single rows may weigh more."""
+        """Scaled rows and weights; the bound is on the mean weight, not on single rows."""
         inside, weights = self.ensemble.prepared(rows, cap=1.0)
         mean = weights.sum(axis=1) / rows.sizes
         return inside, weights / np.maximum(mean, self.cap)[:, None]
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
-        """Mean signed weight on either side of every threshold."""
+        """Mean signed weight on each side of every threshold."""
         if self.n_classes == 2:
             signed = (weights * (2 * labels - 1))[..., None]
         else:
@@ -281,11 +281,11 @@ class StatisticRequest(Request, name="statistic"):
         return np.stack([total[..., None] - over, over], axis=2).reshape(len(labels), -1)
 
     def decode(self, sent: FloatArray) -> FloatArray:
-        """Box mechanisms are unbiased as sent."""
+        """The replies, because box mechanisms are unbiased."""
         return sent
 
     def base_learner(self, mean: FloatArray) -> StumpRule:
-        """The threshold that separates best, with the leaf classes of the same table."""
+        """The stump at the threshold that separates best, with leaf classes from the same table."""
         below, above, worth = self._worth(mean)
         j, t = np.unravel_index(np.argmax(worth), worth.shape)
         return StumpRule(
@@ -305,13 +305,13 @@ class StatisticRequest(Request, name="statistic"):
 
     @property
     def noise_variance(self) -> float:
-        """Of a number in `decode`, at 0."""
+        """Variance of a number in `decode` whose true value is 0."""
         return largest_variance(self.mechanism, self.sent)
 
     def evidence(self, mean: FloatArray, variance: float) -> tuple[float, float]:
-        """φ of the best feature less that of the second, and its noise (004, after Alg. 6).
+        """φ of the best feature minus φ of the second one, and its noise (004, after Alg. 6).
 
-        Of a single feature, φ itself. A difference of two φ is made of four noisy numbers.
+        For a single feature, φ itself. A difference of two φ contains four noisy numbers.
         """
         best = np.sort(self._worth(mean)[2].max(axis=1))[::-1]
         gap = best[0] - best[1] if len(best) > 1 else best[0]
@@ -321,13 +321,13 @@ class StatisticRequest(Request, name="statistic"):
         if self.n_classes > 2:
             return {"below": int(below.argmax()), "above": int(above.argmax())}
         left, right = int(below >= 0), int(above >= 0)
-        if left == right:  # a constant rule teaches nothing: go by the contrast
+        if left == right:  # a constant rule is useless: use the contrast of the sides
             right = int(above >= below)
             left = 1 - right
         return {"below": left, "above": right}
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Each mechanism."""
+        """One instance for each mechanism."""
         public = example_fields(thresholds=[[-0.2, 0.3]] * 2)
         return [cls(**public, mechanism_name=name) for name in box_mechanisms()]

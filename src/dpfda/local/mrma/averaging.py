@@ -1,12 +1,9 @@
-"""Model averaging: who counts how much, and how members become one classifier.
+"""Model averaging: accuracies of members from evaluations, their weights, and their average.
 
-The members axis B is the last one of weights and scores, the second to last one of coefficients;
-any leading axes may come before it.
-
-How often each candidate is right, estimated from people's randomized verdicts.
-
-Everything here is a function of sums and of public numbers, so it spends nothing. Arrays may have
-any leading axes: one study has shape (B,), a simulation of R studies (R, B).
+The accuracy of each member is estimated from people's randomized evaluations. All functions use
+only sums of replies and public numbers, so they spend no budget. The members are the last axis of
+weights and scores, and the second to last axis of coefficients. Arrays may have any leading axes:
+one study has shape (B,), a simulation of R studies has shape (R, B).
 """
 
 from __future__ import annotations
@@ -30,8 +27,8 @@ class Accuracies:
 
     Attributes:
         value: r̃; it may lie outside [0, 1].
-        standard_error: the randomized response is in it (C5); infinite where nobody answered.
-        people: how many answered.
+        standard_error: includes the randomized response (C5); infinite without answers.
+        people: the number of answers.
 
     Examples:
         >>> found = accuracies([30.0, -10.0], [50, 50], epsilon=1.0)
@@ -53,8 +50,8 @@ def accuracies(totals: ArrayLike, people: ArrayLike, *, epsilon: float) -> Accur
     """Accuracies estimated from sums of randomized evaluations; see `accuracies_behind`.
 
     Args:
-        totals: sums of verdicts, shape (..., B).
-        people: how many verdicts, broadcast against `totals`.
+        totals: sums of evaluations, shape (..., B).
+        people: numbers of evaluations, broadcast against `totals`.
         epsilon: ε_v of the randomized response.
     """
     counts = np.broadcast_to(np.asarray(people, dtype=np.float64), np.shape(totals))
@@ -63,7 +60,7 @@ def accuracies(totals: ArrayLike, people: ArrayLike, *, epsilon: float) -> Accur
 
 
 def largest_standard_error(people: ArrayLike, *, epsilon: float) -> FloatArray:
-    """The bound (e^ε + 1)/(2 (e^ε - 1) √n) of Theorem 3 of 001; it needs no data.
+    """The bound (e^ε + 1)/(2 (e^ε - 1) √n) of Theorem 3 of 001, which does not depend on data.
 
     Examples:
         >>> round(float(largest_standard_error(50, epsilon=1.0)), 3)
@@ -76,7 +73,7 @@ def largest_standard_error(people: ArrayLike, *, epsilon: float) -> FloatArray:
 
 
 def directions(accuracy: ArrayLike) -> FloatArray:
-    """-1 where r̃ < ½ (the candidate is reversed), +1 elsewhere: Eq. (9) of 001; ½ keeps it.
+    """-1 if r̃ < ½, so that the candidate is reversed, and +1 otherwise: Eq. (9) of 001.
 
     Examples:
         >>> directions([0.3, 0.5, 1.2]).tolist()
@@ -86,10 +83,11 @@ def directions(accuracy: ArrayLike) -> FloatArray:
 
 
 def strengths(accuracy: ArrayLike) -> FloatArray:
-    """r̃* = max(r̃, 1 - r̃), what averaging weighs by.
+    """r̃* = max(r̃, 1 - r̃), from which weights are computed.
 
-    It is biased upwards (a coin flip judged by 50 people at ε = 0.5 has mean 0.73), so it is a
-    weight and never an accuracy: that comes from people who judged nothing before.
+    It is biased upwards (for a coin flip, evaluated by 50 people at ε = 0.5, its mean is 0.73). It
+    is therefore used only for weights. Accuracies are estimated from people who evaluated nothing
+    before.
 
     Examples:
         >>> strengths([0.3, 0.5, 1.2]).tolist()
@@ -100,8 +98,8 @@ def strengths(accuracy: ArrayLike) -> FloatArray:
 
 
 DEFAULT_STRICTNESS = 0.0
-"""How many standard errors above ½ a member's r̃* must lie to count. With 0 weights are ∝ |r̃ - ½|:
-members that say little get little weight, and a cutoff has nothing left to remove."""
+"""How many standard errors above ½ a member's r̃* must lie to get a weight. With 0, weights are
+∝ |r̃ - ½|: uninformative members get small weights, so a cutoff is not needed."""
 
 
 def default_cutoff(
@@ -109,15 +107,15 @@ def default_cutoff(
 ) -> FloatArray:
     """The public cutoff r0 = ½ + c (e^ε + 1)/(2 (e^ε - 1) √n1), one for each member (C3).
 
-    c = 0 is ½ for every member; a larger c follows the size of the noise in r̃. The papers fix r0
-    instead, from 0.6 to 0.9, so that some member exceeds it.
+    With c = 0 it is ½ for every member; with a larger c it depends on the noise of r̃. The papers
+    choose fixed values of r0 from 0.6 to 0.9.
 
     Examples:
         >>> default_cutoff([50, 200], epsilon=1.0, strictness=1.0).round(3).tolist()
         [0.653, 0.577]
     """
     strictness = _validate.non_negative("strictness", strictness)
-    with np.errstate(invalid="ignore"):  # strictness 0 times nobody
+    with np.errstate(invalid="ignore"):  # 0 times infinity, if nobody answered
         above = strictness * largest_standard_error(people, epsilon=epsilon)
     return np.asarray(0.5 + np.where(np.isnan(above), np.inf, above))
 
@@ -128,8 +126,8 @@ class Weights:
 
     Attributes:
         value: shape (..., B), adding up to 1.
-        survived: shape (...), False where no member passed the cutoff and the single strongest one
-            is used instead: such a classifier deserves little trust.
+        survived: shape (...), False if no member passed the cutoff. Only the strongest member is
+            then used, and the classifier is unreliable.
     """
 
     value: FloatArray
@@ -154,7 +152,7 @@ def weights(strength: ArrayLike, *, cutoff: FloatArray | float) -> Weights:
 
 
 def unit_norm(intercept: ArrayLike, coefficients: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Members as hyperplanes: (α, b) divided by its length, so that none shouts down the others.
+    """Members as hyperplanes: (α, b) is divided by its length, so that all have the same scale.
 
     Examples:
         >>> unit_norm([3.0], [[4.0, 0.0]])
@@ -169,7 +167,7 @@ def unit_norm(intercept: ArrayLike, coefficients: ArrayLike) -> tuple[FloatArray
 def average_parameters(
     intercept: ArrayLike, coefficients: ArrayLike, weight: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Intercept (...) and coefficients (..., d) of Σ w_b f_b; `weight` carries the reversals.
+    """Intercept (...) and coefficients (..., d) of Σ w_b f_b; weights of reversed members are < 0.
 
     Examples:
         >>> a, b = average_parameters([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], [0.5, -0.5])

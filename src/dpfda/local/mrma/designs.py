@@ -1,6 +1,7 @@
-"""The designs of model reversal and model averaging: public parameters, and what they ask.
+"""The designs of model reversal and model averaging: their public parameters and allowed tasks.
 
-Several classes: every member tells one public half of them from the other (see `study`).
+If there are several classes, every member separates a public half of them from the other classes
+(see `study`).
 """
 
 from __future__ import annotations
@@ -23,25 +24,26 @@ from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.task import box_mechanisms
 
 MOST_CLASSIFIERS = 10**5
-MOST_FITTED = 10**8  # they are all fitted at once
+MOST_FITTED = 10**8  # limit, because all members are fitted at once
 _HALVES_STREAM = 1 << 33
-"""Number of the public random stream that draws halves, off those of phases and members."""
+"""Number of the public random stream of halves, different from those of phases and members."""
 
 
 def public_halves(n_classes: int, *, seed: int, most: int = MOST_CLASSIFIERS) -> IntArray:
-    """Label numbers in each half, shape (G, K // 2): all of them, or 2 K random ones.
+    """Label numbers in each half of the classes, shape (G, K // 2): all halves, or 2 K random ones.
 
     Args:
         n_classes: K.
-        seed: of the plan.
-        most: take no more than this.
+        seed: seed of the plan.
+        most: the largest number of halves.
 
     Examples:
-        >>> public_halves(4, seed=0).tolist()  # the others are what is left by these
+        >>> public_halves(4, seed=0).tolist()  # the other halves are complements
         [[1, 2], [1, 3], [2, 3]]
     """
     k = n_classes
-    free = range(1 - k % 2, k)  # of an even number, the half without label 0 says it all
+    # If K is even, a half and its complement are equivalent: use the one without label 0.
+    free = range(1 - k % 2, k)
     if math.comb(len(free), k // 2) <= 2 * k:
         return np.array(list(combinations(free, k // 2)))[:most]
     drawn = public_uniforms(seed=seed, phase=_HALVES_STREAM, start=0, people=2 * k, width=k)
@@ -61,20 +63,21 @@ def signs(halves: IntArray, n_classes: int) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedDesign(Design):
-    """Members that are made of noisy reports, and that other people evaluate.
+    """Members are fitted to noisy reports, and evaluated by other people.
 
     Attributes:
         cutoff: a fixed r0; None is the public default (C3).
         strictness: constant c of the default cutoff.
-        n_classifiers: B, how many weak classifiers.
-        member_size: n0, how many reports each of them is made of, drawn without replacement.
+        n_classifiers: B, the number of weak classifiers.
+        member_size: n0, the number of reports to which each of them is fitted, drawn without
+            replacement.
         learner: registered name of the weak learner; it must be linear.
         learner_parameters: its parameters.
         training_share: share of people who report; the others evaluate members.
         mechanism: registered name of the mechanism of encoded curves.
-        label_share: ε_y/ε of a report; None is the papers' 1/(d+1).
-        boundary_spread: how far from the middle of the encoded box a good boundary is expected;
-            noisy intercepts are shrunk accordingly (`intercept_shrinkage`). None: as fitted.
+        label_share: ε_y/ε of a report; None means 1/(d+1), as in the papers.
+        boundary_spread: expected distance of a good boundary from the center of the encoded box;
+            noisy intercepts are shrunk accordingly (`intercept_shrinkage`). None: no shrinkage.
     """
 
     cutoff: float | None = None
@@ -102,7 +105,7 @@ class ReportedDesign(Design):
         object.__setattr__(self, "learner_parameters", dict(self.learner_parameters))
 
     def _reports(self, plan: StudyPlan) -> dict[str, Terms]:
-        """The encoded curve and the label, both perturbed."""
+        """The report task: the encoded curve and the label, both perturbed."""
         size = min(self.member_size, self.n_reports(plan.n_people))
         fitted = self.n_classifiers * size * (plan.encoder.n_features + 1)
         if fitted > MOST_FITTED:
@@ -123,12 +126,12 @@ class ReportedDesign(Design):
 
 @dataclass(frozen=True, kw_only=True)
 class MRMADesign(ReportedDesign, name="mrma"):
-    """Model reversal and model averaging (000 and 001, Algorithm 1); several classes in halves.
+    """Model reversal and model averaging (000 and 001, Algorithm 1), with halves of the classes.
 
     Attributes:
-        verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
-        classifiers_per_person: k, how many members a person evaluates, each with ε_v/k.
-        evaluation_share: share of people who only judge the finished classifier.
+        verdict_share: ε_v/ε of an evaluation; below 1 if the same people answer another study.
+        classifiers_per_person: k, the number of members that a person evaluates, each with ε_v/k.
+        evaluation_share: share of people who only evaluate the finished classifier.
 
     Examples:
         >>> MRMADesign(n_classifiers=24, cutoff=0.9).to_dict()["n_classifiers"]
@@ -154,22 +157,22 @@ class MRMADesign(ReportedDesign, name="mrma"):
             raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """A report, or a verdict on a member or on the finished classifier."""
+        """A report, or an evaluation of a member or of the finished classifier."""
         epsilon = plan.epsilon * self.verdict_share
         known = {"members": self.n_classifiers, "each": self.classifiers_per_person}
         return self._reports(plan) | _verdicts(plan, epsilon=epsilon, **known)
 
 
 AVERAGES = ("votes", "chances")
-"""What is averaged of members that are not linear."""
+"""The quantities that can be averaged over nonlinear members."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VoteDesign(MRMADesign, name="mrma_votes"):
-    """The same with members that are not linear: they vote, or their chances are averaged.
+    """MRMA with nonlinear members: they vote, or their probabilities are averaged.
 
     Attributes:
-        learner: registered name of a learner of such members.
+        learner: registered name of a learner of nonlinear members.
         average: ``votes`` or ``chances``.
 
     Examples:
@@ -185,7 +188,7 @@ class VoteDesign(MRMADesign, name="mrma_votes"):
         _validate.one_of("average", self.average, AVERAGES)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """A report, or a verdict on a member or on the vote of all."""
+        """A report, or an evaluation of a member or of the vote of all members."""
         verdict = {
             "epsilon": plan.epsilon * self.verdict_share,
             "dimension": plan.encoder.n_features,
@@ -202,14 +205,15 @@ class VoteDesign(MRMADesign, name="mrma_votes"):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDesign(ReportedDesign, name="mrma_stream"):
-    """One round of MRMA on a stream (001 §3.5, online data); `n_classifiers` are kept at most.
+    """One round of MRMA on a stream (001 §3.5), with at most `n_classifiers` members.
 
     Attributes:
-        new_classifiers: how many join in a round.
-        memory: what a verdict still counts one round later; below 1, so that weights follow drift.
-        alarm: how many standard errors below chance the old classifier must do on new verdicts for
-            all older verdicts to be forgotten at once.
-        carried: what earlier rounds learnt, as the findings of the last one say it.
+        new_classifiers: the number of new members per round.
+        memory: factor of the weight of evaluations per round; below 1, so that weights follow
+            drift.
+        alarm: all older evaluations are discarded if the accuracy of the old classifier in new
+            evaluations is this many standard errors below chance.
+        carried: the state after earlier rounds, from the findings of the last one.
         round: number of this round.
 
     Examples:
@@ -231,7 +235,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
         _validate.positive("alarm", self.alarm)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """A report, or a verdict on an old or new member."""
+        """A report, or an evaluation of an old or new member."""
         verdicts = _verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
         return self._reports(plan) | {"member": verdicts["member"]}
 
@@ -242,20 +246,20 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeDesign(Design, name="exchange"):
-    """Judge public classifiers that came from elsewhere, then reverse and average them.
+    """Evaluate given public classifiers, then reverse and average them.
 
-    The candidates are part of the plan: whoever takes part can see what they will be asked about.
-    People who already judged this server's own members may take part if both studies together stay
-    within their budget: ε/2 + ε/2, as in 001 §6.2.
+    The candidates are part of the plan, so participants can see them. People who already evaluated
+    this server's own members may take part if both studies together stay within their budget:
+    ε/2 + ε/2, as in 001 §6.2.
 
     Attributes:
         cutoff: a fixed r0; None is the public default (C3).
         strictness: constant c of the default cutoff.
         intercepts: α of every candidate.
         coefficients: b of every candidate.
-        halves: for more than two classes, the label numbers that each candidate tells from the
+        halves: for more than two classes, the label numbers that each candidate separates from the
             others.
-        evaluation_share: share of people who only judge the finished classifier.
+        evaluation_share: share of people who only evaluate the finished classifier.
 
     Examples:
         >>> ExchangeDesign(intercepts=(0.0, 0.1), coefficients=((1.0,), (-1.0,))).cutoff is None
@@ -291,7 +295,7 @@ class ExchangeDesign(Design, name="exchange"):
         _check_evaluation_share(self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
-        """A verdict on a candidate, or on the finished classifier."""
+        """An evaluation of a candidate or of the finished classifier."""
         _ = self.halves_of(plan)
         if len(self.coefficients[0]) != plan.encoder.n_features:
             rule = f"rows of length {plan.encoder.n_features}"
@@ -299,7 +303,7 @@ class ExchangeDesign(Design, name="exchange"):
         return _verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
 
     def halves_of(self, plan: StudyPlan) -> IntArray:
-        """Label numbers that each candidate tells from the others, shape (B, K // 2)."""
+        """Label numbers that each candidate separates from the others, shape (B, K // 2)."""
         k, size = plan.n_classes, len(self.intercepts)
         if self.halves is None and k == 2:
             return np.ones((size, 1), dtype=np.int64)
@@ -320,13 +324,13 @@ def _check_evaluation_share(share: float) -> None:
 
 
 def _verdicts(plan: StudyPlan, *, members: int, epsilon: float, each: int = 1) -> dict[str, Terms]:
-    """The evaluation queries: are these members right, is the finished classifier right?"""
+    """The terms of the evaluations of members and of the finished classifier."""
     line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
     member = {"m": each, "member": range(members)} | _of_half(plan)
     return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
 
 
 def _of_half(plan: StudyPlan) -> dict[str, Any]:
-    """Terms of evaluations by halves of the classes; for two classes, about label 1."""
+    """Terms of evaluations of halves of the classes; for two classes, of label 1."""
     k = plan.n_classes
     return {"positive": range(1, 2) if k == 2 else range(k), "positives": k // 2}

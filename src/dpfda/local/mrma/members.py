@@ -30,7 +30,7 @@ from dpfda.local.mrma.rules import MemberRule, votes
 from dpfda.protocol.public_randomness import public_uniforms
 
 DEFAULT_SPREAD = 0.3
-"""How far from the middle of [-1, 1]^d a good boundary is expected."""
+"""Expected distance of a good boundary from the center of [-1, 1]^d."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class Judgement:
     """The estimates of the candidates from evaluation answers, and their weights.
 
     Attributes:
-        accuracy: r̃ of every candidate as it was made, with standard errors.
+        accuracy: r̃ of every candidate before reversal, with standard errors.
         cutoff: r0 of every candidate.
-        weight: how much each counts; its `survived` says whether any passed its cutoff.
+        weight: weight of every candidate; `survived` is False if none passed its cutoff.
     """
 
     accuracy: Accuracies
@@ -49,7 +49,7 @@ class Judgement:
 
     @property
     def direction(self) -> FloatArray:
-        """-1 where the candidate is reversed."""
+        """-1 for reversed candidates, +1 for the others."""
         return directions(self.accuracy.value)
 
     @property
@@ -59,11 +59,11 @@ class Judgement:
 
     @property
     def signed_weight(self) -> FloatArray:
-        """Weights with the reversals in their signs."""
+        """Weights, which are negative for reversed candidates."""
         return self.weight.value * self.direction
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a candidate: accuracy as made, with its interval, reversal and weight."""
+        """One row per candidate: accuracy before reversal with interval, reversal, and weight."""
         low, high = self.accuracy.interval(level)
         columns = {
             "accuracy": self.accuracy.value,
@@ -88,14 +88,14 @@ def judge(
     cutoff: float | None = None,
     strictness: float = DEFAULT_STRICTNESS,
 ) -> Judgement:
-    """Estimate, reverse and weigh candidates; arrays of shape (..., B).
+    """Estimate accuracies, reverse candidates and compute weights; arrays of shape (..., B).
 
     Args:
-        totals: sums of randomized ±1 verdicts.
-        people: how many.
-        epsilon: ε_v of a verdict.
-        cutoff: a fixed r0; None is the public default (C3).
-        strictness: its constant c.
+        totals: sums of randomized ±1 evaluations.
+        people: numbers of evaluations.
+        epsilon: ε_v of an evaluation.
+        cutoff: a fixed r0; None means the public default (C3).
+        strictness: constant c of the default.
 
     Examples:
         >>> found = judge([40.0, -40.0, 1.0], [50, 50, 50], epsilon=2.0)
@@ -111,17 +111,18 @@ def judge(
 
 
 def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | None) -> float:
-    """The factor for fitted intercepts, from public numbers alone.
+    """The shrinkage factor of fitted intercepts, from public numbers alone.
 
-    A member's boundary lies α/|b| from the middle of the box [-1, 1]^d. The noise of `size` reports
-    moves it by a variance of noise_variance/size, at a small ε far out of the box: a member then
-    calls everybody the same and neither reversal nor averaging can use it. With boundaries expected
-    `spread` from the middle, the best linear estimate multiplies α by s²/(s² + variance).
+    A member's boundary has distance α/|b| from the center of the box [-1, 1]^d. The noise of `size`
+    reports adds the variance noise_variance/size to it. At a small ε, the boundary is then far
+    outside of the box, so the member gives everybody the same label and is useless. If the expected
+    distance of boundaries is `spread` = s, the best linear estimate multiplies α by
+    s²/(s² + variance).
 
     Args:
-        noise_variance: of one coordinate of one report.
+        noise_variance: variance of the noise on one coordinate of a report.
         size: n0.
-        spread: s; None leaves intercepts alone, as the papers do.
+        spread: s; None means no shrinkage, as in the papers.
 
     Examples:
         >>> round(intercept_shrinkage(800.0, size=50, spread=0.3), 4)
@@ -134,13 +135,13 @@ def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | Non
 
 @dataclass(eq=False)
 class Candidates:
-    """B linear classifiers of encoded curves and the running sums of their verdicts.
+    """B linear classifiers of encoded curves, and the sums of their evaluations so far.
 
     Attributes:
         intercept: α, shape (B,).
         coefficients: b, shape (B, d).
-        totals: sums of verdicts so far.
-        people: numbers of verdicts so far.
+        totals: sums of evaluations so far.
+        people: numbers of evaluations so far.
 
     Examples:
         >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
@@ -150,7 +151,7 @@ class Candidates:
 
     intercept: FloatArray
     coefficients: FloatArray
-    totals: FloatArray = None  # type: ignore[assignment]  # nobody said anything
+    totals: FloatArray = None  # type: ignore[assignment]  # no evaluations
     people: FloatArray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -160,19 +161,21 @@ class Candidates:
 
     @property
     def arrays(self) -> dict[str, FloatArray]:
-        """Members and sums, by name."""
+        """The arrays of members and sums, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __len__(self) -> int:
         return len(self.intercept)
 
     def rows(self, start: int, people: int, *, each: int = 1) -> dict[str, Any]:
-        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most.
+        """Task fields of tickets start, ..., which evaluate the candidates in turn.
+
+        The numbers of evaluations of two candidates thus differ by at most one.
 
         Args:
             start: number of the first ticket.
-            people: how many tickets.
-            each: candidates of one person; at most as many as there are.
+            people: the number of tickets.
+            each: the number of candidates that one person evaluates, at most B.
         """
         member = in_turn(start, people, each=each, among=len(self))
         rows = self.coefficients[member]
@@ -208,14 +211,14 @@ class Candidates:
         """Intercept (...) and coefficients (..., d) of averages of unit-norm candidates.
 
         Args:
-            weight: of each candidate, shape (..., B).
+            weight: weights of the candidates, shape (..., B).
         """
         return average_parameters(*self.hyperplanes, weight)
 
     def judged(
         self, *, epsilon: float, cutoff: float | None = None, strictness: float = DEFAULT_STRICTNESS
     ) -> Judgement:
-        """Accuracies, reversals and weights from the verdicts so far."""
+        """Accuracies, reversals and weights from the evaluations so far."""
         return judge(
             self.totals, self.people, epsilon=epsilon, cutoff=cutoff, strictness=strictness
         )
@@ -227,18 +230,18 @@ class Candidates:
 
 @dataclass(eq=False)
 class RuleCandidates:
-    """B members that are not linear, and the running sums of their verdicts.
+    """B nonlinear members, and the sums of their evaluations so far.
 
     Attributes:
         rules: the members.
-        soft: whether their chances are averaged instead of votes.
-        totals: sums of verdicts so far.
-        people: numbers of verdicts so far.
+        soft: whether their probabilities are averaged instead of votes.
+        totals: sums of evaluations so far.
+        people: numbers of evaluations so far.
     """
 
     rules: Sequence[MemberRule]
     soft: bool
-    totals: FloatArray = None  # type: ignore[assignment]  # nobody said anything
+    totals: FloatArray = None  # type: ignore[assignment]  # no evaluations
     people: FloatArray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -260,7 +263,7 @@ class RuleCandidates:
         )
 
     def scores(self, features: FloatArray) -> FloatArray:
-        """Votes or chances of every member for encoded curves, shape (n, B)."""
+        """Votes or probabilities of every member for encoded curves, shape (n, B)."""
         return votes(self.rules, features, soft=self.soft)
 
     def averaged_scores(self, features: FloatArray, weight: FloatArray) -> FloatArray:
@@ -270,22 +273,22 @@ class RuleCandidates:
     def judged(
         self, *, epsilon: float, cutoff: float | None = None, strictness: float = DEFAULT_STRICTNESS
     ) -> Judgement:
-        """Accuracies, reversals and weights from the verdicts so far."""
+        """Accuracies, reversals and weights from the evaluations so far."""
         return judge(
             self.totals, self.people, epsilon=epsilon, cutoff=cutoff, strictness=strictness
         )
 
 
 def in_turn(start: int, people: int, *, each: int, among: int) -> IntArray:
-    """Members that tickets start, ... judge, (people, each): groups differ by one at most."""
+    """Members that tickets start, ... evaluate in turn, (people, each)."""
     return np.arange(start * each, (start + people) * each).reshape(people, each) % among
 
 
 def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
     """Subsets without replacement from uniform numbers, shape (..., n0) -> (..., n0) of {0..N-1}.
 
-    Floyd's algorithm, all subsets at once: the j-th draw is uniform on {0, ..., N-n0+j}, and where
-    it repeats an earlier one, N-n0+j itself is taken. No array of N numbers a subset is needed.
+    Floyd's algorithm for all subsets at once: the j-th draw is uniform on {0, ..., N-n0+j}, and a
+    repeated draw is replaced by N-n0+j. It needs no array of N numbers per subset.
 
     Examples:
         >>> chosen = draw_members(np.random.default_rng(0).random((1000, 5)), among=6)
@@ -293,7 +296,7 @@ def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
         (True, 5)
     """
     size = uniforms.shape[-1]
-    # The draws come first here: comparisons run along the many subsets.
+    # The first axis contains the draws, so that comparisons run over the many subsets.
     chosen = np.empty((size, *uniforms.shape[:-1]), dtype=np.int64)
     for draw in range(size):
         last = among - size + draw
@@ -311,11 +314,11 @@ def public_members(*, seed: int, phase: int, members: int, size: int, among: int
 
 @dataclass(eq=False)
 class Memory(Candidates):
-    """Members with discounted sums of verdicts: those of k rounds ago count λ^k in all sums.
+    """Members with discounted sums of evaluations: those of k rounds ago have weight λ^k.
 
     Attributes:
-        squares: Σ λ^{2k} (how many verdicts k rounds ago): what the variance needs.
-        halves: label numbers that each member tells from the others, (B, h); 1 of two classes.
+        squares: Σ λ^{2k} n_k with n_k evaluations k rounds ago, for the variance.
+        halves: label numbers that each member separates from the others, (B, h); 1 of two classes.
 
     Examples:
         >>> memory = Memory.from_dict(None, 2).joined_by(Candidates([0.1], [[1.0, 0.0]]))
@@ -333,7 +336,7 @@ class Memory(Candidates):
         self.halves = np.array(halves, dtype=np.int64)
 
     def joined_by(self, others: Candidates, *, halves: IntArray | None = None) -> Self:
-        """The members together with new ones, which tell these halves apart."""
+        """The members together with new ones, which are about these halves."""
         known: dict[str, Any] = {"halves": halves}
         new = type(self)(others.intercept, others.coefficients, **known).arrays
         both: dict[str, Any] = {
@@ -343,7 +346,7 @@ class Memory(Candidates):
 
     @property
     def effective_people(self) -> FloatArray:
-        """(Σ λ^k n)²/Σ λ^{2k} n: as many equal verdicts would be as precise."""
+        """(Σ λ^k n)²/Σ λ^{2k} n: the number of equally weighted evaluations with this precision."""
         return np.asarray(self.people**2 / np.where(self.squares > 0, self.squares, 1))
 
     def judged(
@@ -357,14 +360,14 @@ class Memory(Candidates):
         )
 
     def strongest(self, most: int, *, epsilon: float) -> Memory:
-        """The `most` members whose r̃ lies furthest from ½ in standard errors, equally by half."""
+        """The `most` members with the largest |r̃ - ½| in standard errors, equally many per half."""
         if len(self) <= most:
             return self
         found = self.judged(epsilon=epsilon).accuracy
         evidence = (strengths(found.value) - 0.5) / found.standard_error
         order = np.argsort(-evidence, kind="stable")
         _, half = np.unique(self.halves, axis=0, return_inverse=True)
-        rank = np.zeros(len(self), dtype=np.int64)  # of a member among those of its half
+        rank = np.zeros(len(self), dtype=np.int64)  # rank of a member within its half
         for one in range(int(half.max()) + 1):
             own = order[half.ravel()[order] == one]
             rank[own] = np.arange(len(own))
@@ -373,7 +376,7 @@ class Memory(Candidates):
         return Memory(**chosen)
 
     def updated(self, totals: ArrayLike, people: ArrayLike, *, keep: float) -> Memory:
-        """Add the answers of a round; older ones count `keep` times as much."""
+        """Add the answers of a round; the weight of older ones is multiplied by `keep`."""
         return replace(
             self,
             totals=keep * self.totals + np.asarray(totals),

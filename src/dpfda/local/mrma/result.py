@@ -1,6 +1,6 @@
 """The result of an MRMA study: the published classifier, its table and plots, and its exchange.
 
-Servers can share their classifiers; the people of all servers then evaluate all of them.
+In an exchange, servers share their classifiers, and the people of all servers evaluate all of them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ class MRMAResult:
     """Members, their evaluation, and errors on held-out people.
 
     Attributes:
-        candidates: the members and the sums of their verdicts.
-        judgement: accuracies with standard errors, reversals, weights.
-        error_estimate: error of the finished classifier as a fresh group of people reported it,
-            privately; None where the study kept no such group. The members' r̃* is never it.
-        errors: method and error on held-out people, filled by `evaluate`.
-        held_out: how many people that were.
-        notes: what a reader must know.
+        candidates: the members and the sums of their evaluations.
+        judgement: accuracies with standard errors, reversals and weights.
+        error_estimate: error of the finished classifier, from private evaluations by people who
+            answered nothing else; None without such people. It is never computed from the members'
+            r̃*.
+        errors: errors on held-out people by method, filled by `evaluate`.
+        held_out: the number of held-out people.
+        notes: sentences that a reader must know.
     """
 
     candidates: Candidates | RuleCandidates
@@ -55,9 +56,9 @@ class MRMAResult:
             )
 
     def evaluate(self, model: ClassModel, features: FloatArray, numbers: IntArray) -> None:
-        """Errors on held-out people (encoded curves and label numbers), of MRMA and its parts.
+        """Errors of MRMA and of its parts on held-out people (encoded curves and label numbers).
 
-        Of several classes, whose members tell halves apart, MRMA alone.
+        With several classes, only of MRMA, because members separate halves of the classes.
         """
         parts = self._parts(features, numbers) if len(model.classes) == 2 else {}
         errors = parts | {"MRMA": float(np.mean(model.decide(features) != np.asarray(numbers)))}
@@ -78,10 +79,10 @@ class MRMAResult:
         return {name: float(np.mean(guess != truth)) for name, guess in decided.items()}
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a method: error and its interval, from held-out people or from private verdicts.
+        """One row per method: error and interval, from held-out people or private evaluations.
 
-        The interval of a method is that of one proportion (Wilson); for Weak and MR only, which
-        are means over members, it is wider than needed.
+        The interval is Wilson's interval of a proportion. For the methods "Weak" and "MR only",
+        which are means over members, it is conservative.
         """
         rows = [
             {"method": name, "error": error, "low": low, "high": high}
@@ -98,7 +99,7 @@ class MRMAResult:
         return rows
 
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a member: accuracy as made, with its interval, reversal and weight."""
+        """One row per member: accuracy before reversal with interval, reversal, and weight."""
         return self.judgement.table(level)
 
 
@@ -109,14 +110,14 @@ def classifier(
     plan: StudyPlan,
     sides: FloatArray | None = None,
 ) -> CurveModel:
-    """Σ w_b f*_b over unit-norm candidates: members are linear, so it is one linear rule.
+    """Σ w_b f*_b over unit-norm candidates, a linear rule because members are linear.
 
     Args:
         candidates: the members.
-        judgement: what people said of them.
-        plan: of the study.
-        sides: of several classes, +1 where a class is in the half that a member is about and -1
-            elsewhere, shape (B, K); a class scores the sum with these signs.
+        judgement: their evaluation.
+        plan: the plan of the study.
+        sides: for several classes, +1 if a class is in the half of a member and -1 otherwise, shape
+            (B, K); the score of a class is the sum with these signs.
     """
     weight = judgement.signed_weight
     intercept, slopes = candidates.averaged(weight if sides is None else weight * sides.T)
@@ -136,20 +137,20 @@ class MRMAFindings(Findings):
     """The findings about members.
 
     Attributes:
-        candidates: the members and the sums of their verdicts; None before there are any.
-        judgement: what follows for each.
+        candidates: the members and the sums of their evaluations; None before there are any.
+        judgement: their accuracies, reversals and weights.
     """
 
     candidates: Candidates | RuleCandidates | None = None
     judgement: Judgement | None = None
 
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a member: accuracy as made, with its interval, reversal and weight."""
+        """One row per member: accuracy before reversal with interval, reversal, and weight."""
         return [] if self.judgement is None else self.judgement.table(level)
 
     @property
     def judged(self) -> tuple[Candidates | RuleCandidates, Judgement]:
-        """Members and judgement of a study that got so far."""
+        """Members and their judgement; refused before there are any."""
         assert self.candidates is not None
         assert self.judgement is not None
         return self.candidates, self.judgement
@@ -173,13 +174,13 @@ def draw(result: MRMAResult, model: ClassModel, *, level: float = 0.95) -> Figur
 def draw_slope(axis: Axes, model: CurveModel) -> None:
     """The slope function β(t) of the averaged members (C2), or the weight of each feature.
 
-    Of several classes, a line each, or the weights for the first.
+    With several classes: one line for each, or the weights of the first class.
     """
     encoder, coefficients = model.encoder, model.coefficients
     axis.axhline(0, color="0.7", linewidth=0.8)
     try:
         slope = encoder.slope(coefficients)
-    except InvalidParameter:  # max_abs forgets sizes: there is no slope function
+    except InvalidParameter:  # max_abs removes the scale of curves, so there is no slope function
         slope = None
     if slope is None or not encoder.basis.functional:
         heights = coefficients[0] if slope is None else slope[0]
@@ -187,12 +188,12 @@ def draw_slope(axis: Axes, model: CurveModel) -> None:
         axis.set(title="weight of each feature", xlabel="feature")
         return
     points = np.linspace(*encoder.basis.domain_range, slope.shape[-1])
-    axis.plot(points, slope.reshape(-1, slope.shape[-1]).T)  # one for each class and channel
+    axis.plot(points, slope.reshape(-1, slope.shape[-1]).T)  # one line for each class and channel
     axis.set(title="slope function", xlabel="t", ylabel="β(t)")
 
 
 def draw_members(axis: Axes, result: MRMAResult, *, level: float) -> None:
-    """Accuracies of members as they were made, sorted; reversed ones are marked."""
+    """Plot the sorted accuracies of members before reversal; reversed members are marked."""
     found = result.judgement.accuracy
     order = np.argsort(found.value)
     places = np.arange(len(order))
@@ -229,7 +230,7 @@ def same_recipe(model: CurveModel, other: CurveModel) -> bool:
 
 
 def plain_linear(model: CurveModel) -> bool:
-    """Whether its scores are hyperplanes, which reversal and averaging need."""
+    """Whether the scores are hyperplanes of all features, as reversal and averaging require."""
     plain = not len(model.folds) and not model.clipped
     whole = model.coefficients.shape[1] == model.encoder.n_features
     return bool(plain and whole and not model.centers.any())
@@ -245,16 +246,17 @@ def exchange_plan(
     evaluation_share: float = 0.0,
     **more: Any,
 ) -> StudyPlan:
-    """The contract of one server's people who judge all models.
+    """The plan of the study in which one server's people evaluate all models.
 
     Args:
-        models: plain linear ones of one recipe, in an order that all servers know. Of several
-            classes each is split into its rules for halves of them, which are judged one by one.
-        epsilon: of a verdict.
-        people: how many of this server's judge.
-        cutoff: r0; None is the public rule (C3).
-        strictness: its constant.
-        evaluation_share: share of people who only judge the finished classifier.
+        models: plain linear models with the same encoder and classes, in an order that all servers
+            know. With several classes, each model is split into rules for halves of the classes,
+            which are evaluated separately.
+        epsilon: ε of an evaluation.
+        people: the number of this server's people who evaluate.
+        cutoff: r0; None means the public default (C3).
+        strictness: constant c of the default.
+        evaluation_share: share of people who only evaluate the finished classifier.
         more: seed, title and unit of the plan.
     """
     first = models[0]
@@ -263,7 +265,7 @@ def exchange_plan(
         intercepts = np.array([model.intercept for model in models])  # (models, scores)
         slopes = np.array([model.coefficients / model.scales for model in models])
     halves = None
-    if len(first.classes) > 2:  # the scores of a half's classes against those of the others
+    if len(first.classes) > 2:  # scores of the classes in a half minus those of the others
         public = public_halves(len(first.classes), seed=known.get("seed", 0))
         sides = signs(public, len(first.classes))
         intercepts, slopes = intercepts @ sides.T, np.einsum("gk,mkd->mgd", sides, slopes)
@@ -287,7 +289,7 @@ def verdict_sums(findings: Findings) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def concluded(plan: StudyPlan, totals: Sequence[int], people: Sequence[int]) -> CurveModel:
-    """A server's own classifier, from its people's verdicts: models reversed, and averaged.
+    """A server's own classifier: the models, reversed and averaged by its people's evaluations.
 
     Examples:
         >>> from dpfda.curves import CurveEncoder

@@ -1,7 +1,7 @@
-"""Members that are not linear: shallow trees and kernel machines, their votes, and the task.
+"""Nonlinear members: shallow trees and kernel machines, their votes, and the evaluation task.
 
-A member gives each encoded curve the chance of one of two sides. Members are averaged by weighted
-votes, or by weighted chances (000 §3.3, 001 Eq. (11)); there are no parameters to average.
+A member gives each encoded curve a probability of one of two sides. Members are averaged by
+weighted votes, or by weighted probabilities (000 §3.3, 001 Eq. (11)), and not by their parameters.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from dpfda.protocol.tasks.questions import verdict_epsilon
 from dpfda.report.documents import Body
 
 MOST_DEPTH = 8
-_LARGEST = 1e9  # of any number in a rule: far beyond the box, far from overflow
+_LARGEST = 1e9  # limit of the numbers in a rule: far outside of the box, without overflow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemberRule(Registered, family="member rule"):
-    """Gives each row the chance of one of two sides."""
+    """Gives each row a probability of one of two sides."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @abstractmethod
     def chances(self, rows: FloatArray) -> FloatArray:
-        """Chances of the first side for rows (n, d), shape (n,), from 0 to 1."""
+        """Probabilities of the first side for rows (n, d), shape (n,)."""
 
     @abstractmethod
     def fits(self, columns: int) -> bool:
-        """Whether rows of so many columns are enough."""
+        """Whether the rule can be applied to rows with this number of columns."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeRule(MemberRule, name="tree"):
-    """A complete binary tree; the children of node i are 2i + 1 (up to the threshold) and 2i + 2.
+    """A complete binary tree; the children of node i are 2i + 1 (at most the threshold) and 2i + 2.
 
     Attributes:
-        features: which feature a node compares, shape (2^depth - 1,).
-        thresholds: with what.
-        leaves: the chance at each leaf, from left to right, shape (2^depth,).
+        features: the feature of each node, shape (2^depth - 1,).
+        thresholds: the threshold of each node.
+        leaves: the probability at each leaf, from left to right, shape (2^depth,).
 
     Examples:
         >>> tree = TreeRule(features=[0], thresholds=[0.5], leaves=[0.1, 0.8])
@@ -80,7 +80,7 @@ class TreeRule(MemberRule, name="tree"):
             raise InvalidParameter("features", "one fewer than leaves", len(self.features))
 
     def chances(self, rows: FloatArray) -> FloatArray:
-        """The leaf of each row."""
+        """The probability at each row's leaf."""
         place, who = np.zeros(len(rows), dtype=np.int64), np.arange(len(rows))
         for _ in range(len(self.leaves).bit_length() - 1):
             above = rows[who, self.features[place]] > self.thresholds[place]
@@ -88,7 +88,7 @@ class TreeRule(MemberRule, name="tree"):
         return np.asarray(self.leaves[place - len(self.features)])
 
     def fits(self, columns: int) -> bool:
-        """Its features exist."""
+        """Whether the features of all nodes exist."""
         return bool(np.all(self.features < columns))
 
 
@@ -100,7 +100,7 @@ class KernelRule(MemberRule, name="kernel"):
         centers: shape (n, d).
         weights: shape (n,).
         intercept: one number.
-        width: of the kernel.
+        width: width of the kernel.
 
     Examples:
         >>> rule = KernelRule(centers=[[0.0]], weights=[0.5], intercept=0.0, width=1.0)
@@ -114,13 +114,13 @@ class KernelRule(MemberRule, name="kernel"):
     width: float = number(least=1e-6, most=_LARGEST)
 
     def chances(self, rows: FloatArray) -> FloatArray:
-        """Kernel values of all rows at once."""
+        """Probabilities of the first side for rows (n, d), shape (n,)."""
         inside = rows[:, : self.centers.shape[1]]
         products = gaussian_kernel(inside, self.centers, width=self.width)
         return np.clip((1 + self.intercept + products @ self.weights) / 2, 0.0, 1.0)
 
     def fits(self, columns: int) -> bool:
-        """Its centers are no longer than rows."""
+        """Whether the centers have at most this number of columns."""
         return bool(self.centers.shape[1] <= columns)
 
 
@@ -131,27 +131,27 @@ def gaussian_kernel(rows: FloatArray, others: FloatArray, *, width: float) -> Fl
 
 
 def votes(rules: Sequence[MemberRule], rows: FloatArray, *, soft: bool) -> FloatArray:
-    """What each rule says of each row, (n, B): ±1, or twice the chance less 1 if `soft`."""
+    """The vote of each rule for each row, (n, B): ±1 or, if `soft`, 2 probability - 1."""
     given = np.stack([rule.chances(rows) for rule in rules], axis=1)
     return np.asarray(2 * given - 1 if soft else np.where(given >= 0.5, 1.0, -1.0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RuleTask(Task, name="rule"):
-    """Answer for each of m numbered rules, or for their weighted vote, whether it is right on me.
+    """Answer for each of m numbered rules, or their weighted vote, whether it is right about me.
 
     Privacy:
         ε-LDP for curve and label together: m bits, each through a randomized response of its own
         with ε/m (basic composition).
 
     Attributes:
-        dimension: d, how many features there are.
-        rules: the members, the same for everybody.
-        weights: for their vote, the weight of each rule for each score, score by score.
-        soft: whether chances are averaged instead of votes.
-        member: which rules a person is asked about, shape (n, m); 0 for the vote.
-        right: what a rule, or the vote, says if it is right about a label: one row a rule, one
-            column a label number.
+        dimension: d, the number of features.
+        rules: the members, the same for all people.
+        weights: for the vote, the weight of each rule for each score, score by score.
+        soft: whether probabilities are averaged instead of votes.
+        member: the rules about which a person is asked, shape (n, m); 0 for the vote.
+        right: the correct output of a rule, or of the vote, for each label: one row per rule, one
+            column per label number.
 
     Examples:
         >>> tree = TreeRule(features=[0], thresholds=[0.0], leaves=[0.2, 0.9])
@@ -190,11 +190,11 @@ class RuleTask(Task, name="rule"):
 
     @property
     def width(self) -> int:
-        """m."""
+        """The number m of answers."""
         return self.sizes["m"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """+1: the rule is right on me; -1: it is wrong."""
+        """+1 if the rule is right about the person, -1 if it is wrong."""
         z, y = records
         said = np.empty(self.member.shape, dtype=np.int64)
         if len(self.weights):
@@ -241,16 +241,16 @@ class VoteModelBody(Body):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VoteModel(ClassModel):
-    """A weighted vote, or average of chances, of members that are not linear.
+    """A weighted vote, or average of probabilities, of nonlinear members.
 
-    With two classes the sign of one score tells ``classes[1]`` from ``classes[0]`` (0 counts as
-    +1); with several, each has a score and the largest wins.
+    With two classes, a single score predicts ``classes[1]`` if it is at least 0, and ``classes[0]``
+    otherwise. With several classes, the largest score determines the class.
 
     Attributes:
-        encoder: how a curve becomes z*.
+        encoder: maps a curve to z*.
         rules: the members.
-        weights: of each member for each score, shape (m, B).
-        soft: whether chances are averaged instead of votes.
+        weights: weight of each member for each score, shape (m, B).
+        soft: whether probabilities are averaged instead of votes.
 
     Examples:
         >>> from dpfda.privacy.guarantee import Guarantee
@@ -289,7 +289,7 @@ class VoteModel(ClassModel):
 
     @property
     def folds(self) -> FloatArray:
-        """None: no distances of features from their centers count."""
+        """No folds, because distances of features from their centers are not used."""
         return np.zeros(0)
 
     def scores(self, features: FloatArray) -> FloatArray:

@@ -1,20 +1,20 @@
-"""MRMA as studies: some people report, others judge the members that are made of the reports.
+"""MRMA as studies: some people report, and others evaluate the members fitted to the reports.
 
-`mrma` is the method of one server from its first person to its last. In `exchange` people judge
-classifiers that came from elsewhere. `stream` is one round of an endless study: every batch of new
-people has a plan of its own, and what earlier rounds learnt is public and travels in the plan.
+`mrma` is the method of one server, from its first person to its last. In `exchange`, people
+evaluate given classifiers. `stream` is one round of an unlimited study: every batch of new people
+has its own plan, which contains the public state after earlier rounds.
 
-Several classes: every member tells one half of them from the other.
-
-A classifier of two classes that is mostly wrong is right when reversed; one that names one of many
-classes is not (001 leaves this open). So no member names a class. Each is made for a public half of
-the classes, people report and judge whether their label is in it, and reversal stays what it was.
-A class scores what the members say of the halves that it is in. Of three classes the halves are one
-against the rest, of two the second class.
+With several classes, every member separates a public half of the classes from the others. A
+classifier of two classes that is mostly wrong becomes mostly right when it is reversed. This fails
+for a classifier that predicts one of many classes (001 leaves this open). People therefore report
+and evaluate whether their label is in the half, and reversal works as for two classes. The score of
+a class is the sum of the members' scores, with positive signs for halves that contain it. For three
+classes, each half is a single class; for two classes, the half is the second class.
 
 Privacy:
-    Nothing changes: the same randomized label and verdict, about a public half instead of label 1.
-    The price is in people: reports are shared among halves, and a half says less than a class.
+    The guarantee is the same as for two classes: the randomized label and evaluation concern a
+    public half instead of label 1. More people are needed, because reports are divided among the
+    halves, and a half is less informative than a class.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ from dpfda.protocol.tasks.vector import VectorTask
 _SoFar = Callable[[], Result]
 _Fitted = Callable[[Task, FloatArray], Summary]
 _MEMBERS_STREAM = 1 << 32
-"""Number of the public random stream that draws members; phases of a study count from 0."""
+"""Number of the public random stream of members; phases have the numbers 0, 1, ..."""
 
 
 @study("mrma")
 def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
-    """Model reversal and model averaging (000 and 001, Algorithm 1); several classes in halves.
+    """Model reversal and model averaging (000 and 001, Algorithm 1).
 
-    Each half of the classes has reports and members of its own.
+    With several classes, each half of the classes has its own reports and members.
     """
     training = _Training(design, plan)
     return (yield from _one_server(design, plan, training, _Jury))
@@ -76,7 +76,7 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
 
 @study("mrma_votes")
 def mrma_votes(design: VoteDesign, plan: StudyPlan) -> Study:
-    """The same with members that are not linear, which vote."""
+    """MRMA with nonlinear members, which vote."""
     training = _RuleTraining(design, plan)
     return (yield from _one_server(design, plan, training, _RuleJury))
 
@@ -117,7 +117,7 @@ def _one_server(
 
 @study("exchange")
 def exchange(design: ExchangeDesign, plan: StudyPlan) -> Study:
-    """Classifiers that servers share, judged by the people of one of them."""
+    """Evaluation of shared classifiers by the people of one server."""
     members = Candidates(np.array(design.intercepts), np.array(design.coefficients))
     jury = _Jury(design, plan, epsilon=plan.epsilon, halves=design.halves_of(plan))
     final = round(design.evaluation_share * plan.n_people)
@@ -130,9 +130,9 @@ def exchange(design: ExchangeDesign, plan: StudyPlan) -> Study:
 
 @study("mrma_stream")
 def stream(design: StreamDesign, plan: StudyPlan) -> Study:
-    """One round: old members are judged again, new ones join, drift is noticed.
+    """One round: evaluate old members again, add new ones, and detect drift.
 
-    Nobody takes part in two rounds. Verdicts count when the round ends.
+    Nobody takes part in two rounds. Evaluations are used at the end of the round.
     """
     memory = Memory.from_dict(design.carried, plan.encoder.n_features, half=plan.n_classes // 2)
     halves = public_halves(plan.n_classes, seed=plan.seed, most=design.new_classifiers)
@@ -145,7 +145,7 @@ def stream(design: StreamDesign, plan: StudyPlan) -> Study:
     def so_far() -> Result:
         return jury.result(memory if len(memory) else None)
 
-    # New members take the places of the weakest.
+    # New members replace the weakest ones.
     room = design.n_classifiers - design.new_classifiers
     kept = memory.strongest(room, epsilon=plan.epsilon)
     for number, half in enumerate(halves):
@@ -156,7 +156,7 @@ def stream(design: StreamDesign, plan: StudyPlan) -> Study:
     memory, jury = kept, replace(jury, halves=kept.halves)
     verdicts = yield jury.phase(memory, judging.people, so_far)
     drifted = _contradicted(jury.judgement(memory), verdicts, memory, design, plan)
-    # Old verdicts fade; those that the new ones contradict are dropped.
+    # Older evaluations are discounted; all of them are dropped if new ones contradict them.
     fading = 0.0 if drifted else design.memory
     memory = memory.updated(verdicts["totals"], verdicts["people"], keep=fading)
     model, findings = so_far()
@@ -171,7 +171,7 @@ def _contradicted(
     design: StreamDesign,
     plan: StudyPlan,
 ) -> bool:
-    """Whether the classifier of earlier rounds does worse than chance on the new verdicts.
+    """Whether the classifier of earlier rounds is worse than chance in the new evaluations.
 
     Its weights were fixed before these people answered, so A = Σ w_b (r̃_b - ½) is unbiased.
     """
@@ -186,7 +186,7 @@ def _contradicted(
 
 
 class _Training:
-    """Reports, and the weak classifiers made of them.
+    """Reports, and the weak classifiers fitted to them.
 
     Unknown learners, mechanisms and parameters are refused before anybody reports.
     """
@@ -194,11 +194,11 @@ class _Training:
     def __init__(self, design: ReportedDesign, plan: StudyPlan) -> None:
         self._design, self._plan = design, plan
         self._learner = self._fitter(design.learner, design.learner_parameters)
-        # Functional learners (Method II of 001) measure recovered curves with it.
+        # Functional learners (Method II of 001) need it for inner products of curves.
         self._gram = plan.encoder.gram() if plan.encoder.basis.functional else None
         report = plan.ask("vector", 0)
         assert isinstance(report, VectorTask)
-        # Of the noise on one coordinate of a report; public.
+        # Public variance of the noise on one coordinate of a report.
         self._variance = 0.0
         if report.protects != "labels":
             of_curves, nowhere = report.mechanism.parts[0], np.zeros((1, report.dimension))
@@ -215,13 +215,13 @@ class _Training:
         return Phase("report", people, tasks, fitted, so_far, at_once=True, then=then)
 
     def fitting(self, count: int, *, stream: int) -> _Fitted:
-        """Makes `count` weak classifiers of public random subsets of reports, all at once.
+        """A function that fits `count` weak classifiers to public random subsets of reports.
 
         A different `stream` draws different subsets.
         """
 
         def fitted(task: Task, reports: FloatArray) -> Summary:
-            if len(reports) == 0:  # nobody answered: members that say nothing
+            if len(reports) == 0:  # nobody answered: uninformative members
                 return self._nothing(count)
             size = min(self._design.member_size, len(reports))
             chosen = public_members(
@@ -236,19 +236,19 @@ class _Training:
         return fitted
 
     def candidates(self, made: Summary) -> Any:
-        """The members of a summary, before anybody judged them."""
+        """The members in a summary, without evaluations."""
         return Candidates(**made)
 
     def _fitter(self, name: str, parameters: Mapping[str, Any]) -> Any:
         return Learner.from_dict({"name": name, **parameters})
 
     def _nothing(self, count: int) -> Summary:
-        """Members without reports."""
+        """Uninformative members, for a phase without reports."""
         nothing = np.zeros((count, self._plan.encoder.n_features))
         return {"intercept": nothing[:, 0], "coefficients": nothing}
 
     def _made(self, features: FloatArray, labels: FloatArray) -> Summary:
-        """One member of each row of reports, (B, n0, d) and (B, n0)."""
+        """Fit one member to each row of reports, (B, n0, d) and (B, n0)."""
         models = self._learner.fit(features, labels, gram=self._gram)
         spread = self._design.boundary_spread
         shrunk = intercept_shrinkage(self._variance, size=labels.shape[1], spread=spread)
@@ -257,7 +257,7 @@ class _Training:
 
 
 class _RuleTraining(_Training):
-    """Reports, and members made of them that are not linear."""
+    """Reports, and nonlinear members fitted to them."""
 
     def candidates(self, made: Summary) -> RuleCandidates:
         """The rules with the fields of a summary."""
@@ -269,7 +269,7 @@ class _RuleTraining(_Training):
         return RuleLearner.from_dict({"name": name, **parameters})
 
     def _nothing(self, count: int) -> Summary:
-        """What two rows at one place with different labels say: a chance of ½."""
+        """Uninformative members, fitted to two equal rows with different labels."""
         rows = np.zeros((count, 2, self._plan.encoder.n_features))
         return self._made(rows, np.tile([-1.0, 1.0], (count, 1)))
 
@@ -279,14 +279,14 @@ class _RuleTraining(_Training):
 
 @dataclass(frozen=True, eq=False)
 class _Jury:
-    """People judge members in turn, others the classifier made of them.
+    """Evaluations of members in turn, and of the finished classifier by other people.
 
     Attributes:
-        design: says from where on a member counts.
-        plan: of the study.
-        epsilon: of all verdicts of a person.
-        halves: label numbers that each member tells from the others, shape (B, h).
-        each: how many members a person judges.
+        design: the design, with the cutoff of accuracies.
+        plan: the plan of the study.
+        epsilon: total ε of a person's evaluations.
+        halves: label numbers that each member separates from the others, shape (B, h).
+        each: the number of members that a person evaluates.
     """
 
     design: ReportedDesign | ExchangeDesign
@@ -296,7 +296,7 @@ class _Jury:
     each: int = 1
 
     def phases(self, members: Any, judging: Step, checking: Step) -> Study:
-        """Verdicts on the members, then on the result."""
+        """Evaluations of the members, then of the result."""
         verdicts = yield self.phase(
             members, judging.people, lambda: self.result(members), then=[checking]
         )
@@ -313,12 +313,12 @@ class _Jury:
         total, people = float(found["total"]), int(found["people"])
         if not people:
             return known
-        # Unbiased, because these people judged nothing before.
+        # Unbiased, because these people evaluated nothing before.
         right = accuracy_estimate(total=total, people=people, epsilon=self.epsilon)
         return Result(known.model, replace(known.findings, error=right.complement()))
 
     def phase(self, members: Any, people: int, so_far: _SoFar, then: Sequence[Step] = ()) -> Phase:
-        """Verdicts on members in turn: sums of ±1, and how many."""
+        """Evaluations of members in turn: sums of ±1, and their numbers."""
 
         def tasks(start: int, people: int) -> Task:
             return self._about_members(members, start, people)
@@ -333,23 +333,23 @@ class _Jury:
         return Phase("evaluate", people, tasks, count, so_far, then=then)
 
     def _about_members(self, members: Any, start: int, people: int) -> Task:
-        """Whether some members are right."""
+        """The task to evaluate some members."""
         asked = members.rows(start, people, each=self.each)
         return self.plan.ask("member", people, **asked, positive=self.halves[asked["member"]])
 
     def _about_result(self, model: Any, people: int) -> Task:
-        """Whether the finished classifier is right."""
+        """The task to evaluate the finished classifier."""
         return self.plan.ask("evaluation", people, **model.rows(people))
 
     def judgement(self, members: Any) -> Judgement:
-        """The estimates of the members so far."""
+        """The estimates for the members so far."""
         design, epsilon = self.design, verdict_epsilon(self.epsilon, self.each)
         known = {"cutoff": design.cutoff, "strictness": design.strictness}
         found: Judgement = members.judged(epsilon=epsilon, **known)
         return found
 
     def result(self, members: Any) -> Result:
-        """The classifier made of the members, if there are any."""
+        """The classifier from the members, if there are any."""
         plan, found = self.plan, MRMAFindings(classes=self.plan.classes)
         if members is None:
             return Result(unknown_model(plan), found)
@@ -364,7 +364,7 @@ class _Jury:
 
 
 class _RuleJury(_Jury):
-    """People judge members that are not linear, others their vote."""
+    """Evaluations of nonlinear members in turn, and of their vote by other people."""
 
     def _about_members(self, members: RuleCandidates, start: int, people: int) -> Task:
         member = in_turn(start, people, each=self.each, among=len(members))

@@ -1,4 +1,4 @@
-"""How much noisy reports can teach: the utility of a perturbed data set (001, Proposition 2)."""
+"""The utility of noisy reports (001, Proposition 2)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dpfda.protocol.tasks.vector import VectorTask
 def report_utility(
     features: ArrayLike, labels: ArrayLike, *, epsilon: float, label_share: float | None = None
 ) -> float:
-    """The mean g of 001, Proposition 2, over public rows: ½ where reports teach nothing.
+    """The mean of g (001, Proposition 2) over public rows; ½ if reports are uninformative.
 
-    g(z) is the chance that the label of a report that shows z agrees with the label of a person
-    whose features are z. It depends on how ε is divided between features and label. A report that
-    shows z comes from a person with features z' with a weight in proportion to the density of
-    Laplace noise at z - z'; the row itself is left out. In a study, the accuracies of members
-    estimate the same from private answers (`MRMAClassifier.result_.members()`).
+    g(z) is the probability that the label in a report of features z agrees with the label of a
+    person with features z. It depends on how ε is divided between features and label. The
+    probability that a report of z comes from a person with features z' is proportional to the
+    density of Laplace noise at z - z'; the row z itself is left out. In a study, the accuracies of
+    members estimate the same quantity from private answers (`MRMAClassifier.result_.members()`).
 
     Args:
         features: encoded public or simulated rows in [-1, 1], shape (n, d).
         labels: -1 or +1 for each row.
-        epsilon: what a report costs.
-        label_share: ε_y/ε; None is the papers' 1/(d + 1).
+        epsilon: the ε of a report.
+        label_share: ε_y/ε; None means 1/(d + 1), as in the papers.
 
     Examples:
         >>> z = np.linspace(-1, 1, 200)[:, None]

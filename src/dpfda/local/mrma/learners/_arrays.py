@@ -1,11 +1,11 @@
-"""Arrays of a batch of training sets: namespace, checked input, scaling, gram matrices, moments.
+"""Arrays of a batch of training sets: library, checks, scaling, Gram matrices and moments.
 
 The solvers are written once against the Python array API standard. They run on numpy by default,
 and on torch if they are given torch tensors.
 
-Reports at a small ε carry noise a hundred times as large as the signal, so features have any scale.
-Every solver therefore works on features of mean 0 and variance 1, one row of numbers per feature;
-the solution is transformed back at the end.
+Reports at a small ε contain noise a hundred times as large as the signal, so the scale of features
+varies widely. Every solver therefore works on features with mean 0 and variance 1, one row of
+numbers per feature. The solution is transformed back at the end.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Array = Any
 """An array of any library that follows the array API standard."""
 
 _LARGEST = 1e100
-"""Beyond this, squares of products overflow double precision; no report comes near it."""
+"""Limit above which squares of products overflow; it is far above any report."""
 
 _CACHE = 250_000
-"""Numbers of a design matrix worked on at once: 1 to 2 MB, what a core's cache holds."""
+"""Entries of a design matrix that are processed together: 1 to 2 MB, the size of a core's cache."""
 
 _CHUNK = 8 * _CACHE
-"""Numbers prepared at once: bounds the memory of a fit whatever the number of members."""
+"""Entries that are prepared together, which bounds memory for any number of members."""
 
 _DEVICE = 1 << 26
-"""Both on an accelerator, where launching a kernel costs more than memory."""
+"""Both numbers on an accelerator, where starting a kernel is expensive."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Batch:
             yield Batch(self.features[part, :, :], self.labels[part, :], self.weights[part, :])
 
     def chunks(self) -> Iterator[Batch]:
-        """The same members in order, as many at a time as bounded memory allows."""
+        """The same members in order, in groups of bounded memory."""
         _, n, d = self.features.shape
         limit = _CHUNK if on_cpu(self.features) else _DEVICE
         return self.parts(max(1, limit // (n * (d + 1))))
@@ -68,8 +68,7 @@ _NAMESPACES: dict[type, ModuleType] = {}
 def namespace(array: Array) -> ModuleType:
     """The array library that `array` belongs to.
 
-    Remembered by type: the solvers ask on every operation, and asking costs as much as a
-    small operation itself.
+    The result is cached by type, because solvers call this function for every operation.
     """
     try:
         return _NAMESPACES[type(array)]
@@ -79,7 +78,7 @@ def namespace(array: Array) -> ModuleType:
 
 
 def checked(features: Array, labels: Array, weights: Array | None) -> Batch:
-    """The arguments of `fit` as double-precision arrays of one library, or an error."""
+    """Check the arguments of `fit`, and convert them to double-precision arrays of one library."""
     features = as_double("features", features)
     xp = namespace(features)
     if features.ndim != 3 or 0 in features.shape:
@@ -120,7 +119,7 @@ def checked_gram(gram: Array | None, *, like: Array) -> Array:
 
 
 def identity(size: int, *, like: Array) -> Array:
-    """The identity matrix in the library, precision and place of `like`."""
+    """The identity matrix with the library, precision and device of `like`."""
     xp = namespace(like)
     return xp.eye(size, dtype=like.dtype, device=device(like))
 
@@ -131,13 +130,13 @@ def members_in_cache(numbers: int, *, on_cpu: bool = True) -> int:
 
 
 def scalar(value: float, *, like: Array) -> Array:
-    """A number as an array of `like`'s library, for functions that take arrays only."""
+    """A number as an array of `like`'s library, for functions that accept only arrays."""
     xp = namespace(like)
     return xp.asarray(value, dtype=like.dtype, device=device(like))
 
 
 def placed(values: Array, on: str) -> Array:
-    """A numpy array on a device: itself on ``cpu``, else a torch tensor there.
+    """A numpy array on a device: unchanged on ``cpu``, otherwise as a torch tensor.
 
     Examples:
         >>> placed(np.ones(2), "cpu")
@@ -160,7 +159,7 @@ def device(array: Array) -> object:
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, np.dtype[Any]]:
-    """A copy on the host, for messages and files."""
+    """A numpy copy in main memory, for messages and files."""
     if isinstance(array, np.ndarray):
         return array.copy()
     here = array if on_cpu(array) else array_api_compat.to_device(array, "cpu")
@@ -168,7 +167,7 @@ def to_numpy(array: Array) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def as_double(name: str, values: Array, *, like: Array | None = None) -> Array:
-    """Any sequence or array in double precision, in the library of `like`.
+    """Convert a sequence or array to double precision, in the library of `like`.
 
     Without `like` an array keeps its own library and a list becomes a numpy array.
     """
@@ -190,7 +189,7 @@ def _shape(array: Array) -> str:
 
 
 def on_cpu(array: Array) -> bool:
-    """Whether the array lies in ordinary memory."""
+    """Whether the array is in main memory."""
     return "cpu" in str(device(array)).lower()
 
 
@@ -198,7 +197,7 @@ _CONSTANT = 1e-12
 """A feature that varies by less than this fraction of its size is constant up to rounding."""
 
 _SMALLEST = 1e-100
-"""The same in absolute terms, where squares would underflow."""
+"""The same limit in absolute terms, because squares would underflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +207,7 @@ class Design:
     Attributes:
         rows: (B, d + 1, n), the label times (1, standardized features); 0 where the weight is 0.
         weights: (B, n), adding up to 1 (all 0 for a member without rows).
-        total: (B,), what they added up to before; 1 for a member without rows.
+        total: (B,), the sum of the original weights; 1 for a member without rows.
         center: (B, d), subtracted from the features.
         scale: (B, d), the features were then divided by it; 1 for a constant feature, whose
             standardized values are 0.
@@ -221,13 +220,13 @@ class Design:
     scale: Array
 
     def to_features(self, parameters: Array) -> tuple[Array, Array]:
-        """Intercept (B,) and coefficients (B, d) of what was fitted on the standardized rows."""
+        """Intercept (B,) and coefficients (B, d) for the original features."""
         coefficients = parameters[:, 1:] / self.scale
         intercept = parameters[:, 0] - dot(coefficients, self.center)
         return intercept, coefficients
 
     def penalty(self) -> Array:
-        """(B, d + 1): the parameters' share in ‖coefficients‖²."""
+        """Factors (B, d + 1) of the squared parameters in ‖coefficients‖²."""
         xp = namespace(self.scale)
         free = xp.zeros_like(self.scale[:, :1])
         return xp.concat([free, 1.0 / (self.scale * self.scale)], axis=1)
@@ -279,7 +278,7 @@ def diagonal(values: Array) -> Array:
 
 
 def contiguous(array: Array) -> Array:
-    """The same numbers laid out row by row: the products below run several times faster on it."""
+    """The same array in row-major order, in which the products below are several times faster."""
     xp = namespace(array)
     return xp.reshape(xp.reshape(array, (-1,)), array.shape)
 

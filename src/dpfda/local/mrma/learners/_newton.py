@@ -2,7 +2,7 @@
 
 Minimizes ``Σ_i w_i ℓ(m_i) + ½ θᵀQθ`` with margins ``m = θᵀrows`` for every member. The problem is
 convex, and its solution is unique because `RIDGE` is part of Q, so the result does not depend on
-the iterates. Convergence is quadratic: after a small step the error is far smaller than the step.
+the starting point. Convergence is quadratic: after a small step, the error is far smaller than it.
 
 `iterate` runs many members at once, each until it has converged. A converged member stops moving,
 so its result does not depend on the other members, and converged members are removed when they are
@@ -50,7 +50,7 @@ Arrays = tuple[Array, ...]
 Begin = Callable[[Arrays], Arrays]
 """``begin(fixed) -> state``."""
 Step = Callable[[Arrays, Arrays, Array], tuple[Arrays, Array]]
-"""``step(state, fixed, live) -> (state, done)``; it must not move members that are not `live`."""
+"""``step(state, fixed, live) -> (state, done)``; it must not change members that are not `live`."""
 
 
 def iterate(
@@ -61,13 +61,13 @@ def iterate(
     Args:
         begin: the state of members before the first step.
         step: one iteration.
-        fixed: what the iteration reads; the first axis of every array is the member, and the
-            first array is (B, p, n).
-        max_iterations: members that are not done by then keep their last state.
-        answers: how many arrays of the state, the first ones, are wanted in the end.
+        fixed: constant arrays; the first axis of every array is the member, and the first array
+            is (B, p, n).
+        max_iterations: members that are not done after so many steps keep their last state.
+        answers: the number of leading arrays of the state that are returned.
 
     Returns:
-        The last `answers` of every member, in the order given.
+        The first `answers` arrays of the last state, with members in the original order.
     """
     xp = namespace(fixed[0])
     count = fixed[0].shape[0]
@@ -92,7 +92,7 @@ def iterate(
 
 @dataclass(frozen=True, eq=False)
 class _Crowd:
-    """Some members on their way: who they are, where they stand, which of them still move."""
+    """The iteration of some members: their numbers, states, and whether they are still active."""
 
     members: Array
     state: Arrays
@@ -117,7 +117,7 @@ class _Crowd:
 def _walk(
     step: Step, crowd: _Crowd, max_iterations: int, *, done: list[_Crowd], leave: bool
 ) -> _Crowd | None:
-    """Walk until all are done, or, to `leave`, until a quarter is left, which is returned."""
+    """Iterate until all members are done; with `leave`, return the last quarter unfinished."""
     xp = namespace(crowd.members)
     begun = crowd.live.shape[0]
     while crowd.steps < max_iterations:
@@ -197,7 +197,7 @@ def solver(matrices: Array) -> Callable[[Array], Array]:
 def _cholesky(matrices: Array) -> tuple[list[list[Array]], list[Array]]:
     """Rows of the factor below its diagonal, and the inverse of its diagonal, as vectors (B,)."""
     xp = namespace(matrices)
-    # The smallest pivot, as a fraction of the diagonal entry it came from, is its rounding error.
+    # A pivot is at least the rounding error of its diagonal entry.
     precision = xp.finfo(matrices.dtype)
     tiny = scalar(float(precision.smallest_normal), like=matrices)
     lower: list[list[Array]] = []
@@ -222,10 +222,10 @@ class Loss(ABC):
     """A convex, decreasing function of the margin."""
 
     damping: float = 0.0
-    """Times the size of the gradient: added to the Hessian, for losses with flat pieces."""
+    """For losses with flat pieces: factor of the gradient's size that is added to the Hessian."""
 
     radius: float = 0.0
-    """A Newton step that changes no margin by more than this descends for certain."""
+    """A Newton step that changes all margins by at most this decreases the objective."""
 
     at_zero: tuple[float, float]
     """−ℓ'(0), and a curvature that describes ℓ from 0 to about 1."""
@@ -296,10 +296,10 @@ class DistanceWeightedLoss(Loss):
 
 
 RIDGE = 1e-10
-"""Curvature given to every direction of the standardized problem.
+"""Curvature that is added to every direction of the standardized problem.
 
-Where the data determine the answer it moves it by less than 1e-8. Where they do not (separable
-classes, fewer rows than features, repeated features) it picks the finite answer of least norm.
+If the data determine the solution, it changes by less than 1e-8. If they do not (separable classes,
+fewer rows than features, repeated features), the result is the finite solution with least norm.
 """
 
 
@@ -308,8 +308,8 @@ class NewtonLearner(Learner):
     """A learner that minimizes a margin loss and a penalty.
 
     Attributes:
-        tolerance: a member is done when a Newton step changes no score by more than this.
-        max_iterations: steps after which a member is returned as it is.
+        tolerance: a member is done when a Newton step changes all scores by at most this.
+        max_iterations: the largest number of steps; the last iterate is then returned.
     """
 
     margin_loss: ClassVar[Loss]
@@ -340,7 +340,7 @@ class NewtonLearner(Learner):
             descent = times_weights(rows, weights * down) - pull
             hessian = products(rows, weights * curvature) + quadratic
             if loss.damping:
-                # Vanishes at the solution, so the convergence stays superlinear (Li et al. 2004).
+                # It vanishes at the solution, so convergence remains superlinear (Li et al. 2004).
                 force = loss.damping * xp.max(xp.abs(descent), axis=1)
                 hessian = hessian + force[:, None, None] * identity(size, like=rows)
             direction = solver(hessian)(descent)
@@ -357,7 +357,7 @@ class NewtonLearner(Learner):
             return moved, largest <= self.tolerance
 
         def begin(fixed: Arrays) -> Arrays:
-            # Least squares is the Newton step from 0; losses with flat pieces borrow a curvature.
+            # Least squares is the Newton step from 0; losses with flat pieces use `at_zero`.
             rows, weights, quadratic = fixed
             first, rough = loss.at_zero
             hessian = rough * products(rows, weights) + quadratic
@@ -372,11 +372,11 @@ class NewtonLearner(Learner):
 def _descending_share(
     loss: Loss, margins: Array, change: Array, weights: Array, along: Arrays
 ) -> Array:
-    """Shorten the step until the objective falls by a fair part of what its slope promises.
+    """Shorten the step until the objective decreases sufficiently (Armijo's rule).
 
-    Armijo's rule; the next trial is the minimum of the parabola through what is known, kept
-    between a tenth and a half of the last one. `along` the step: the slope of the objective, and
-    slope and curvature of the penalty.
+    The next trial is the minimum of an interpolating parabola, restricted to between a tenth and a
+    half of the last step. `along` contains, in the direction of the step, the slope of the
+    objective, and slope and curvature of the penalty.
     """
     slope, straight, bend = along
     xp = namespace(margins)

@@ -58,7 +58,7 @@ class LinearModels:
         """Every member's scores, (B, n).
 
         Args:
-            features: (n, d), the same rows for every member, or (B, n, d), each its own.
+            features: (n, d), the same rows for every member, or (B, n, d), separate rows.
         """
         rows = as_double("features", features, like=self.coefficients)
         members, d = self.coefficients.shape
@@ -83,17 +83,17 @@ class LinearModels:
 class Learner(Registered, ABC, family="learner"):
     """Fits B linear classifiers at once, each on its n rows.
 
-    A learner is a frozen set of public parameters. It sees what people sent (noisy features and
-    labels) and never adds or needs privacy of its own: fitting is post-processing.
+    A learner is a frozen set of public parameters. Its data are noisy features and labels, so a fit
+    is post-processing and spends no budget.
 
-    Degenerate members have a defined result, the same for every learner: rows of one class
-    only give the constant score of that class (±1), no rows at all (every weight 0) the score 0.
-    Constant features get the coefficient 0.
+    The results of degenerate members are the same for every learner. If all rows have one class,
+    the score is constant (±1); without rows (all weights 0) the score is 0. Constant features get
+    the coefficient 0.
     """
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Parameter choices that the contract checks try; the defaults unless overridden."""
+        """Parameters for the contract checks; the defaults unless overridden."""
         return (cls(),)
 
     def fit(
@@ -109,8 +109,8 @@ class Learner(Registered, ABC, family="learner"):
         Args:
             features: (B, n, d), finite.
             labels: (B, n), -1 or +1.
-            weights: (B, n), at least 0; a weight of 2 is the row twice, 0 the row left out.
-                None is 1 everywhere.
+            weights: (B, n), at least 0; weight 2 counts a row twice, weight 0 omits it. None means
+                1 everywhere.
             gram: (d, d), integrals of products of the basis functions, for the learners that
                 treat features as the coefficients of a curve; the others ignore it. None is the
                 identity (an orthonormal basis).
@@ -127,13 +127,13 @@ class Learner(Registered, ABC, family="learner"):
 
     @abstractmethod
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
-        """Intercept (B,) and coefficients (B, d) of members that have both classes, or no row."""
+        """Intercept (B,) and coefficients (B, d) of members with both classes, or without rows."""
 
     def _fit_members(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         xp = namespace(batch.features)
         total = xp.sum(batch.weights, axis=1)
         balance = xp.sum(batch.labels * batch.weights, axis=1)
-        # One class only: |Σ w y| = Σ w, up to the rounding of two sums of n terms.
+        # If there is only one class, |Σ w y| = Σ w, up to the rounding of two sums of n terms.
         single = xp.abs(balance) >= total * (1.0 - 1e-15 * batch.labels.shape[1])
         if not bool(xp.any(single)):
             return self._fit_chunk(batch, gram)

@@ -29,10 +29,10 @@ from dpfda.local.mrma.learners._newton import DistanceWeightedLoss, LogisticLoss
 from dpfda.local.mrma.learners.base import Learner
 
 _BREAKDOWN = 1e-12
-"""Curvature or residual below this share of its first size: the Krylov space is used up."""
+"""If curvature or residual are below this share of their first size, the iteration stops."""
 
 _NO_VARIATION = 1e-24
-"""A covariance below this, for features of size 1, is the rounding of a covariance of 0."""
+"""A covariance below this, for features of size 1, is a rounding error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +40,17 @@ class ConjugateGradient(Learner, name="conjugate_gradient"):
     """Project on ψ, an early conjugate gradient iterate of Kψ = μ₁ − μ₀ (Kraus & Stefanucci 2019).
 
     K is the covariance operator within the classes and μ₁ − μ₀ the difference of the mean curves.
-    Stopping after a few steps regularizes: 1 step projects on μ₁ − μ₀ itself (the nearest
-    centroid rule), d steps on K⁻¹(μ₁ − μ₀) (linear discriminant analysis). All inner products are
-    those of L²: with the Gram matrix G, K acts on coefficients as SG, S their covariance.
-    score = ⟨x − (μ₁ + μ₀)/2, ψ⟩.
+    Stopping after a few steps regularizes: one step projects on μ₁ − μ₀ itself (the nearest
+    centroid rule), and d steps project on K⁻¹(μ₁ − μ₀) (linear discriminant analysis). All inner
+    products are those of L²: with the Gram matrix G, K acts on coefficients as SG, where S is their
+    covariance. The score is ⟨x − (μ₁ + μ₀)/2, ψ⟩.
 
-    Where K has nothing to say (no variation within the classes) ψ is μ₁ − μ₀ itself, and where
-    μ₁ = μ₀ every score is 0. Steps beyond what K's rank allows change nothing.
+    If K = 0 (no variation within the classes), ψ is μ₁ − μ₀ itself, and if μ₁ = μ₀, every score is
+    0. Steps beyond the rank of K change nothing.
 
     Attributes:
-        steps: number of steps, at least 1. One step suffers least from noisy reports; about four
-            come closest to the published results on curves without noise.
+        steps: number of steps, at least 1. One step is best for noisy reports; about four steps
+            reproduce the published results on curves without noise best.
 
     Examples:
         >>> features = [[[0.0, 0.0], [1.0, 2.0], [3.0, 0.0], [4.0, 2.0]]]
@@ -72,7 +72,7 @@ class ConjugateGradient(Learner, name="conjugate_gradient"):
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         found = moments(batch)
         coefficients = self._slope(found, gram) @ gram
-        # Features were divided by the scale s: K by s², the difference by s, so ψ grew by s.
+        # Features were divided by s, so K by s², the difference by s, and ψ was multiplied by s.
         return (
             -dot(coefficients, found.middle),
             coefficients / found.scale[:, None],
@@ -112,7 +112,7 @@ class NearestCentroid(Learner, name="nearest_centroid"):
     """Assign a curve to the class whose mean curve is nearer in L².
 
     With μ₁, μ₀ the class means of the coefficients, m the point halfway and G the Gram matrix of
-    the basis, score = (z − m)ᵀ G (μ₁ − μ₀): half the difference of the squared distances.
+    the basis, the score is (z − m)ᵀ G (μ₁ − μ₀), half the difference of the squared distances.
 
     Examples:
         >>> models = NearestCentroid().fit([[[0.0, 0.0], [2.0, 0.0]]], [[-1, 1]])
@@ -134,10 +134,10 @@ class Logistic(NewtonLearner, name="logistic"):
     """Logistic regression: minimize Σ w log(1 + e^{−y·score}) + ½ l2 ‖coefficients‖².
 
     The intercept is not penalized; `l2` is the 1/C of scikit-learn's ``LogisticRegression``.
-    With l2 = 0 and separable classes no maximum exists; the result is then the one for a ridge of
-    1e-10 on standardized features, finite and on the separating side. The same ridge chooses the
-    answer of least norm when features repeat each other or outnumber the rows; where the data
-    determine the answer it changes nothing that six digits show.
+    With l2 = 0 and separable classes no maximum exists. The result is then the separating solution
+    with a ridge of 1e-10 on standardized features, which is finite. If features are repeated or
+    outnumber the rows, the ridge selects the solution with least norm. If the data determine the
+    solution, the ridge does not change its first six digits.
 
     Attributes:
         l2: weight of the penalty, at least 0.
@@ -158,7 +158,7 @@ class Logistic(NewtonLearner, name="logistic"):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Plain and penalized."""
+        """Without and with a penalty."""
         return (cls(), cls(l2=1.0))
 
     def _penalty(self, data: Design, gram: Array) -> Array:
@@ -171,12 +171,12 @@ class DWD(NewtonLearner, name="dwd"):
 
     The score of a curve x = Σ z_k φ_k is α + ∫ x β with β = Σ b_k φ_k, that is α + bᵀGz with G the
     Gram matrix of the basis. Minimizes the mean of V(y·score) plus `smoothing` · J(β), where
-    V(m) = 1 − m up to m = ½ and 1/(4m) beyond: every row keeps pulling, near ones more.
+    V(m) = 1 − m for m ≤ ½ and 1/(4m) otherwise: all rows contribute, those near the boundary more.
 
     J(β) = bᵀΩb. Without `roughness`, Ω = G and J is the squared L² norm of β (a ridge). With
     Ω_kl = ∫ φ_k'' φ_l'' it is the penalty of the reproducing kernel Hilbert space W₂² in which
-    Sang et al. work; straight lines β then go unpenalized. Coefficients of the returned model act
-    on z: they are Gb.
+    Sang et al. work; straight lines β are then not penalized. The coefficients of the returned
+    model are Gb, because they are applied to z.
 
     Attributes:
         smoothing: λ, weight of the penalty against the mean loss, at least 0.
@@ -205,7 +205,7 @@ class DWD(NewtonLearner, name="dwd"):
         return (cls(), cls(smoothing=1e-4), cls(roughness=((1, -1, 0), (-1, 2, -1), (0, -1, 1))))
 
     def _penalty(self, data: Design, gram: Array) -> Array:
-        """2λ G⁻¹ΩG⁻¹ in the standardized coefficients, with the intercept free."""
+        """2λ G⁻¹ΩG⁻¹ for the standardized coefficients, without a penalty on the intercept."""
         xp = namespace(gram)
         inverse = xp.linalg.inv(gram)
         middle = inverse
@@ -224,7 +224,7 @@ class DWD(NewtonLearner, name="dwd"):
 
 
 def _plain_matrix(values: Array) -> tuple[tuple[float, ...], ...]:
-    """A public matrix as tuples (frozen, ready for JSON), symmetric positive semidefinite."""
+    """Check a public, symmetric positive semidefinite matrix, and convert it to tuples for JSON."""
     rule = "a symmetric positive semidefinite matrix"
     try:
         matrix = np.asarray(values, dtype=np.float64)

@@ -45,19 +45,20 @@ from dpfda.local.mrma.learners._newton import (
 from dpfda.local.mrma.learners._newton import rows as members_at
 
 _FIRST_GAP = 0.1
-"""μ of the starting point. Larger starts walk longer, smaller ones start further off the path."""
+"""μ of the starting point. Larger values need more steps; smaller ones are further off the path."""
 
 _ROUGH_STEPS = 5
 """Iterations in single precision, which is enough far from the solution and twice as fast."""
 
 _ROUGH_GAP = 1e-6
-"""μ at which single precision has nothing more to say."""
+"""μ below which single precision is not sufficient."""
 
 
 def start(fixed: Arrays) -> Arrays:
-    """A point on the way, most of the walk done: what a few steps in single precision reach.
+    """The state after a few steps in single precision.
 
-    Only the parameters come in double precision; `refined` does the rest for those who walk on.
+    Only the parameters are in double precision; `refined` converts the rest for members that
+    continue.
     """
     rows, costs, penalty, ridged = fixed
     xp = namespace(rows)
@@ -65,7 +66,7 @@ def start(fixed: Arrays) -> Arrays:
     small = 1e-6 * identity(rows.shape[1], like=rows)
     bounded = (xp.minimum(array, largest) for array in (penalty, ridged + small))
     rough = tuple(xp.astype(array, xp.float32) for array in (rows, costs, *bounded))
-    # A badly conditioned member may overflow here; it then starts from scratch below.
+    # A badly conditioned member may overflow here; it is then restarted below.
     with np.errstate(all="ignore"):
         state = _near_the_path(rough)
         for _ in range(_ROUGH_STEPS):
@@ -81,7 +82,7 @@ def start(fixed: Arrays) -> Arrays:
 def refined(state: Arrays, fixed: Arrays) -> Arrays:
     """The same point in double precision, with α + β = c and s − ξ = m − 1 restored.
 
-    Of each two the smaller is kept and the larger gives way, which loses no digit of either.
+    Of each pair, the smaller number is kept and the larger one adjusted, so that no digit is lost.
     """
     rows, costs = fixed[:2]
     xp = namespace(rows)
@@ -99,7 +100,7 @@ def refined(state: Arrays, fixed: Arrays) -> Arrays:
 
 
 def _near_the_path(fixed: Arrays) -> Arrays:
-    """Least squares, then two Newton steps towards the point of the path with a given μ."""
+    """Least squares, followed by two Newton steps towards the point of the path with a given μ."""
     rows, costs, penalty, ridged = fixed
     xp = namespace(rows)
     squares = rows @ xp.matrix_transpose(rows)
@@ -150,7 +151,7 @@ def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
 
     # Predictor: aim at μ = 0. With relative changes u of α and −v of β, those of s and ξ are
     # −1 − u and −1 + v; the farthest of the four steps follows from u + u² and v² − v alone.
-    # (Memory is what limits this function: arrays that are not needed again are overwritten.)
+    # Memory limits the speed of this function, so arrays that are not needed again are overwritten.
     _, d_alpha = newton(short - excess)
     second_excess, second_short = d_alpha * per_alpha, d_alpha * per_beta
     second_excess *= second_excess + 1.0
@@ -163,7 +164,7 @@ def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
     left = (1.0 - share) - share * share * curve / xp.maximum(here, scalar(1e-30, like=here))
     target = (left * left * left * here)[:, None]
 
-    # Corrector: aim at the reduced μ, with the second-order terms the predictor has shown.
+    # Corrector: aim at the reduced μ, with the second-order terms of the predictor.
     d_excess, d_short = target * per_alpha, target * per_beta
     d_excess += second_excess
     d_excess -= excess
@@ -199,36 +200,36 @@ def gap(state: Arrays) -> Array:
 
 
 _RIDGE = 1e-12
-"""Keeps the systems solvable; it bends the way to the solution, not the solution."""
+"""Keeps the systems solvable; it changes the iterates, but not the solution."""
 
 _READY = 1e-3
-"""μ at which guessing the rows on the margin begins to be worth a try."""
+"""μ below which the rows on the margin are guessed."""
 
 _PATIENCE = 30.0
 """After a wrong guess, μ must have shrunk by this factor before the next one."""
 
 _SPRING = 1e6
-"""Stiffness, against costs and features of size 1. Each round leaves its inverse of the error."""
+"""Stiffness relative to costs and features of size 1; each round divides the error by it."""
 
 
 def minimize_hinge(
     rows: Array, costs: Array, *, penalty: Array, tolerance: float, max_iterations: int
 ) -> tuple[Array, Array]:
-    """Solve every member.
+    """Minimize the hinge loss with penalty for every member.
 
     Args:
         rows: (B, p, n), label times (1, features); 0 for absent rows.
         costs: c, (B, n), near 1 in size; 0 for absent rows.
         penalty: the diagonal of P, (B, p), at least 0.
-        tolerance: how far the optimality conditions may be missed.
-        max_iterations: what is left after that many is returned as it is.
+        tolerance: the largest violation of the optimality conditions.
+        max_iterations: the largest number of steps; the last iterate is then returned.
 
     Returns:
         Parameters (B, p), and for every member whether some row lies exactly on the margin (B,);
         without one, an unpenalized intercept is not unique.
     """
     xp = namespace(rows)
-    # An absent row (0, cost 0) has no room between its bounds; with cost 1 it is a constant.
+    # An absent row (0, cost 0) has no interior between its bounds; with cost 1 it is a constant.
     costs = xp.where(costs > 0, costs, xp.ones_like(costs))
     ridged = diagonal(penalty + _RIDGE)
 
@@ -246,7 +247,7 @@ def minimize_hinge(
             parameters, *rest = walk(refined(walking, fixed), fixed, live)
             return (parameters, pinned, threshold, *rest), now < 1e-4 * tolerance
         answer, on_margin, exact = _finish(xp, walking, fixed, ready, tolerance)
-        # Only the answer is replaced: the walk's own variables must stay positive.
+        # Only the result is replaced, because the other variables must stay positive.
         parameters = xp.where(exact[:, None], answer, parameters)
         pinned = xp.where(exact, on_margin, pinned)
         threshold = xp.where(ready, now / _PATIENCE, threshold)
@@ -258,22 +259,22 @@ def minimize_hinge(
 
 
 def _largest_pull(alpha: Array, costs: Array) -> Array:
-    """max α/c (B, 1). Far below 1 where the classes are separable and the penalty is weak."""
+    """max α/c (B, 1); far below 1 if the classes are separable and the penalty is weak."""
     xp = namespace(alpha)
     return xp.max(alpha / costs, axis=1, keepdims=True)
 
 
 def _relative_gap(state: Arrays, fixed: Arrays) -> Array:
-    """μ measured by the multipliers that are in play, (B,)."""
+    """μ relative to the size of the multipliers, (B,)."""
     return gap(state) / _largest_pull(state[1], fixed[1])[:, 0]
 
 
 def _finish(xp: ModuleType, state: Arrays, fixed: Arrays, ready: Array, tolerance: float) -> Arrays:
-    """Try to solve the members that are `ready` outright.
+    """Try to solve the members that are `ready` directly.
 
     Returns:
-        Parameters, whether a row lies on the margin, and which members were solved: for the
-        others the first two mean nothing.
+        Parameters, whether a row lies on the margin, and which members were solved; the first two
+        are undefined for other members.
     """
     if bool(xp.all(ready)):
         return _solve_face(state, fixed, tolerance)
@@ -291,21 +292,21 @@ def _solve_face(state: Arrays, fixed: Arrays, tolerance: float) -> Arrays:
     """Guess the rows on the margin, solve the equations they satisfy, check optimality.
 
     Rows beyond the margin have α = 0, rows inside it α = c, and rows on it margin 1. The last
-    are imposed by a stiff spring whose pull becomes their α (method of multipliers): two
-    rounds leave no error above rounding, and rows that repeat each other do no harm.
+    condition is imposed by a stiff quadratic penalty, whose force becomes their α (method of
+    multipliers). Two rounds reduce the error to rounding, also for repeated rows.
     """
     parameters, alpha, beta, excess, short = state
     rows, costs, penalty, ridged = fixed
     xp = namespace(rows)
     scale = _largest_pull(alpha, costs) * costs
-    # Masks as numbers: on random patterns xp.where is several times slower than arithmetic.
+    # Masks are numbers, because xp.where on random patterns is several times slower.
     beyond = xp.astype(excess * scale > alpha, costs.dtype)
     inside = xp.astype(short * costs > beta, costs.dtype) * (1.0 - beyond)
     on_margin = 1.0 - beyond - inside
     pinned = xp.max(on_margin, axis=1)
     spring = _SPRING * scale * on_margin
     alpha = inside * costs + on_margin * alpha
-    # Without a row on the margin nothing moves the intercept, and rounding must not.
+    # Without a row on the margin the intercept is fixed, so that rounding does not change it.
     held = (1.0 - pinned)[:, None, None] * _corner(ridged)
     solve = solver(gram(rows, spring) + ridged + held)
     lack = 1.0 - times_rows(rows, parameters)
@@ -328,13 +329,13 @@ def _solve_face(state: Arrays, fixed: Arrays, tolerance: float) -> Arrays:
 
 
 def _corner(matrices: Array) -> Array:
-    """(p, p): 1 for the intercept, 0 elsewhere."""
+    """Matrix (p, p) with a 1 for the intercept and 0 elsewhere."""
     first = identity(matrices.shape[1], like=matrices)[:1, :]
     return first * namespace(matrices).matrix_transpose(first)
 
 
 def middle_intercept(rows: Array, costs: Array, parameters: Array, *, labels: Array) -> Array:
-    """The middle of the intercepts (B,) that are optimal beside the given coefficients.
+    """The middle of the intercepts (B,) that are optimal for the given coefficients.
 
     As a function of the intercept the loss is convex and piecewise linear: row i changes its slope
     by c_i at the intercept that puts it on the margin. The slope starts at minus the cost of the
@@ -359,14 +360,14 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
     """Linear SVM: minimize ½ ‖coefficients‖² + C Σ w·loss(y·score).
 
     The loss is the hinge max(0, 1 − m), as in scikit-learn's ``SVC(kernel="linear")``, or its
-    square. The intercept is not penalized. Where the hinge does not determine it (no row exactly
+    square. The intercept is not penalized. If the hinge loss does not determine it (no row exactly
     on the margin), it is the middle of the interval of solutions, as in LIBSVM. With noisy features
-    and unequal classes the solution is often a constant: its coefficients are then exactly 0.
+    and unequal classes the solution is often constant, with coefficients exactly 0.
 
     Attributes:
-        C: weight of the rows against the penalty, above 0.
+        C: weight of the loss relative to the penalty, above 0.
         loss: ``"hinge"`` or ``"squared_hinge"``.
-        tolerance: how far the optimality conditions may be missed (hinge), or the largest change
+        tolerance: the largest violation of the optimality conditions (hinge), or the largest change
             of a score in the last Newton step (squared hinge).
 
     Examples:
@@ -401,14 +402,14 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
         return diagonal(self._diagonal(data))
 
     def _diagonal(self, data: Design) -> Array:
-        """The diagonal of the penalty, where the weights of a member add up to 1."""
+        """The diagonal of the penalty for members whose weights add up to 1."""
         return data.penalty() / (self.C * data.total[:, None])
 
     def _fit_hinge(self, batch: Batch, data: Design, penalty: Array) -> Array:
         xp = namespace(data.rows)
         count = xp.sum(xp.astype(data.weights > 0, data.weights.dtype), axis=1, keepdims=True)
         count = xp.maximum(count, xp.ones_like(count))
-        # The solver likes costs near 1, so the whole problem is multiplied by the rows' number.
+        # The solver needs costs near 1, so the whole problem is multiplied by the number of rows.
         costs = data.weights * count
         parameters, pinned = minimize_hinge(
             data.rows,
@@ -417,7 +418,7 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
-        # With too little signal the solution has no slope at all; rounding must not pretend one.
+        # If the signal is too weak, the slopes are 0; this removes rounding errors.
         flat = xp.max(xp.abs(parameters[:, 1:]), axis=1, keepdims=True) <= 10.0 * self.tolerance
         slopes = xp.where(flat, xp.zeros_like(parameters[:, 1:]), parameters[:, 1:])
         parameters = xp.concat([parameters[:, :1], slopes], axis=1)

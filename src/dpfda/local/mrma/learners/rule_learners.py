@@ -1,7 +1,7 @@
-"""Learners of members that are not linear: a shallow tree, and a kernel machine.
+"""Learners of nonlinear members: a shallow tree, and a kernel machine.
 
-Reports are cut to the box [-1, 1]^d first: at a small ε most lie far outside of it, and a member
-that was fitted there would call everybody in the box the same.
+Reports are first clipped to the box [-1, 1]^d. At a small ε most reports lie far outside of it, and
+a member fitted to them would be constant inside the box.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Fields = dict[str, FloatArray]
 
 
 class RuleLearner(Registered, ABC, family="rule learner"):
-    """Fits B rules, each on its n rows.
+    """Fits B rules, each to its n rows.
 
-    It sees what people sent and never adds or needs privacy of its own: fitting is post-processing.
+    Its data are noisy reports, so a fit is post-processing and spends no budget.
     """
 
     rule: ClassVar[type[MemberRule]]
@@ -39,14 +39,14 @@ class RuleLearner(Registered, ABC, family="rule learner"):
         """Fields of the rules.
 
         Args:
-            features: (B, n, d), finite; they are cut to [-1, 1].
+            features: (B, n, d), finite; they are clipped to [-1, 1].
             labels: (B, n), -1 or +1.
         """
         return self._fit(np.clip(features, -1.0, 1.0), labels)
 
     @abstractmethod
     def _fit(self, features: FloatArray, labels: FloatArray) -> Fields:
-        """The same of features inside the box."""
+        """`fit` for features inside the box."""
 
     def rules(self, fields: Fields) -> list[MemberRule]:
         """The rules with these fields."""
@@ -61,10 +61,10 @@ class RuleLearner(Registered, ABC, family="rule learner"):
 class ShallowTree(RuleLearner, name="shallow_tree"):
     """A classification tree (CART, scikit-learn) of a small depth.
 
-    The chance at a leaf is (n₊ + 1)/(n + 2) of its n rows.
+    The probability at a leaf with n rows, of which n₊ are positive, is (n₊ + 1)/(n + 2).
 
     Attributes:
-        depth: how many questions in a row.
+        depth: the number of splits on a path.
         leaf_size: least number of rows at a leaf.
 
     Examples:
@@ -85,7 +85,7 @@ class ShallowTree(RuleLearner, name="shallow_tree"):
         _validate.whole("leaf_size", self.leaf_size)
 
     def rules(self, fields: Fields) -> list[MemberRule]:
-        """Numbers of features are whole, also after a server was restored."""
+        """The rules; numbers of features become integers again after a server was restored."""
         return super().rules(fields | {"features": fields["features"].astype(np.int64)})
 
     def _fit(self, features: FloatArray, labels: FloatArray) -> Fields:
@@ -93,17 +93,17 @@ class ShallowTree(RuleLearner, name="shallow_tree"):
         return {name: np.stack([tree[name] for tree in grown]) for name in grown[0]}
 
     def _grown(self, rows: FloatArray, labels: FloatArray) -> Fields:
-        # A device and a collector load this file and need no tree.
+        # Devices and collectors import this module without scikit-learn.
         from sklearn.tree import DecisionTreeClassifier
 
         made = DecisionTreeClassifier(
             max_depth=self.depth, min_samples_leaf=self.leaf_size, random_state=0
         )
         tree = made.fit(rows, labels > 0).tree_
-        node = np.zeros(1, dtype=np.int64)  # of the grown tree, at each place of a level
+        node = np.zeros(1, dtype=np.int64)  # node of the grown tree at each position of a level
         features, thresholds = [], []
         for _ in range(self.depth):
-            leaf = tree.children_left[node] < 0  # both of its children are itself
+            leaf = tree.children_left[node] < 0  # a leaf is its own child on the next level
             features.append(np.where(leaf, 0, tree.feature[node]))
             thresholds.append(np.where(leaf, 0.0, tree.threshold[node]))
             below = np.where(leaf, node, tree.children_left[node])
@@ -124,7 +124,7 @@ class KernelMachine(RuleLearner, name="kernel_machine"):
     """Ridge regression of ±1 on a Gaussian kernel (a least-squares support vector machine).
 
     Attributes:
-        width: of the kernel, where the box has sides of length 2.
+        width: width of the kernel; the box has sides of length 2.
         ridge: weight of the penalty against the sum of squares.
 
     Examples:
