@@ -1,10 +1,10 @@
-"""Local studies by one posterior: what is asked follows from what is believed.
+"""Local studies by one posterior, from which the next questions are chosen.
 
-Two classes by yes-or-no answers: `beliefs` says what is held likely before anybody answers,
-`answers` how likely answers are, `posterior` what both say together, `worth` what is asked next,
-`rule` which classifier follows, and `study` is the whole from the first person to the last.
+Two classes by yes/no answers: `beliefs` contains the prior, `answers` the likelihood, `posterior`
+the posterior, `worth` the choice of the next questions, `rule` the classifier, and `study` the
+whole study from the first person to the last.
 
-Tables, several classes and numbers by vector reports: `columns` finds where columns lie, `moments`
-how they vary together, `reports` says what is asked and what the mean report would be, `slopes` is
-the posterior, and `vectors` the whole.
+Tables, several classes and numbers by vector reports: `columns` locates single columns, `moments`
+estimates their covariance, `reports` defines the reports and their expectation, `slopes` is the
+posterior, and `vectors` the whole study.
 """

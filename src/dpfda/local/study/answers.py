@@ -1,4 +1,4 @@
-"""The likelihood of answers: every question is an event whose mean the working model gives.
+"""The likelihood of answers: the working model gives the mean answer to every question.
 
 Participants answer k questions through a k-question response: with probability α all answers are
 true, otherwise all are coin flips. Let u = (m - t)/s and F = 2Φ - 1. True answers ±1 have these
@@ -9,11 +9,12 @@ means (if the classes differ in spread, u + d and u - d become (u + d) exp(-r) a
 
 "Is your label 1?" is the labelled question with t = -∞. "Is your feature farther than t from c?"
 has the mean 1 + A(c + t) - A(c - t) in each class, where A is the mean of "above t?". It is asked
-where the classes may differ in spread.
+if the classes may differ in spread.
 
-A participant with k > 1 answers the label and k - 1 plain questions; their products are labelled
-answers. Means of many answers are nearly normal around α times the means above. These are linear in
-π, so the log likelihood of a feature's parameters is a polynomial of degree two in π.
+A participant with k > 1 questions answers the label and k - 1 plain questions; the products of
+label and plain answers are labelled answers. Means of many answers are nearly normal around α times
+the means above. These are linear in π, so the log likelihood of a feature's parameters is a
+polynomial of degree two in π.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from scipy.special import ndtr
 
 from dpfda._validate import FloatArray, IntArray
 
-_SMOOTHING = 4.0  # expected answers that are added where a variance is estimated from few
-_MOST_CORRELATED = 0.9  # two answers of one participant: the correlation of few is badly estimated
+_SMOOTHING = 4.0  # predicted answers that are added before a variance is estimated
+_MOST_CORRELATED = 0.9  # limit of the estimated correlation of a participant's two answers
 
 
 class Questions(NamedTuple):
@@ -35,7 +36,7 @@ class Questions(NamedTuple):
     Attributes:
         feature: index of the feature of each question.
         threshold: t; -∞ in the question about the label.
-        center: c, where t is a distance; otherwise not a number.
+        center: c if t is a distance; otherwise NaN.
     """
 
     feature: IntArray
@@ -53,9 +54,9 @@ class Answers(NamedTuple):
     Attributes:
         questions: n of them.
         alpha: probability that a participant's answers are true.
-        means: plain and labelled, shape (n, 2); 0 where there are none.
-        weights: inverse covariance of both, shape (n, 3): plain, between, labelled; 0 where there
-            are none.
+        means: plain and labelled, shape (n, 2); 0 if there are none.
+        weights: inverse covariance of both, shape (n, 3): plain, between, labelled; 0 if there are
+            none.
     """
 
     questions: Questions
@@ -69,12 +70,10 @@ class Answers(NamedTuple):
         return Answers(self.questions.at(which), *(values[which] for values in self[1:]))
 
     def and_also(self, others: Answers) -> Answers:
-        """Both together."""
-        asked, *told = (
-            [np.concatenate(pair) for pair in zip(*both, strict=True)]
-            for both in ((self.questions, others.questions), (self[1:], others[1:]))
-        )
-        return Answers(Questions(*asked), *told[0])
+        """These answers and the others together."""
+        questions = map(np.concatenate, zip(self.questions, others.questions, strict=True))
+        values = map(np.concatenate, zip(self[1:], others[1:], strict=True))
+        return Answers(Questions(*questions), *values)
 
 
 def mean_answers(
@@ -89,17 +88,17 @@ def mean_answers(
     """Means and their weights from sums of answers.
 
     Args:
-        questions: n of them; those that nobody answered are left out.
+        questions: n questions; those without answers are left out.
         count: number of plain and of labelled answers, shape (n, 2).
         total: their sums.
         alpha: probability that a participant's answers are true.
         expected: predicted means of true answers.
-        label: if the same participants gave both answers, the mean answer about the label: it is
-            the mean product of both.
+        label: if participants gave both answers, the mean answer about the label, which is the
+            mean product of both.
     """
     some = count.any(axis=1)
     count, total = count[some], total[some]
-    # Means for the variances: within ±α, as the means of honest answers are.
+    # Means for the variances are restricted to ±α, like the means of honest answers.
     smoothed = (total + _SMOOTHING * alpha * expected[some]) / (count + _SMOOTHING)
     plain, labelled = np.clip(smoothed, -alpha, alpha).T
     of_plain, of_labelled, between = 1 - plain**2, 1 - labelled**2, np.zeros(len(count))
@@ -126,7 +125,7 @@ def above(
 def farther(
     distance: FloatArray, center: FloatArray, *law: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same for "farther than t from c?"."""
+    """Mean answers to "farther than t from c?" of label 1, and of the other label."""
     over, under = above(center + distance, *law), above(center - distance, *law)
     return 1 + over[0] - under[0], 1 + over[1] - under[1]
 
@@ -150,8 +149,8 @@ def log_likelihoods(answers: Answers, points: FloatArray) -> FloatArray:
     if far.any():
         distance, origin = threshold[far, None], from_center[far, None]
         ones[far], others[far] = farther(distance, origin, *(values[far] for values in law))
-    # The mean plain answer is others + π (ones - others), the labelled -others + π (ones + others):
-    # a quadratic form in what is observed less these.
+    # The mean plain answer is others + π (ones - others), the labelled -others + π (ones + others).
+    # The log likelihood is a quadratic form in the observed means minus these.
     a, b = answers.means[:, 0, None] - alpha * others, answers.means[:, 1, None] + alpha * others
     da, db = alpha * (others - ones), -alpha * (others + ones)
     plain, between, labelled = answers.weights.T[:, :, None]

@@ -45,7 +45,7 @@ class Beliefs:
 
     Examples:
         >>> Beliefs().nothing, Beliefs.reason("matter")
-        (0.1, 'If any differ, one, three or all are expected to; each is equally likely.')
+        (0.1, 'If any feature differs, one, three or all are expected to; equally likely.')
     """
 
     width: float = _belief(
@@ -53,7 +53,7 @@ class Beliefs:
     )
     slacks: tuple[float, ...] = _belief(
         (0.78, 2.3, 7.0, 21.0, 63.0),
-        "Slack: a public range fits, or is up to sixty times too wide, as honest ranges are.",
+        "Slack: public ranges fit, or are up to sixty times too wide if nobody looked at data.",
     )
     slack_odds: tuple[float, ...] = _belief(
         (0.25, 0.3, 0.2, 0.15, 0.1),
@@ -62,7 +62,7 @@ class Beliefs:
     falls: tuple[float, ...] = _belief(
         (0.0, 1.0, 2.0),
         "Standard deviations of ordered features fall like (1 + j)^-fall, "
-        "as those of noise, of continuous curves and of smooth curves.",
+        "like those of noise, of continuous curves and of smooth curves.",
     )
     own_width: float = _belief(
         0.55, "A feature's standard deviation differs from the common law by a factor of about 1.7."
@@ -72,13 +72,13 @@ class Beliefs:
         "Centers scatter by this many standard deviations around 0; each is equally likely.",
     )
     level: float = _belief(
-        0.4, "A level, or a table column, may lie anywhere in its range: ±0.4 of half of it."
+        0.4, "A level, or a table column, may lie anywhere in its range: ±0.4 of half of the range."
     )
     apart: float = _belief(
         0.4, "Scale of d: half of the features that differ have means over 0.6 deviations apart."
     )
     tails: float = _belief(
-        3.0, "Large d occur: Student's law with 3 degrees of freedom. More make them rarer."
+        3.0, "Large d occur: Student's law with 3 degrees of freedom; more make them rarer."
     )
     wider: tuple[float, ...] = _belief(
         (-0.5, 0.0, 0.5), "A class that is wider in one feature tends to be wider in all."
@@ -88,7 +88,7 @@ class Beliefs:
         0.1, "In one study of ten no feature differs, because most studies expect a difference."
     )
     matter: tuple[float, ...] = _belief(
-        (1.0, 3.0), "If any differ, one, three or all are expected to; each is equally likely."
+        (1.0, 3.0), "If any feature differs, one, three or all are expected to; equally likely."
     )
     orders: tuple[float, ...] = _belief(
         (0.0, 1.0, 2.0, 4.0),
@@ -97,10 +97,10 @@ class Beliefs:
     balanced: float = _belief(0.5, "Half of all studies are designed to have equal classes.")
     nearly: float = _belief(0.15, "Standard deviation of log odds of classes designed to be equal.")
     uneven: float = _belief(
-        1.4, "That of others: two in three lie between one in five and four in five."
+        1.4, "The same for others: two in three shares are between one in five and four in five."
     )
     even: float = _belief(
-        0.2, "A fifth of each batch is spread over all questions, so that a wrong belief is seen."
+        0.2, "A fifth of each batch is spread over all questions, to detect errors of the model."
     )
     better: float = _belief(
         0.005, "A rule is better than guessing if it errs at least half a point less."
@@ -108,7 +108,7 @@ class Beliefs:
 
     @classmethod
     def reason(cls, name: str) -> str:
-        """Why a belief is as it is."""
+        """The reason for a number."""
         return str(cls.__dataclass_fields__[name].metadata["why"])
 
 
@@ -123,7 +123,7 @@ def current() -> Beliefs:
 
 @contextmanager
 def believing(beliefs: Beliefs) -> Iterator[None]:
-    """Studies that begin inside this context have other beliefs.
+    """Use other beliefs in all studies that begin inside this context.
 
     Examples:
         >>> with believing(Beliefs(nothing=0.5)):
@@ -139,7 +139,7 @@ def believing(beliefs: Beliefs) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class SlopeBeliefs:
-    """Every number of the prior of a study by vector reports, beside those of `Beliefs`.
+    """Every number of the prior of a study by vector reports, in addition to `Beliefs`.
 
     Examples:
         >>> SLOPES.separations[0], SLOPES.discrepancy
@@ -166,7 +166,7 @@ class SlopeBeliefs:
         0.9, "Features leave a tenth of the variance of a number unexplained."
     )
     discrepancy: float = _belief(
-        0.3, "Off where it is asked, the working model errs by 0.3 of the variance of a signal."
+        0.3, "Away from the query, the working model errs by 0.3 of the variance of a signal."
     )
     off_for_curves: float = _belief(
         5e-5,
@@ -189,12 +189,12 @@ class Prior:
 
     Attributes:
         turns: the order of each feature, 0 for a level or a table column.
-        levels: whether each feature may lie anywhere in its range.
+        levels: whether the center of each feature may lie anywhere in its range.
         ordered: whether early features are more likely to differ.
         center_known: whether all centers are 0 by construction.
-        class_share: the share of label 1, where it is public.
+        class_share: the share of label 1, if it is public.
         spread_differs: whether the classes may differ in spread.
-        beliefs: the numbers.
+        beliefs: the numbers of the prior.
     """
 
     turns: tuple[int, ...]
@@ -264,16 +264,16 @@ class Prior:
         return np.asarray(density + _log_normal(center, spread))
 
     def differences(self, chances: FloatArray) -> FloatArray:
-        """Prior draws of d where a feature differs, from uniforms."""
+        """Prior draws of d, if the feature differs, from uniforms."""
         apart, tails = self.beliefs.apart, self.beliefs.tails
         return np.asarray(apart * stdtrit(tails, np.clip(chances, 1e-6, 1 - 1e-6)))
 
     def log_differences(self, d: FloatArray) -> FloatArray:
-        """Log density of d where a feature differs."""
+        """Log density of d if the feature differs."""
         return np.asarray(student.logpdf(d, self.beliefs.tails, scale=self.beliefs.apart))
 
     def spreads(self, normals: FloatArray) -> FloatArray:
-        """Prior draws of r where a feature differs; the last normal is the feature's own part."""
+        """Prior draws of r, if the feature differs; the last normal is the feature's own part."""
         common = self.common[3][self._combination(normals)]
         return np.asarray(common + self.beliefs.own_wider * normals[:, -1])
 
@@ -317,7 +317,7 @@ def evidence(before: float, after: float) -> float:
 
 
 def _summing_to(weights: FloatArray, number: float) -> FloatArray:
-    """Probabilities in proportion to the weights, with this sum as far as each may be large."""
+    """Probabilities in proportion to the weights, capped, and with this sum if possible."""
     low, high = 0.0, number / weights.min()
     for _ in range(60):
         factor = (low + high) / 2

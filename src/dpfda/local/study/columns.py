@@ -1,15 +1,15 @@
 """Location and width of each column, from yes-or-no answers about single columns.
 
-A column has one of a public list of shapes on its public range, called [0, 1] here; each says with
-which probability a person exceeds t:
+A column has one of a public list of shapes on its public range, here scaled to [0, 1]. A shape
+gives the probability that a person's value exceeds t:
 
 * hill: logistic around m with scale s, F((m - t)/s);
-* slope: some people lie exactly at an end, the others as far from it as an exponential law of scale
-  θ puts them (counts, amounts of money, grey values); at either end;
-* ends: everybody at one end or the other (yes/no columns).
+* slope: some people lie exactly at one end, and the distances of the others from it are exponential
+  with scale θ (counts, amounts of money, grey values);
+* ends: everybody lies at one of the two ends (yes/no columns).
 
-What is known of a column is a posterior over shapes. Columns of one table resemble each other, so
-each begins from a prior that is fitted to all of them (empirical Bayes). Nobody's label is used.
+The posterior of a column is over these shapes. Columns of a table are similar, so their prior is
+fitted to all of them (empirical Bayes). Labels are not used.
 """
 
 from __future__ import annotations
@@ -25,57 +25,57 @@ _POWERS = 2.0 ** (-np.arange(2, 23) / 2)
 THRESHOLDS: FloatArray = np.unique(
     np.round(np.concatenate([_POWERS, 1 - _POWERS, np.linspace(0.01, 0.99, 99)]), 6)
 )
-"""Where people may be asked whether they lie above: dense near the ends, as skewed columns are."""
+"""Possible thresholds of questions; they are dense near the ends, for skewed columns."""
 
 _LOCATIONS: FloatArray = np.r_[0.0, THRESHOLDS, 1.0]
 _SCALES: FloatArray = np.asarray(0.5 ** np.arange(2.0, 12.0))  # widest first
 _SHARES: FloatArray = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 _TAILS: FloatArray = np.asarray(0.5 ** np.arange(0.0, 11.0))
-_STEPS = np.array([-1.1, 0.0, 1.1])  # questions about a hill, in units of s around m
-_FRACTIONS = np.array([0.02, 0.5, 1.5])  # and about a slope, in units of θ from its end
+_STEPS = np.array([-1.1, 0.0, 1.1])  # thresholds for a hill, in units of s around m
+_FRACTIONS = np.array([0.02, 0.5, 1.5])  # thresholds for a slope, in units of θ from its end
 _TO_DEVIATION = 1.8  # a logistic law of scale s has standard deviation 1.81 s
 _FROM_ABSOLUTE = 1.25  # a normal law's standard deviation over its mean absolute deviation
 
 _HILLS, _SLOPES, _ENDS = 0.7, 0.15, 0.15
-"""How likely a column of a table is of each kind."""
-_NARROWER = 0.75  # of hills: how likely one of half the width is, beside one of this width
+"""Prior probability of each kind of shape for a column of a table."""
+_NARROWER = 0.75  # prior probability of a hill divided by that of a hill of twice its width
 _ELSEWHERE = 0.3
-"""How likely coefficients of curves are hills anywhere in their range. The others are hills in the
-middle of it, about a sixth of it wide, as those of curves that just fill their range."""
+"""Prior probability that a coefficient of curves is a hill anywhere in its range. Otherwise it is a
+hill in the center, with about a sixth of the width, as for curves that fill their range."""
 _MIDDLE, _SIXTH = 0.12, np.array([0.1, 0.3, 0.35, 0.2, 0.05])
-_OUTLIERS = 0.04  # people anywhere
-_ASKED = 8  # thresholds of a column, in one batch
+_OUTLIERS = 0.04  # share of people with values anywhere
+_THRESHOLDS_ASKED = 8  # of a column, in one batch
 _BETWEEN = (0.16, 0.5, 0.84)  # the median and one standard deviation to either side
-_PUBLIC_COLUMNS = 4.0  # the public prior counts as many columns as this among the pooled ones
-_POOLINGS = 25
+_PUBLIC_COLUMNS = 4.0  # weight of the public prior in the pooled one, in columns
+_POOLINGS = 25  # steps of the EM algorithm
 
 
 class Shapes(NamedTuple):
     """All shapes, one entry each, the first of them hills.
 
     Attributes:
-        mean: of a column.
-        width: like a standard deviation of it.
+        mean: mean of a column.
+        width: its width, comparable to a standard deviation.
         above: probability of exceeding each threshold, shape (shapes, T).
-        asked: three thresholds that tell most about it, shape (shapes, 3).
+        informative: the three most informative thresholds, shape (shapes, 3).
     """
 
     mean: FloatArray
     width: FloatArray
     above: FloatArray
-    asked: FloatArray
+    informative: FloatArray
 
 
 @cache
 def shapes() -> Shapes:
-    """The public list."""
+    """The public list of shapes."""
     m, s = np.repeat(_LOCATIONS, len(_SCALES)), np.tile(_SCALES, len(_LOCATIONS))
     hill = 1 / (1 + np.exp(-np.clip((m[:, None] - THRESHOLDS) / s[:, None], -40, 40)))
     share, tail = np.repeat(_SHARES, len(_TAILS)), np.tile(_TAILS, len(_SHARES))
     low = share[:, None] * np.exp(-THRESHOLDS / tail[:, None])
     high = 1 - share[:, None] * np.exp(-(1 - THRESHOLDS) / tail[:, None])
     amount = share * tail * -np.expm1(-1 / tail)  # the mean distance from the end
-    # Mean absolute deviation: twice the mean excess over the mean, ∫ P(x > t) from it to the end.
+    # The mean absolute deviation is twice the integral of P(x > t) from the mean to the end.
     absolute = 2 * share * tail * (np.exp(-amount / tail) - np.exp(-1 / tail))
     slope = _FROM_ABSOLUTE * absolute
     near = tail[:, None] * _FRACTIONS
@@ -85,7 +85,7 @@ def shapes() -> Shapes:
         mean=np.concatenate([m, amount, 1 - amount, _SHARES]),
         width=np.concatenate([_TO_DEVIATION * s, slope, slope, np.sqrt(_SHARES * (1 - _SHARES))]),
         above=np.concatenate([hill, low, high, ends]),
-        asked=np.concatenate([m[:, None] + s[:, None] * _STEPS, near, 1 - near, between]),
+        informative=np.concatenate([m[:, None] + s[:, None] * _STEPS, near, 1 - near, between]),
     )
 
 
@@ -93,7 +93,7 @@ def shapes() -> Shapes:
 def expected(*, curves: bool, center_known: bool = False) -> FloatArray:
     """Prior probability of each shape.
 
-    Ranges are wide: hills lie anywhere in them, or near an end, and are rather wide than narrow.
+    Hills may lie anywhere in the range, or near an end; wide hills are likelier than narrow ones.
     """
     between = np.gradient(_LOCATIONS)
     anywhere = 0.5 * between / between.sum() + 0.5 / len(_LOCATIONS)
@@ -108,54 +108,55 @@ def expected(*, curves: bool, center_known: bool = False) -> FloatArray:
         hills[np.abs(_LOCATIONS - 0.5) > 1e-9] = 0.0
         hills, kinds = (hills + 1e-12) / (hills + 1e-12).sum(), (1.0, 0.0, 0.0)
     slopes = 2 * len(_SHARES) * len(_TAILS)
-    # Where nearly everybody lies at one end, a slope is as likely, and to take it for wide worse.
+    # Ends with nearly everybody on one side are less likely a priori: a slope explains them as
+    # well, and a column that is wrongly taken for wide causes the larger error.
     mixed = (_SHARES * (1 - _SHARES)) ** 2
     slope = np.full(slopes, kinds[1] / slopes)
     return np.concatenate([kinds[0] * hills.ravel(), slope, kinds[2] * mixed / mixed.sum()])
 
 
 @cache
-def _telling() -> FloatArray:
-    """Which thresholds tell most about each shape, shape (shapes, T)."""
-    places = np.minimum(np.searchsorted(THRESHOLDS, shapes().asked), len(THRESHOLDS) - 1)
+def _informative() -> FloatArray:
+    """Indicators of the most informative thresholds of each shape, shape (shapes, T)."""
+    places = np.minimum(np.searchsorted(THRESHOLDS, shapes().informative), len(THRESHOLDS) - 1)
     return np.asarray(np.eye(len(THRESHOLDS))[places].sum(axis=1))
 
 
 class Columns:
-    """The posterior of every column's shape, as answers come in.
+    """The posterior of every column's shape, updated by answers.
 
     Args:
-        prior: how likely shapes are, one row a column, or one row for all of them. Columns that
-            have something in common begin with the same row.
-        reach: half the width of what is looked at of each column, around 0.
+        prior: prior probabilities of shapes, one row per column, or one row for all columns.
+            Similar columns must have the same row.
+        reach: half the width of the range of each column, which is centered at 0.
         alpha: truth probability of an answer.
-        alone: so many first columns have nothing in common with the others.
+        alone: the number of first columns whose priors are not pooled with the others.
     """
 
     def __init__(self, prior: FloatArray, reach: FloatArray, *, alpha: float, alone: int) -> None:
         d = len(reach)
         self.reach, self.alpha, self._alone = reach, alpha, alone
         self._public = np.broadcast_to(prior, (d, prior.shape[-1])).copy()
-        self._counts = np.zeros((d, len(THRESHOLDS), 2))  # of answers no and yes
+        self._counts = np.zeros((d, len(THRESHOLDS), 2))  # numbers of answers no and yes
         self.posterior = self._public.copy()
 
     def asked(self) -> IntArray:
-        """Which thresholds people are asked about next, shape (d, 8): each as often as the others.
+        """The next thresholds, shape (d, 8), each for the same number of people.
 
-        Of a shape of the posterior, three tell most; these are quantiles of all of them. The more
-        is known of a column, the closer they come to where the answer is not known yet.
+        Every shape has three informative thresholds. The next thresholds are quantiles of these
+        under the posterior, so they concentrate where answers are still uncertain.
         """
-        likely = self.posterior @ _telling()
+        likely = self.posterior @ _informative()
         rising = np.cumsum(likely, axis=1)
-        middles = (np.arange(_ASKED) + 0.5) / _ASKED
-        found = [np.searchsorted(row, middles * row[-1]) for row in rising]
+        levels = (np.arange(_THRESHOLDS_ASKED) + 0.5) / _THRESHOLDS_ASKED
+        found = [np.searchsorted(row, levels * row[-1]) for row in rising]
         return np.asarray(np.minimum(np.array(found), len(THRESHOLDS) - 1), dtype=np.int64)
 
     def update(self, asked: IntArray, counts: FloatArray) -> None:
-        """Take in answers no and yes to such thresholds; every column learns from the others.
+        """Update by numbers of answers no and yes; columns share a fitted prior.
 
-        Their common prior is the one that explains all answers best, found by the EM algorithm from
-        the public one, which keeps the weight of a few columns.
+        The common prior maximizes the likelihood of all answers by the EM algorithm. The public
+        prior has the weight of a few columns in it.
         """
         every = np.arange(len(asked))[:, None]
         np.add.at(self._counts, (every, asked), counts.reshape(*asked.shape, 2))
@@ -174,15 +175,14 @@ class Columns:
         self.posterior = _normalized(likelihood * prior)
 
     def thresholds(self, columns: IntArray, asked: IntArray) -> FloatArray:
-        """The thresholds at these places, in units of features."""
+        """The thresholds with these numbers, in units of features."""
         return np.asarray(self.reach[columns] * (2 * THRESHOLDS[asked] - 1))
 
     def placed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Location (posterior median) of each column, its uncertainty, and a cautious width.
+        """Location (posterior median) of each column, its uncertainty, and a conservative width.
 
-        The second is a posterior standard deviation, the third a standard deviation of people: the
-        median of what is known of it, and no less than what is not known of the location. Who does
-        not know where a column is cannot know how far from there somebody lies.
+        The uncertainty is a posterior standard deviation. The width is a standard deviation over
+        people: the posterior median, enlarged by the uncertainty of the location.
         """
         every, posterior = shapes(), self.posterior
         low, location, high = (_quantile(posterior, every.mean, share) for share in _BETWEEN)

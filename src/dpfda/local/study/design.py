@@ -1,4 +1,4 @@
-"""Designs of the studies by one posterior: public settings, and the questions they may ask."""
+"""Designs of the studies by one posterior: public settings, and allowed questions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dpfda.protocol.plan import Design, StudyPlan, Terms, check_shares
 from dpfda.protocol.tasks.questions import asks_confidence
 
 _MOST = 30  # questions in one reply
-_LENGTHS = range(10**51)  # any: the guarantee does not depend on where vectors are cut
+_LENGTHS = range(10**51)  # any length: it does not affect the guarantee
 CLIP = 3.0
 """Standard deviations at which features of vectors are clipped."""
 
 
 def most_questions(features: int) -> int:
-    """The largest k: the label, and one question about each feature.
+    """The largest number of questions in a reply: the label, and one question about each feature.
 
     Examples:
         >>> most_questions(12), most_questions(100)
@@ -35,10 +35,10 @@ class FeatureDesign(Design):
     """Settings about features.
 
     Attributes:
-        ordered: whether early features are more likely to differ; by default where the encoder's
-            functions are ordered.
-        center_known: the center of each feature is 0 by construction.
-        n_features: number of features that are used, from the first on; by default all.
+        ordered: whether early features are more likely to differ; by default, whether the basis
+            functions of the encoder are ordered.
+        center_known: whether the center of each feature is 0 by construction.
+        n_features: number of first features that are used; by default all.
         evaluation_share: share of participants who evaluate the finished model.
     """
 
@@ -65,7 +65,7 @@ class FeatureDesign(Design):
         return self.n_features or encoder.n_features
 
     def last_steps(self, plan: StudyPlan) -> tuple[Step, Step]:
-        """Evaluation of the finished model, and calibration of its probabilities before that."""
+        """The two last steps: evaluation of the finished model, and calibration before it."""
         calibration = int(getattr(self, "temperature_share", 0.0) * plan.n_people)
         evaluation = int(self.evaluation_share * plan.n_people)
         return Step("evaluation", evaluation), Step("temperature", calibration)
@@ -76,10 +76,10 @@ class ClassDesign(FeatureDesign):
     """Settings about features and classes.
 
     Attributes:
-        class_share: of two classes, the public share of class 1.
+        class_share: for two classes, the public share of class 1.
         temperature_share: share of participants who calibrate the probabilities.
-        spread_differs: classes may differ in spread, so that distances of features from their
-            centers are used as well.
+        spread_differs: whether classes may differ in spread; distances of features from their
+            centers are then used as well.
     """
 
     class_share: float | None = None

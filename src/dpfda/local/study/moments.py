@@ -1,4 +1,4 @@
-"""Means, variances and correlations of features from sums of vector reports, and what is white."""
+"""Means, variances and correlations of features from sums of vector reports, and whitening."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from scipy.linalg import block_diag
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.cap_index import CapIndex
 
-_TYPICAL = 32  # a dimension in which reports are compared
+_TYPICAL = 32  # dimension for which N_eff is stated
 _SMALLEST_VARIANCE, _LARGEST_VARIANCE = 0.1, 4.0
-_MOST_SCATTER = 0.25  # of means and of variances: widths were sought before
-_FARTHEST = 1.5  # of a mean, in units of the spread that was sought before
+_MOST_SCATTER = 0.25  # of means and of variances, since widths were estimated before
+_FARTHEST = 1.5  # largest mean, in units of the width that was estimated before
 _EDGE = 2.4
-"""Noise of standard deviation σ alone has eigenvalues up to (2 + 2.4 d^-2/3) σ √d, but for one time
-in two hundred (the Tracy-Widom law)."""
-_NARROW = 1.2  # a direction that seems narrow is stretched, so it must stand out by more
-_FLOOR, _LEAST, _MOST = 0.08, 0.02, 0.3  # least eigenvalues: of one look, and in the end
+"""Pure noise of standard deviation σ has eigenvalues above (2 + 2.4 d^-2/3) σ √d with probability
+1/200 (the Tracy-Widom law)."""
+_NARROW = 1.2  # factor of the edge for small eigenvalues, because their directions are stretched
+_FLOOR, _LEAST, _MOST = 0.08, 0.02, 0.3  # least eigenvalues of one estimate, and of the result
 _SCALE_PRIOR = 0.3**2
 _BULK_STEPS = 4
 _ROWS = 1024
-_BITS, _APART = 16, 0.01  # of a matrix whose axes are public; what tells equal ones apart
-_LONGEST = 1 << 16  # entries of a vector that one codeword reports
-_MEAN_DISTANCE = np.sqrt(2 / np.pi)  # of a normal number, from its middle
-_DISTANCES_VARY = np.sqrt(1 - 2 / np.pi)
+_BITS, _APART = 16, 0.01  # rounding of a matrix with public axes; breaks ties of equal variances
+_LONGEST = 1 << 16  # most entries of a vector that one codeword reports
+_MEAN_DISTANCE = np.sqrt(2 / np.pi)  # of a standard normal variable from 0
+_DISTANCE_DEVIATION = np.sqrt(1 - 2 / np.pi)  # standard deviation of this distance
 
 
 class Reply(NamedTuple):
-    """One codeword as an estimate of a vector in the unit ball.
+    """The error of one codeword as an estimate of a vector in the unit ball.
 
     Attributes:
         noise: variance of an entry.
@@ -44,7 +44,7 @@ class Reply(NamedTuple):
     @classmethod
     @cache
     def of(cls, dimension: int, epsilon: float) -> Reply:
-        """The best codeword for a person's vector.
+        """The best report of a vector of this dimension.
 
         Examples:
             >>> round(1 / Reply.of(8, 1.0).noise, 2)
@@ -57,7 +57,7 @@ class Reply(NamedTuple):
 
 
 def effective_people(n_people: int, epsilon: float) -> float:
-    """N_eff: how many people who send vectors without noise their reports are worth.
+    """N_eff: the number of noiseless vectors that the reports of `n_people` equal.
 
     Examples:
         >>> round(effective_people(3000, 0.5))
@@ -68,7 +68,7 @@ def effective_people(n_people: int, epsilon: float) -> float:
 
 @cache
 def public_rows(width: int) -> FloatArray:
-    """(1, ψ) of public people with white normal ψ, both signs of each: nobody's curve."""
+    """(1, ψ) of artificial public people: white normal ψ, both signs of each."""
     half = np.random.default_rng(0).normal(size=(max(_ROWS, 8 * width) // 2, width))
     both = np.concatenate([half, -half])
     both = both @ np.linalg.inv(np.linalg.cholesky(both.T @ both / len(both))).T
@@ -79,15 +79,15 @@ def public_rows(width: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """ψ = matrix · clip((z* - location)/width, ±clip) + offset; of folded z* where there are folds.
+    """ψ = matrix · clip((z* - location)/width, ±clip) + offset; z* is folded if there are folds.
 
     Attributes:
-        location: of each feature, shape (d,).
+        location: location of each feature, shape (d,).
         width: its standard deviation.
-        clip: how many widths are looked at.
+        clip: number of widths from the location at which features are clipped.
         matrix: shape (q, d).
         offset: shape (q,).
-        folds: middles from which distances count too, see `protocol.folds`.
+        folds: centers of features, if distances from them are features too (`folded`).
     """
 
     location: FloatArray
@@ -99,24 +99,24 @@ class FeatureMap:
 
     @classmethod
     def standard(cls, location: FloatArray, width: FloatArray, clip: float) -> FeatureMap:
-        """Every feature by itself."""
+        """The map that standardizes every feature separately."""
         d = len(location)
         return cls(location, width, clip, np.eye(d), np.zeros(d))
 
     @classmethod
-    def with_distances(cls, middle: FloatArray, deviation: FloatArray, clip: float) -> FeatureMap:
-        """Every feature, and how far it is from its middle, as if features were normal."""
-        far = np.r_[middle, _MEAN_DISTANCE * deviation]
-        alone = cls.standard(far, np.r_[deviation, _DISTANCES_VARY * deviation], clip)
-        return replace(alone, folds=middle)
+    def with_distances(cls, center: FloatArray, deviation: FloatArray, clip: float) -> FeatureMap:
+        """The map that standardizes normal features and their distances from the center."""
+        far = np.r_[center, _MEAN_DISTANCE * deviation]
+        alone = cls.standard(far, np.r_[deviation, _DISTANCE_DEVIATION * deviation], clip)
+        return replace(alone, folds=center)
 
     def then(self, matrix: FloatArray, shift: FloatArray | float = 0.0) -> FeatureMap:
-        """matrix · (ψ - shift)."""
+        """The map to matrix · (ψ - shift)."""
         moved = self.offset - shift
         return replace(self, matrix=matrix @ self.matrix, offset=matrix @ moved)
 
     def public(self) -> dict[str, Any]:
-        """The form in which tasks carry it."""
+        """The fields of a task with this map."""
         return {
             "centers": self.location,
             "scales": self.width,
@@ -127,7 +127,7 @@ class FeatureMap:
         }
 
     def rule(self, intercept: FloatArray, slopes: FloatArray) -> dict[str, Any]:
-        """The numbers of a model with these scores of ψ."""
+        """The fields of a model with these scores of ψ."""
         shape = (len(intercept), len(self.location))
         return {
             "intercept": intercept + slopes @ self.offset,
@@ -142,16 +142,16 @@ class FeatureMap:
 def mean_and_deviation(estimate: FloatArray, noise: float) -> tuple[FloatArray, FloatArray, float]:
     """Mean and standard deviation of each feature from an estimate of E(φ, φ² - 1).
 
-    Both are shrunk, the means towards 0 and the variances towards each other, by as much as their
-    scatter over features exceeds the noise (empirical Bayes). A mean that is not known makes the
-    variance around it uncertain too.
+    The means are shrunk towards 0 and the variances towards each other, depending on how much their
+    scatter over features exceeds the noise (empirical Bayes). The uncertainty of a mean is included
+    in the uncertainty of the variance.
 
     Args:
         estimate: shape (2 d,).
         noise: variance of an entry.
 
     Returns:
-        The third is the posterior variance of a mean.
+        Means, standard deviations, and the posterior variance of a mean.
     """
     mean, square = np.split(np.asarray(estimate), 2)
     believed = float(np.clip(np.mean(mean**2) - noise, 1e-9, _MOST_SCATTER))
@@ -169,7 +169,7 @@ def mean_and_deviation(estimate: FloatArray, noise: float) -> tuple[FloatArray, 
 
 @dataclass(frozen=True)
 class Correlations:
-    """A factor B of the covariance B Bᵀ of features, and the noise of an entry of it."""
+    """A factor B of the covariance B Bᵀ of features, and the noise of a covariance."""
 
     factor: FloatArray
     noise: float = np.inf
@@ -180,11 +180,11 @@ class Correlations:
         return np.asarray(np.linalg.inv(self.factor))
 
     def updated(self, products: FloatArray, noise: float) -> Correlations:
-        """After a look in white coordinates.
+        """The correlations after reports of products in white coordinates.
 
         Args:
-            products: mean of the diagonal and √2 times the upper triangle of ψψᵀ, where ψ is cut at
-                |ψ|² = d, in units of that.
+            products: mean of the diagonal and √2 times the upper triangle of ψψᵀ, where ψ is
+                shortened to |ψ|² = d, divided by d.
             noise: variance of an entry.
         """
         d = len(self.factor)
@@ -207,16 +207,16 @@ class Correlations:
 
 
 def denoised(second: FloatArray, noise: float) -> FloatArray:
-    """A matrix near c·I that was seen with noise, without the eigenvalues that noise explains.
+    """An estimate of a matrix near c·I from a noisy one, by shrinkage of its eigenvalues.
 
-    c is what directions that do not stand out have in common.
+    c is the common variance of directions that do not exceed the noise.
 
     Args:
         second: symmetric estimate.
         noise: standard deviation of an entry off the diagonal.
     """
     size = len(second)
-    # Standardized features have variance 1 on average; the trace may say something else.
+    # Standardized features have variance 1 on average; the trace may deviate from that.
     doubt = 2 * noise**2 / size
     average = 1 + (np.trace(second) / size - 1) * _SCALE_PRIOR / (_SCALE_PRIOR + doubt)
     common = float(np.clip(average, 0.1, 3.0))
@@ -224,7 +224,7 @@ def denoised(second: FloatArray, noise: float) -> FloatArray:
     edge = (2 + _EDGE * size ** (-2 / 3)) * noise * np.sqrt(size)
     bulk = common
     for _ in range(_BULK_STEPS):
-        # What stands out is not counted twice: the rest shares what is left of the trace.
+        # Large eigenvalues are subtracted from the trace, so that they are not counted twice.
         above = np.sqrt(np.maximum((values - bulk) ** 2 - edge**2, 0))[values > bulk].sum()
         bulk = max(common - float(above) / size, 0.1 * common)
     away = values - bulk
@@ -235,7 +235,7 @@ def denoised(second: FloatArray, noise: float) -> FloatArray:
 
 
 def with_distances(covariance: FloatArray) -> FloatArray:
-    """Covariance of normal features and of their standardized distances from the middle.
+    """Covariance of normal features and of their standardized distances from the center.
 
     Examples:
         >>> with_distances(np.array([[1.0, 0.5], [0.5, 1.0]]))[2:, 2:].round(2)
@@ -257,8 +257,8 @@ def whitening(covariance: FloatArray) -> FloatArray:
 def axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Principal variances, largest first, and axes (rows) that are the same on every machine.
 
-    Machines differ in the last bits of a matrix, and where variances agree, these would choose the
-    axes. So all but the first bits are dropped, and earlier coordinates count a little more.
+    Machines differ in the last bits of a matrix, which determine the axes if variances are equal.
+    Therefore only the first bits are used, and earlier coordinates get a slightly larger weight.
 
     Examples:
         >>> axes(np.eye(2))[1]
@@ -267,19 +267,19 @@ def axes(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     more = 1 + _APART * np.linspace(1, 0, len(covariance))
     values, vectors = np.linalg.eigh(on_grid(covariance, bits=_BITS) * np.outer(more, more))
-    # A generic sum, which is 0 by chance alone, gives each axis its sign.
+    # The sign of each axis is that of a weighted sum, which is almost never 0.
     signs = np.where(np.sqrt(1.0 + np.arange(len(more))) @ vectors < 0, -1.0, 1.0)
     return values[::-1], (vectors * signs).T[::-1]
 
 
 def on_grid(numbers: Any, *, bits: int = 20) -> FloatArray:
-    """Numbers with so many bits of the largest: where machines round otherwise, they still agree.
+    """Numbers rounded to so many bits of the largest one, so that machines agree.
 
     Examples:
         >>> on_grid([1.0, 0.3], bits=4)
         array([1.  , 0.25])
     """
     array = np.asarray(numbers, dtype=np.float64)
-    # The largest may be a power of 2 up to rounding.
+    # The margin is needed if the largest number is a power of 2 up to rounding.
     scale = np.frexp(np.abs(array).max(initial=0.0) * (1 + 2.0**-bits))[1]
     return np.asarray(np.ldexp(np.rint(np.ldexp(array, bits - scale)), scale - bits))

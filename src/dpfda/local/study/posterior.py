@@ -3,9 +3,9 @@
 Given the share π and the quantities common to all features, the features are independent. Each
 feature has weighted particles (m, log s, d, r) for the hypothesis that it differs between the
 classes, and others with d = r = 0 for the hypothesis that it does not. π and the common quantities
-lie on small grids, and sums over all of them are matrix products. Where few particles carry the
-weight of a feature, new ones are drawn around these and weighted by all answers so far. Every step
-is public and deterministic.
+lie on small grids, and sums over all of them are matrix products. If few particles of a feature
+have most of the weight, new ones are drawn around these and weighted by all answers so far. Every
+step is public and deterministic.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from dpfda._validate import FloatArray
 from dpfda.local.study.answers import Answers, Questions, log_likelihoods
 from dpfda.local.study.beliefs import FIRST_LOG_ODDS, Prior, evidence
 
-_PARTICLES = (192, 96)  # of a feature that differs, and of one that does not
+_PARTICLES = (192, 96)  # numbers for a feature that differs, and for one that does not
 _LEAST_SIZE = 1 / 6  # of the particles: with a smaller effective size, new ones are drawn
-_CENTERED_ON = 12.0  # particles, at least, around which new ones are drawn
-_ATTEMPTS = 15  # at drawing better ones after a batch; one or two are usually enough
-_RETAINED = 5  # every fifth particle stays a draw from the prior
-_INFLATION = 1.2  # of the variance with which new particles are drawn
+_CENTERED_ON = 12.0  # least effective number of particles around which new ones are drawn
+_ATTEMPTS = 15  # of drawing new particles after a batch; one or two are usually enough
+_RETAINED = 5  # every fifth particle remains a draw from the prior
+_INFLATION = 1.2  # factor of the variance of new particles
 _PROPOSAL = 6.0  # degrees of freedom of their Student law
 _SHARES, _REACH = 9, 3.0  # grid values of logit π, and how many standard deviations they span
 _LARGEST_LOG = 30.0  # |log s| of a particle, at most
-_RESOLUTION = 0.35  # of the distance of two grid values: the least standard deviation it shows
-_LEAST_SHARES = 3.0  # grid values of logit π that carry the weight, at least
-_MOST_AT_END = 0.02  # weight of the first or the last grid value, at most
+_RESOLUTION = 0.35  # least standard deviation that a grid represents, in grid steps
+_LEAST_SHARES = 3.0  # least effective number of grid values of logit π
+_MOST_AT_END = 0.02  # largest weight of the first or the last grid value
 _LEAST = 1e-300
 _NOBODY = np.zeros(0)
 _NONE = Answers(
@@ -67,8 +67,8 @@ class _Component:
         points: shape (features, K, 4).
         ratio: prior over proposal at each particle, given each combination of common quantities,
             divided by its largest value.
-        log_peak: logarithm of that value: a prior density may be below the least number.
-        log_likelihood: of all answers, as coefficients of 1, π and π².
+        log_peak: logarithm of this largest value, which may itself underflow.
+        log_likelihood: log likelihood of all answers, as coefficients of 1, π and π².
     """
 
     def __init__(self, prior: Prior, *, differs: bool) -> None:
@@ -89,9 +89,9 @@ class _Component:
         return np.asarray(self.log_likelihood @ powers + self.log_peak[..., None])
 
     def redraw(self, feature: int, log_weights: FloatArray, answers: Answers) -> None:
-        """Draw the particles of one feature around those that carry the weight.
+        """Draw new particles of one feature around those with the largest weights.
 
-        The proposal is a mixture: some particles stay draws from the prior, the others are drawn
+        The proposal is a mixture: some particles remain draws from the prior, the others are drawn
         from a Student law.
         """
         prior, size = self._prior, self.points.shape[1]
@@ -122,7 +122,7 @@ class Posterior:
     """The posterior given all answers so far.
 
     Attributes:
-        prior: before anyone answered.
+        prior: the prior of the study.
         answers: all answers.
         share_weights: posterior probability of each of the `shares`.
         hypotheses: posterior probability of each hypothesis of the prior.
@@ -179,7 +179,7 @@ class Posterior:
         return evidence(self.prior.hypothesis_odds[0], self.hypotheses[0])
 
     def _moved(self) -> bool:
-        """Move the grid of logit π if few of its values, or one at an end, carry the weight."""
+        """Move the grid of logit π if few of its values, or one at an end, have much weight."""
         weights = self.share_weights
         enough = 1 / (weights**2).sum() >= _LEAST_SHARES and weights[[0, -1]].max() <= _MOST_AT_END
         if enough or self.prior.class_share is not None:
@@ -190,7 +190,7 @@ class Posterior:
         return True
 
     def _redrawn(self) -> bool:
-        """Draw new particles where few carry the weight; whether any were drawn."""
+        """Draw new particles for features with few effective ones; whether any were drawn."""
         any_drawn = False
         for component, weights in zip(self._components, self._weights, strict=True):
             total = weights.sum(axis=1)
@@ -198,8 +198,8 @@ class Posterior:
             few = (size < _LEAST_SIZE * weights.shape[1]) & (total > 1e-6)
             if not few.any():
                 continue
-            # Nearly the weights, but as logarithms: particles whose weight is below the least
-            # number still show where new ones belong.
+            # These are approximate log weights, which locate new particles even if the weights
+            # themselves underflow.
             log_shares = np.log(self.share_weights + _LEAST)
             log_weights = logsumexp(component.log_joint(self.shares)[few] + log_shares, axis=2)
             log_weights += np.log(component.ratio[few] @ self._common_weights + _LEAST)
@@ -209,7 +209,7 @@ class Posterior:
         return any_drawn
 
     def _weigh(self) -> None:
-        """Sum over hypotheses, shares and common quantities."""
+        """Compute all posterior weights, by sums over hypotheses, shares and common quantities."""
         prior, shares = self.prior, self.shares
         logs = [component.log_joint(shares) for component in self._components]
         top = np.maximum(*(log.max(axis=1) for log in logs))  # (features, shares)
@@ -271,13 +271,13 @@ def _first_particles(prior: Prior, differs: bool) -> tuple[FloatArray, FloatArra
 
 
 def _peaked(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The largest of each row, and the exponentials of what the others differ from it."""
+    """The maximum of each row, and the exponentials of the differences from it."""
     peak = logs.max(axis=-1)
     return peak, np.exp(logs - peak[..., None])
 
 
 def _flattened(logs: FloatArray) -> FloatArray:
-    """A power of the weights, given as logarithms, with a large enough effective size; sum 1."""
+    """A power of weights, given as logarithms, with sum 1 and a sufficient effective size."""
     logs, power = logs - logs.max(), 1.0
     while True:
         flat = np.exp(power * logs)

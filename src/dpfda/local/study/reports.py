@@ -1,9 +1,9 @@
-"""Vector reports about labels or numbers: what is asked, and what θ would make of the mean report.
+"""Vector reports about labels or numbers: the queries, and the expected mean report given θ.
 
-White features ψ of everybody are taken as standard normal; public rows stand for them. Labels: θ
-are the coefficients of a logistic regression, with one row for two classes and one for each of
-several, and reports are residuals times features, cut as they are asked. Numbers: the same with a
-linear regression.
+White features ψ are assumed to be standard normal, and represented by public rows. For labels, θ
+contains the coefficients of a logistic regression, one row for two classes and one per class for
+several. A report is the residual of the label times the features, shortened to a public length. For
+numbers, the regression is linear.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from dpfda.local.study.slopes import Event, Priors, Slopes, priors
 from dpfda.protocol.linear_scores import chances
 
 _RADIUS = 0.8
-"""Vectors are cut at this share of their root mean square length: longer ones cost everybody."""
-_PATIENCE = 1.2  # standard deviations of a number's residual that are not cut: skew moves a mean
-_PUBLIC_ANSWERS = 1e6  # a public share is believed as if so many people had reported their label
-_WORLDS = 256  # draws of θ in which a rule is judged
+"""Vectors are shortened to this share of their root mean square length; a larger limit would add
+noise to all reports."""
+_PATIENCE = 1.2  # standard deviations at which a number's residual is cut; cutting causes bias
+_PUBLIC_ANSWERS = 1e6  # number of labels whose information a public class share equals
+_DRAWS = 256  # posterior draws of θ in which a rule is compared with guessing
 _LEAST, _SAME = 1e-9, 1e-6
 
 
 class Scores(NamedTuple):
-    """The rule that follows.
+    """The scores of the model.
 
     Attributes:
         theta: coefficients of (1, ψ), shape (m, p).
-        covariance: of all of them, shape (m, p, m, p).
-        guessing: share of all labels but the most frequent one, and its standard error.
+        covariance: posterior covariance of all coefficients, shape (m, p, m, p).
+        guessing: error of always predicting the most frequent label, and its standard error.
     """
 
     theta: FloatArray
@@ -53,12 +54,12 @@ class Query(NamedTuple):
     """The vector that people report.
 
     Attributes:
-        statistic: of the task.
-        theta: where, shape (m, p).
-        directions: of ψ, one a row.
-        weights: of 1 and of these.
-        reach: weighted (1, ψ) longer than this is shortened to it.
-        limit: so is the whole vector, to this.
+        statistic: statistic of the task.
+        theta: the θ at which residuals are computed, shape (m, p).
+        directions: directions of ψ, one per row.
+        weights: weights of 1 and of these directions.
+        reach: largest length of weighted (1, ψ).
+        limit: largest length of the whole vector.
     """
 
     statistic: str
@@ -73,8 +74,8 @@ class Kind(ABC):
     """The predicted quantity and the reports about it.
 
     Attributes:
-        totals: grid of the variances of all slopes of a row together.
-        constants: variances that the intercept may have, and how likely each is.
+        totals: grid of the total prior variance of the slopes in a row.
+        constants: possible prior variances of the intercept, and their probabilities.
     """
 
     totals: FloatArray
@@ -84,7 +85,7 @@ class Kind(ABC):
         self.epsilon, self.rows = epsilon, rows
 
     def priors(self, bases: Sequence[FloatArray]) -> Priors:
-        """The priors of θ."""
+        """The grid of priors of θ."""
         return priors(self.totals, self.constants, bases)
 
     def reply(self, query: Query) -> Reply:
@@ -93,7 +94,7 @@ class Kind(ABC):
 
     @abstractmethod
     def query(self, slopes: Slopes, people: int) -> Query:
-        """The most informative query, given the number of people still to come."""
+        """The most informative query, given the number of remaining people."""
 
     @abstractmethod
     def fields(self, query: Query, features: FeatureMap) -> dict[str, Any]:
@@ -101,7 +102,7 @@ class Kind(ABC):
 
     @abstractmethod
     def event(self, query: Query, report: FloatArray, people: int) -> Event:
-        """The mean report of so many people."""
+        """The mean report of so many people as an event."""
 
     @abstractmethod
     def scores(self, slopes: Slopes) -> Scores:
@@ -109,24 +110,24 @@ class Kind(ABC):
 
     @abstractmethod
     def better(self, scores: Scores) -> float:
-        """Probability that the rule is better than guessing, if there are slopes."""
+        """Probability that the rule is better than guessing, if slopes are not 0."""
 
     def without(self, slopes: Slopes) -> FloatArray:
-        """θ if there were no slopes."""
+        """θ under the hypothesis that all slopes are 0."""
         return np.asarray(slopes.theta * np.eye(slopes.theta.shape[1])[0])
 
 
 def poured(variances: FloatArray, answers: float) -> FloatArray:
-    """The shares of so much precision that leave least unknown of all numbers together.
+    """The division of additional precision among numbers that minimizes their total variance.
 
-    The least precise number is worth it most, so precisions are filled up to a common level.
+    Precisions are filled up to a common level, beginning with the least precise number.
 
     Examples:
         >>> poured(np.array([1.0, 0.5, 0.01]), 3.0)
         array([0.66666667, 0.33333333, 0.        ])
     """
     precision = 1 / variances
-    above = precision - precision.min()  # a few answers would be lost beside a large number
+    above = precision - precision.min()  # the difference avoids rounding errors of large numbers
     steps = np.sort(above)
     levels = (answers + np.cumsum(steps)) / np.arange(1, len(steps) + 1)
     share = np.maximum(levels[np.flatnonzero(levels > steps)[-1]] - above, 0.0)
@@ -134,7 +135,7 @@ def poured(variances: FloatArray, answers: float) -> FloatArray:
 
 
 def _attentive(covariance: FloatArray, answers: float) -> tuple[FloatArray, FloatArray, float]:
-    """Directions of ψ, weights of 1 and of these, and where to cut, for least doubt about θ."""
+    """Directions of ψ, weights of 1 and of these, and the largest length, for precise θ."""
     _, directions = axes(covariance[1:, 1:])
     values = np.diag(directions @ covariance[1:, 1:] @ directions.T)
     unknown = np.maximum(np.r_[covariance[0, 0], values], _LEAST)
@@ -145,7 +146,7 @@ def _attentive(covariance: FloatArray, answers: float) -> tuple[FloatArray, Floa
 
 
 def _weighted(query: Query) -> tuple[FloatArray, FloatArray]:
-    """Directions of weighted (1, ψ) of public people, and their lengths, cut at the reach."""
+    """Directions of weighted (1, ψ) of public people, and their lengths, at most the reach."""
     rows = public_rows(query.directions.shape[1])
     turned = np.column_stack([rows[:, 0], rows[:, 1:] @ query.directions.T]) * query.weights
     lengths = np.linalg.norm(turned, axis=1)
@@ -154,12 +155,12 @@ def _weighted(query: Query) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Residuals(Event):
-    """A mean of (e - p) times weighted (1, ψ), e the indicator of the label, in units of the limit.
+    """A mean of (e - p) times weighted (1, ψ) over the limit, with e the indicator of the label.
 
     Attributes:
         along: directions of weighted (1, ψ) of public people, shape (n, r).
-        p: probabilities where it was asked, shape (n, K).
-        factor: by which e - p is multiplied for each label, since it is cut; shape (n, K).
+        p: probabilities at the θ of the query, shape (n, K).
+        factor: factor of e - p for each label, which includes the shortening; shape (n, K).
     """
 
     along: FloatArray
@@ -167,15 +168,15 @@ class _Residuals(Event):
     factor: FloatArray
 
     def expected(self, theta: FloatArray) -> FloatArray:
-        """The expected report for labels distributed as θ states."""
+        """The expected report if labels follow the model with θ."""
         kept = _likely(theta) * self.factor
         residual = kept - self.p * kept.sum(axis=1, keepdims=True)
         return np.asarray(residual[:, -len(theta) :].T @ self.along / len(self.p))
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        """Slope of each score by itself, half-way from where it was asked.
+        """Slope with respect to each score, half-way between the query and θ.
 
-        Scores of several classes add up to 0, so that each moves all others against it.
+        Scores of several classes add up to 0, so a change of one score changes all others.
         """
         m, now = len(theta), _likely((self.theta + theta) / 2)
         kept = now * self.factor
@@ -193,7 +194,7 @@ def _likely(theta: FloatArray) -> FloatArray:
 
 
 def _squares(p: FloatArray, scores: int) -> FloatArray:
-    """|e - p|² for each label, shape (n, K); of one score, that of class 1 alone."""
+    """|e - p|² for each label, shape (n, K); with one score, only the entry of class 1."""
     if scores == 1:
         return (1 - p) ** 2
     return np.asarray(1 - 2 * p + (p**2).sum(axis=1, keepdims=True))
@@ -203,9 +204,9 @@ class Labels(Kind):
     """Residuals e - p of a logistic regression, times features.
 
     Args:
-        epsilon: of a report.
-        classes: how many.
-        share: of label 1 of two, where it is public.
+        epsilon: ε of a report.
+        classes: the number of classes.
+        share: for two classes, the public share of label 1, if there is one.
     """
 
     totals = np.array(SLOPES.separations)
@@ -217,7 +218,7 @@ class Labels(Kind):
         self.constants = ((equal, beliefs.balanced), (other, 1 - beliefs.balanced))
 
     def known_share(self, directions: int) -> Event | None:
-        """A public share, as if very many people had reported their label."""
+        """A public class share, as the report of very many labels."""
         if self.share is None:
             return None
         theta = logit(self.share) * np.eye(1, directions + 1)
@@ -235,7 +236,7 @@ class Labels(Kind):
         )
 
     def query(self, slopes: Slopes, people: int) -> Query:
-        """The query at the present θ."""
+        """The query at the current θ."""
         rule = self.scores(slopes)
         m, size = rule.theta.shape
         p = _likely(rule.theta)
@@ -252,7 +253,7 @@ class Labels(Kind):
         return features.then(query.directions).public() | {"theta": theta, "reach": query.reach}
 
     def event(self, query: Query, report: FloatArray, people: int) -> Event:
-        """The mean report of so many people."""
+        """The mean report of so many people as an event."""
         (along, lengths), p, reply = _weighted(query), _likely(query.theta), self.reply(query)
         residual = np.sqrt(np.maximum(_squares(p, self.rows), _LEAST))
         return _Residuals(
@@ -267,7 +268,7 @@ class Labels(Kind):
         )
 
     def scores(self, slopes: Slopes) -> Scores:
-        """θ; of several classes, so that scores add up to 0."""
+        """Posterior mean and covariance of θ; scores of several classes are centered to sum 0."""
         m = len(slopes.theta)
         center = np.eye(m) - 1 / m if m > 1 else np.eye(1)
         theta = center @ slopes.theta
@@ -280,11 +281,11 @@ class Labels(Kind):
         return Scores(theta, covariance, (float(1 - shares[first]), error))
 
     def better(self, scores: Scores) -> float:
-        """Probability that the classifier is better than the largest class, if there are slopes."""
+        """Probability that the classifier is better than the largest class, if slopes are not 0."""
         m, size = scores.theta.shape
         rows, off = public_rows(size - 1), _drawn(scores.covariance.reshape(m * size, -1))
         chosen = chances(rows @ scores.theta.T).argmax(axis=1)[:, None]
-        right, largest = np.zeros(_WORLDS), np.zeros(_WORLDS)
+        right, largest = np.zeros(_DRAWS), np.zeros(_DRAWS)
         for number, world in enumerate(scores.theta + off.reshape(-1, m, size)):
             likely = chances(rows @ world.T)
             right[number] = np.take_along_axis(likely, chosen, axis=1).mean()
@@ -292,15 +293,15 @@ class Labels(Kind):
         return float(np.mean(right > largest + current().better))
 
     def without(self, slopes: Slopes) -> FloatArray:
-        """The shares of the labels alone."""
+        """θ with the posterior mean shares of labels, and slopes 0."""
         shares = _likely(self.scores(slopes).theta).mean(axis=0)
         constant = np.log(shares) if self.rows > 1 else logit(shares[1:])
         return np.asarray(constant[:, None] * np.eye(slopes.theta.shape[1])[0])
 
 
 def _drawn(covariance: FloatArray) -> FloatArray:
-    """Public draws of what θ may differ by."""
-    normals = np.random.default_rng(0).normal(size=(_WORLDS, len(covariance)))
+    """Public normal draws with this covariance."""
+    normals = np.random.default_rng(0).normal(size=(_DRAWS, len(covariance)))
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the same on every machine
     return np.asarray(normals @ root)
@@ -313,12 +314,12 @@ class Numbers(Kind):
     constants = SLOPES.target_centers
 
     def residual(self, slopes: Slopes) -> float:
-        """Standard deviation of what θ leaves unexplained, and of what is not known of θ."""
+        """Standard deviation of the residual, including the uncertainty of θ."""
         unknown = float(np.trace(slopes.covariance[0]))
         return float(np.sqrt(_unexplained(slopes.theta[0]) ** 2 + unknown))
 
     def query(self, slopes: Slopes, people: int) -> Query:
-        """The query at the present θ."""
+        """The query at the current θ."""
         residual = _PATIENCE * self.residual(slopes)
         noise = Reply.of(slopes.theta.shape[1], self.epsilon).noise / people
         answers = 1 / ((_RADIUS * residual) ** 2 * noise)
@@ -326,7 +327,7 @@ class Numbers(Kind):
         return Query("cross", slopes.theta, directions, weights, reach, reach * residual)
 
     def fields(self, query: Query, features: FeatureMap) -> dict[str, Any]:
-        """The target in the first row of the map, then ψ: asked for is the residual, then ψ."""
+        """The fields of the task; the map has the residual of the target as first row, then ψ."""
         size = len(query.directions) + 1
         turn = np.zeros((size, size))
         turn[0, 0], turn[0, 1:], turn[1:, 1:] = 1.0, -query.theta[0, 1:], query.directions
@@ -334,7 +335,7 @@ class Numbers(Kind):
         return features.then(turn, shift).public() | {"reach": query.reach}
 
     def event(self, query: Query, report: FloatArray, people: int) -> Event:
-        """The mean report of so many people."""
+        """The mean report of so many people as an event."""
         (along, lengths), reply = _weighted(query), self.reply(query)
         return _Regression(
             theta=query.theta,
@@ -347,11 +348,11 @@ class Numbers(Kind):
         )
 
     def scores(self, slopes: Slopes) -> Scores:
-        """θ."""
+        """Posterior mean and covariance of θ."""
         return Scores(slopes.theta, slopes.covariance[:, :, None])
 
     def better(self, scores: Scores) -> float:
-        """Probability that the prediction is better than the mean alone, if there are slopes."""
+        """Probability that the prediction is better than the mean alone, if slopes are not 0."""
         off = _drawn(scores.covariance[0, 1:, 0, 1:])
         explained = ((scores.theta[0, 1:] + off) ** 2).sum(axis=1) - (off**2).sum(axis=1)
         return float(np.mean(explained > SLOPES.worth_explaining))
@@ -359,22 +360,22 @@ class Numbers(Kind):
 
 @dataclass(frozen=True, kw_only=True)
 class _Regression(Event):
-    """A mean of residuals of a number times weighted (1, ψ), in units of their limit.
+    """A mean of residuals of a number times weighted (1, ψ), divided by the limit.
 
     Attributes:
-        gain: what one more of a residual adds to the report of public people.
-        cut: where their residuals are cut.
+        gain: derivative of the report by the residual, for public people.
+        cut: the size at which their residuals are cut.
     """
 
     gain: FloatArray
     cut: FloatArray
 
     def expected(self, theta: FloatArray) -> FloatArray:
-        """The expected report by the chord."""
+        """The expected report, from `slope`."""
         return np.asarray((self.slope(theta)[0] @ (theta - self.theta)[0])[None])
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        """Slope of the chord, which is exact at both ends."""
+        """Slope of the chord between the query and θ, with which `expected` is exact."""
         rows = public_rows(theta.shape[1] - 1)
         moved = rows @ (theta - self.theta)[0]
         moved = np.where(np.abs(moved) < _SAME, _SAME, moved)
@@ -383,7 +384,7 @@ class _Regression(Event):
 
 
 def _unexplained(theta: FloatArray) -> float:
-    """Standard deviation of what is left of a standardized number."""
+    """Standard deviation of the residual of a standardized number."""
     return float(max(1 - float(theta[1:] @ theta[1:]), 1 - SLOPES.most_explained) ** 0.5)
 
 

@@ -1,9 +1,9 @@
-"""The classifier: the linear rule that is best for the population as the posterior describes it.
+"""The classifier: the linear rule that is best under the posterior predictive distribution.
 
 A population is simulated from the posterior predictive distribution, feature by feature, and a
-logistic regression is fitted to it; if the classes may differ in spread, distances from the centers
-are features too. So a coefficient is shrunk according to its posterior uncertainty, the larger
-class is predicted where nothing is known, and probabilities include what is not known.
+logistic regression is fitted to it. If the classes may differ in spread, distances from the centers
+are features too. Coefficients are thus shrunk according to their posterior uncertainty, the larger
+class is predicted if nothing is known, and probabilities include the uncertainty.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from dpfda.protocol.task import folded
 
 _TITLE = "how far apart are the classes? (half, in standard deviations)"
 _SPREADS = "; of distances, which class is wider? (half the log ratio)"
-_NORMAL = 1.96  # half the length of a 95 % interval of a normal law, in standard deviations
+_NORMAL = 1.96  # half the length of a normal 95 % interval, in standard deviations
 _MEDIAN = 0.6745  # median distance of a normal variable from its center, in standard deviations
-_DRAWS = 2048  # posterior draws; each gives four people
-_JUDGED, _NODES = 512, 16  # draws in which the rule is compared with guessing; quadrature nodes
+_DRAWS = 2048  # posterior draws, with four simulated people each
+_COMPARED, _NODES = 512, 16  # draws in which the rule is compared with guessing; quadrature nodes
 _NEWTON = 8  # steps; the loss is nearly quadratic after the first
-_RIDGE = 1.0  # penalty, in people
-_TINY = 1e-300  # instead of a weight of 0
+_RIDGE = 1.0  # penalty, in numbers of people
+_TINY = 1e-300  # avoids division by 0
 _REACH = 4.0  # standard deviations beyond which a feature is clipped
 
 
 def result(posterior: Posterior, plan: StudyPlan, *, people: int) -> Result:
-    """Classifier and findings after the answers of so many participants."""
+    """The classifier and the findings after the answers of `people` participants."""
     rows, labels, weights = _population(posterior)
     folds = np.zeros(0)
     if posterior.prior.spread_differs:
@@ -98,7 +98,7 @@ def _findings(
 def _half_interval(particles: Particles, values: FloatArray) -> FloatArray:
     """Half the length of central 95 % posterior intervals, by feature.
 
-    If a width is hardly known, slopes have heavy tails, and a standard deviation means nothing.
+    If a width is uncertain, slopes have heavy tails, so standard deviations are not meaningful.
     """
     order, last = np.argsort(values, axis=1), values.shape[1] - 1
     rising = np.cumsum(np.take_along_axis(particles.weights, order, axis=1), axis=1)
@@ -111,12 +111,12 @@ def _half_interval(particles: Particles, values: FloatArray) -> FloatArray:
 
 
 def _liars(posterior: Posterior, share: float) -> float:
-    """The smallest share of coordinated liars that could make features differ as they seem to.
+    """The smallest share of coordinated liars that explains the estimated differences of features.
 
     If a feature does not differ, its labelled answers have the mean (2 π - 1) P, where P is the
-    mean of its plain answers. A liar always gives the answer that moves the mean towards the one
-    that was observed; honest answers are true with probability α only. The feature that requires
-    most liars decides.
+    mean of its plain answers. A liar always gives the answer that moves the mean towards the
+    observed one; honest answers are true only with probability α. The result is the maximum over
+    features.
     """
     particles, answers = posterior.particles, posterior.answers
     center, log_width, d, r = (
@@ -161,8 +161,8 @@ def _draws(posterior: Posterior) -> tuple[FloatArray, ...]:
 def _population(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Features, labels ±1 and weights of simulated people.
 
-    Each posterior draw gives four: both labels, weighted by their probability, and both signs of
-    the normal variables, so that simulation error does not favor a label.
+    Each posterior draw gives four people: both labels, weighted by their probability, and both
+    signs of the normal variables, so that simulation error does not favor a label.
     """
     share, center, log_width, d, r = _draws(posterior)
     _, normals = _public_numbers(d.shape[1])
@@ -176,9 +176,9 @@ def _population(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArra
 def _better_than_guessing(posterior: Posterior, model: CurveModel) -> float:
     """Posterior probability that the classifier beats the larger class, if any feature differs.
 
-    In every draw, scores are nearly normal: they are sums over features.
+    In every draw, scores are nearly normal, because they are sums over features.
     """
-    share, center, log_width, d, r = (values[:_JUDGED] for values in _draws(posterior))
+    share, center, log_width, d, r = (values[:_COMPARED] for values in _draws(posterior))
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights, features = weights[:, None, None] / weights.sum(), d.shape[1]
     wrong = []
@@ -201,7 +201,7 @@ def _better_than_guessing(posterior: Posterior, model: CurveModel) -> float:
 
 
 def _chosen(weights: FloatArray, chances: FloatArray) -> IntArray:
-    """Positions in a weighted list, from uniform numbers."""
+    """Random positions with probabilities in proportion to weights, from uniform numbers."""
     rising = np.cumsum(weights)
     places = np.searchsorted(rising, chances * rising[-1])
     return np.asarray(np.minimum(places, len(weights) - 1))

@@ -1,16 +1,16 @@
 """The posterior of slopes from mean reports, over a grid of priors.
 
-The state θ has rows of coefficients of (1, ψ), ψ being white features: one row for each score, or
-one for all scores together, coefficient by coefficient. Rows are independent.
+The parameter θ has one row of coefficients of (1, ψ) for each score, where ψ are white features.
+Rows are independent given a prior.
 
-Every mean report is an event: its mean is a known function of θ, plus known privacy noise, plus a
-discrepancy of the working model in proportion to how far θ is from where the report was asked. So
-reports that are asked at one place cannot average it away, while those at the present θ become
-trusted by themselves. All events are weighed again after every batch.
+Every mean report is an event: a known function of θ, plus known privacy noise, plus an error of the
+working model. The variance of this error grows with the distance of θ from the point of the query.
+It is common to all reports at one point, so it does not average out, but it is small for reports
+near the current θ. The likelihood of all events is computed again after every batch.
 
-Priors say how strong slopes are and in which basis they are independent, many of them small and a
-few large. One of them is that there are none, so that the larger class wins, or the mean is
-predicted, where nothing is known.
+A grid of priors specifies the total variance of slopes and the basis in which they are independent,
+many of them small and a few large. Under one prior all slopes are 0. Without information, the
+larger class or the mean is therefore predicted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from scipy.special import logsumexp, xlogy
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import SLOPES, current, evidence
 
-_SWEEPS = 3  # over the features; each begins where the last one ended
-_ROUNDS = 2  # of weighing all events again after a batch
+_SWEEPS = 3  # over the features; each starts from the result of the last one
+_ROUNDS = 2  # of computing the likelihood of all events after a batch
 _TINY = 1e-9
 
 
@@ -36,12 +36,12 @@ class Event(ABC):
     """The mean report of some people.
 
     Attributes:
-        theta: where it was asked, shape (m, p).
-        report: the mean, shape (m, r); the first entry of a row is about its constant.
-        people: how many reported.
+        theta: the θ of the query, shape (m, p).
+        report: the mean report, shape (m, r); the first entry of a row concerns the constant.
+        people: the number of reports.
         noise: variance of an entry of one person's report.
-        longest: length of the longest reply that anybody could send, in the units of the report.
-        exact: whether the working model cannot be wrong about it.
+        longest: length of the longest possible reply, in the units of the report.
+        exact: whether there is no error of the working model.
     """
 
     theta: FloatArray
@@ -53,7 +53,7 @@ class Event(ABC):
 
     @abstractmethod
     def expected(self, theta: FloatArray) -> FloatArray:
-        """The mean report if this were θ, shape (m, r)."""
+        """The expected mean report given θ, shape (m, r)."""
 
     @abstractmethod
     def slope(self, theta: FloatArray) -> FloatArray:
@@ -61,21 +61,21 @@ class Event(ABC):
 
 
 Fitted = tuple[FloatArray, FloatArray, FloatArray]
-"""Means (G, m, p) and covariances (G, m, p, p) of θ, and log evidence (G,), one a prior."""
+"""Means (G, m, p) and covariances (G, m, p, p) of θ, and log evidence (G,), for each prior."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Priors:
-    """Priors of θ: a basis times independent normal numbers of one of several variances.
+    """Priors of θ: a basis times independent normal numbers, each with one of several variances.
 
-    Which variance a number has is the same for all scores.
+    The variance of a number is the same for all scores.
 
     Attributes:
-        odds: how likely each prior is, shape (G,).
+        odds: probability of each prior, shape (G,).
         bases: shape (G, p, p).
-        variances: that a number may have, shape (G, S, p).
-        likely: how likely it has each of them, shape (S,).
-        without: so many first priors say that there are no slopes.
+        variances: possible variances of a number, shape (G, S, p).
+        likely: their probabilities, shape (S,).
+        without: the number of first priors under which all slopes are 0.
     """
 
     odds: FloatArray
@@ -89,16 +89,16 @@ class Priors:
         return np.asarray(np.linalg.inv(self.bases))
 
     def before(self, rows: int) -> Fitted:
-        """Before any report."""
+        """Means and covariances before any report."""
         g, _, p = self.variances.shape
         variances = np.einsum("s,gsj->gj", self.likely, self.variances)
         spreads = (self.bases * variances[:, None]) @ np.swapaxes(self.bases, 1, 2)
         return np.zeros((g, rows, p)), np.tile(spreads[:, None], (1, rows, 1, 1)), np.zeros(g)
 
     def after(self, precision: FloatArray, pull: FloatArray, means: FloatArray) -> Fitted:
-        """Posterior for log likelihoods pull·θ - ½ θ·precision·θ, from the start `means`.
+        """Posterior for log likelihoods pull·θ - ½ θ·precision·θ, iterated from `means`.
 
-        An approximation: the best law under which numbers are independent (variational Bayes).
+        The posterior is approximated by the best law with independent numbers (variational Bayes).
         """
         bases, turned = self.bases[:, None], np.swapaxes(self.bases, 1, 2)[:, None]
         inner, pull = turned @ precision @ bases, pull @ self.bases
@@ -131,12 +131,12 @@ class Priors:
 def priors(
     totals: FloatArray, constants: Sequence[tuple[float, float]], bases: Sequence[FloatArray]
 ) -> Priors:
-    """All priors; the first of them say that there are no slopes.
+    """The grid of priors; under the first of them, all slopes are 0.
 
     Args:
-        totals: of the variances of all slopes of a row together.
-        constants: variances that the constant may have, and how likely each is.
-        bases: of slopes; each is equally likely.
+        totals: grid of the total variance of the slopes in a row.
+        constants: possible variances of the constant, and their probabilities.
+        bases: bases of slopes, which are equally likely.
     """
     times, likely = np.array(SLOPES.slabs).T
     variances, shares = np.array(constants).T
@@ -164,18 +164,18 @@ def priors(
 
 
 class Slopes:
-    """The posterior.
+    """The posterior of θ, a mixture over the grid of priors.
 
     Args:
-        priors: of θ; that there are no slopes was as likely at the beginning of the study as
-            `Beliefs.nothing` says.
-        rows: of θ.
-        place: variance of what is not known of the middle of each direction.
+        priors: the grid of priors; the prior probability that all slopes are 0 is
+            `Beliefs.nothing`.
+        rows: the number of rows of θ.
+        place: variance of the unknown mean of each white feature.
 
     Attributes:
-        theta: its mean, shape (m, p).
-        covariance: shape (m, p, p).
-        nothing: how likely it is by now that there are no slopes.
+        theta: posterior mean, shape (m, p).
+        covariance: posterior covariance, shape (m, p, p).
+        nothing: posterior probability that all slopes are 0.
         events: all mean reports.
     """
 
@@ -185,7 +185,7 @@ class Slopes:
         self._fit(priors.before(rows), 0.0)
 
     def update(self, event: Event) -> None:
-        """Take in a mean report."""
+        """Update the posterior by a mean report."""
         self.events.append(event)
         for _ in range(_ROUNDS):
             self._weigh()
@@ -207,13 +207,13 @@ class Slopes:
     def _noise(
         self, event: Event, slope: FloatArray, means: FloatArray, spreads: FloatArray
     ) -> FloatArray:
-        """Variance of each entry of a mean report around what is expected, shape (G, m, r)."""
+        """Variance of each entry of a mean report around its expectation, shape (G, m, r)."""
         off, wrong = means - event.theta, 1.0 - event.exact
         away = spreads + off[..., :, None] * off[..., None, :]
         signal = np.einsum("gmij,mij->gm", away, np.swapaxes(slope, 1, 2) @ slope)
         noise = event.noise / event.people + wrong * SLOPES.discrepancy * signal / slope.shape[1]
         noise = np.repeat(noise[..., None], slope.shape[1], axis=2)
-        # Where ψ is not quite centered, slopes move the mean residual too.
+        # If ψ is not exactly centered, slopes change the mean residual too.
         moved = wrong * np.trace(away[..., 1:, 1:], axis1=2, axis2=3)
         noise[..., 0] += self.place * slope[:, 0, 0] ** 2 * moved
         return noise
@@ -230,16 +230,16 @@ class Slopes:
 
     @property
     def evidence(self) -> float:
-        """Posterior probability that there are slopes, for a prior of 1/2."""
+        """Posterior probability that slopes are not 0, at even prior odds."""
         return evidence(current().nothing, self.nothing)
 
     def liars(self, without: FloatArray) -> float:
-        """The smallest share of people who, lying in agreement, could make slopes look as they do.
+        """The smallest share of coordinated liars that explains the estimated slopes.
 
-        All of them send the longest reply in the direction in which the mean report was moved.
+        All liars send the longest reply in the direction of the observed deviation.
 
         Args:
-            without: θ if there were no slopes.
+            without: θ under the hypothesis that all slopes are 0.
         """
         people, lying = 0, 0.0
         for event in self.events:

@@ -1,7 +1,7 @@
 """A study of two classes by yes/no answers, from the first participant to the last.
 
-Batches of participants answer the questions that are worth most at the time (`worth`), their
-answers update the posterior (`posterior`), and the classifier follows from it (`rule`). At the end
+Batches of participants answer the currently most informative questions (`worth`), their answers
+update the posterior (`posterior`), and the classifier is computed from it (`rule`). At the end,
 some participants calibrate the probabilities of the classifier, and others evaluate it.
 """
 
@@ -36,14 +36,14 @@ from dpfda.protocol.tasks.questions import (
 from dpfda.protocol.verdict import liars_behind
 
 _BATCHES = 8
-"""The questions of each follow from all earlier answers; later batches are larger."""
+"""Number of batches; the questions of each depend on all earlier answers, later ones are larger."""
 _LEAST = 25
-"""People in a batch, on average: a smaller one takes as long to collect and says little."""
+"""Least mean number of people in a batch; smaller ones take as long and are less informative."""
 _FEWEST = 5
-"""People with one kind of question, unless there are fewer in all: nobody waits for one person."""
+"""Least number of people with one kind of question, if there are so many."""
 _FIRST, _LAST = 0.4, 1.6  # sizes of the first and the last batch beside their mean
 _ALWAYS = -2.0
-"""A threshold that every feature exceeds, instead of -∞: the labelled answer is the label."""
+"""A threshold below all features, used instead of -∞; the labelled answer is then the label."""
 
 _Tasks = Callable[[int, int], Task]
 _Count = Callable[[StumpTask, FloatArray], Summary]
@@ -51,7 +51,7 @@ _Count = Callable[[StumpTask, FloatArray], Summary]
 
 @study("answers")
 def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
-    """Ask in batches, learn from each, calibrate, evaluate."""
+    """Ask in batches and update the posterior after each; then calibrate and evaluate."""
     evaluation, calibration = design.last_steps(plan)
     people = plan.n_people - evaluation.people - calibration.people
     posterior, phase, answered, left = Posterior(prior_of(design, plan.encoder)), 0, 0, people
@@ -66,7 +66,7 @@ def answers(design: AnswersDesign, plan: StudyPlan) -> Study:
             tasks, count = asking(batch, plan, phase - 1, labelled=labelled)
             then = [Step("answers", left), calibration, evaluation]
             summaries.append((yield Phase("answers", group, tasks, count, so_far, then=then)))
-        posterior.update(heard(batch, summaries))
+        posterior.update(batch_answers(batch, summaries))
         answered += int(sum(summary["people"][0] for summary in summaries))
     learned = yield from tempered(so_far(), plan, calibration.people, phase, [evaluation])
     return (yield from evaluated(learned, plan, evaluation.people))
@@ -80,7 +80,7 @@ def prior_of(design: AnswersDesign, encoder: CurveEncoder) -> Prior:
         (0, 1, 2)
     """
     size = design.dimension(encoder)
-    waves = encoder.basis.ordered  # the level first; features of several channels alternate
+    waves = encoder.basis.ordered  # the level is first; features of several channels alternate
     turns = tuple(j // encoder.channels if waves else 0 for j in range(size))
     return Prior(
         turns=turns,
@@ -107,9 +107,10 @@ def batch_sizes(people: int, *, most: int = _BATCHES) -> list[int]:
 
 
 def groups_of(batch: Batch, people: int) -> list[tuple[int, bool]]:
-    """How many answer plain questions, and how many answers are multiplied by the label.
+    """The numbers of people with plain and with labelled questions.
 
-    All answers of rows are, so that plain answers follow.
+    If participants answer several questions, all answers are multiplied by the label, from which
+    plain answers can be recovered.
     """
     plain = round(people * float(batch.shares[:, 0].sum()))
     if batch.per_person > 1 or plain < _FEWEST:
@@ -120,21 +121,22 @@ def groups_of(batch: Batch, people: int) -> list[tuple[int, bool]]:
 
 
 def asking(batch: Batch, plan: StudyPlan, phase: int, *, labelled: bool) -> tuple[_Tasks, _Count]:
-    """The tasks of a group, and what is counted of its replies."""
+    """The tasks of a group, and the function that counts its replies."""
     feature, threshold, center = batch.questions
     coordinates = feature + (feature.max() + 1) * np.isfinite(center)
     thresholds = np.maximum(threshold, _ALWAYS)
     key, rows = 8 * coordinates + thresholds, batch.per_person > 1
     order = np.argsort(key)
     answers = np.tile([rows or not labelled, labelled], (len(key), 1))
-    answers[0, 0] = False  # everybody says that every feature exceeds -2
+    answers[0, 0] = False  # the plain question with threshold -2 is uninformative
 
     def tasks(start: int, people: int) -> Task:
         width = len(key) // CANDIDATES + batch.per_person - 1 if rows else 1
         chances = public_uniforms(
             seed=plan.seed, phase=phase, start=start, people=people, width=width
         )
-        which = _rows(batch, chances) if rows else _single(batch.shares[:, int(labelled)], chances)
+        shares = batch.shares[:, int(labelled)]
+        which = _several(batch, chances) if rows else _single(shares, chances)
         return plan.ask(
             "stump",
             people,
@@ -147,7 +149,7 @@ def asking(batch: Batch, plan: StudyPlan, phase: int, *, labelled: bool) -> tupl
 
     def count(task: StumpTask, reply: FloatArray) -> Summary:
         which = order[np.searchsorted(key[order], 8 * task.coordinates + task.thresholds)]
-        # Every answer of a row is multiplied by the label, and the first is the label.
+        # Every answer of a reply is multiplied by the label, and the first answer is the label.
         plain = reply * reply[:, :1] if rows else reply
         each, *totals = (
             np.bincount(which.ravel(), values.ravel(), len(key)).astype(np.float64)
@@ -163,14 +165,14 @@ def asking(batch: Batch, plan: StudyPlan, phase: int, *, labelled: bool) -> tupl
 
 
 def _single(shares: FloatArray, chances: FloatArray) -> IntArray:
-    """One question each."""
+    """One random question for each person."""
     rising = np.cumsum(shares)
     which = np.searchsorted(rising, chances * rising[-1])
     return np.asarray(np.minimum(which, np.flatnonzero(shares)[-1]))
 
 
-def _rows(batch: Batch, chances: FloatArray) -> IntArray:
-    """The label, and k - 1 different features: one feature twice would count as two people."""
+def _several(batch: Batch, chances: FloatArray) -> IntArray:
+    """Questions about the label and k - 1 different features for each person."""
     rising = np.cumsum(batch.shares[1:, 0].reshape(-1, CANDIDATES), axis=1)
     often, features = rising[:, -1], len(rising)
     feature = public_subsets(chances[:, :features], choose=batch.per_person - 1, weights=often)
@@ -179,7 +181,7 @@ def _rows(batch: Batch, chances: FloatArray) -> IntArray:
     return np.insert(1 + feature * CANDIDATES + place, 0, 0, axis=1)
 
 
-def heard(batch: Batch, summaries: Sequence[Summary]) -> Answers:
+def batch_answers(batch: Batch, summaries: Sequence[Summary]) -> Answers:
     """Mean answers to the questions of a batch."""
     count, total = (
         np.sum([summary[name] for summary in summaries], axis=0) for name in ("count", "total")
@@ -193,7 +195,7 @@ def heard(batch: Batch, summaries: Sequence[Summary]) -> Answers:
 def tempered(
     learned: Result, plan: StudyPlan, people: int, phase: int, then: Sequence[Step]
 ) -> Study:
-    """Calibrate the probabilities by some participants, in a few batches."""
+    """Calibrate the probabilities by the answers of some participants, in a few batches."""
     temperature = Temperature()
     for batch in range(BATCHES if people else 0):
         size = people // BATCHES + (batch < people % BATCHES)
@@ -219,7 +221,7 @@ def _confidence(
 
 
 def evaluated(learned: Result, plan: StudyPlan, people: int) -> Study:
-    """Evaluate: other participants say whether the finished classifier is right about them."""
+    """Other participants evaluate whether the finished classifier is right about them."""
 
     def tasks(start: int, people: int) -> Task:
         return plan.ask("evaluation", people, **learned.model.rows(people))
@@ -233,7 +235,7 @@ def evaluated(learned: Result, plan: StudyPlan, people: int) -> Study:
     findings, liars = learned.findings, None
     if findings.classes:
         liars = liars_behind(error, findings.guessing, epsilon=plan.epsilon)
-        liars = max(liars, findings.liars or 0.0)  # both kinds of replies must be forged
+        liars = max(liars, findings.liars or 0.0)  # liars must forge both kinds of replies
     return learned._replace(findings=replace(findings, error=error, liars=liars))
 
 

@@ -1,9 +1,9 @@
 """A study by vector reports, from its first person to its last.
 
-Some people say where single columns lie (`columns`), others how far and how together they vary
-(`moments`). The rest report vectors of white features and label, or number, batch by batch at what
-is known by then (`reports`), and one posterior takes them in (`slopes`). At the end some say how
-sure the classifier may be, and others how good it is.
+Some people answer questions about the location of single columns (`columns`), others report on
+variances and correlations (`moments`). The others report vectors of white features and label, or
+number, in batches (`reports`); each batch is asked at the current estimate, and updates one
+posterior (`slopes`). At the end, some people calibrate the probabilities, and others evaluate.
 """
 
 from __future__ import annotations
@@ -45,46 +45,45 @@ from dpfda.protocol.tasks.questions import StumpTask
 from dpfda.protocol.tasks.vector import SummaryTask
 
 _PLACED, _MOST_PLACED = 300.0, 0.2
-"""Clean answers that find a column, and the share of people who give them at most: what is not
-known of a place makes reports less efficient, but moves no rule."""
-_LOOKS = 12  # batches of them: a narrow column in a wide range is found by halves
+"""Number of noiseless answers that locate a column, and the largest share of people for them. An
+imprecise location makes reports less efficient, but does not bias the model."""
+_LOCATION_BATCHES = 12  # a narrow column in a wide range is located by bisection
 _SPREAD = 0.08
-"""Of people: two numbers a feature are soon known."""
+"""Share of people for variances; it is small, because each feature has only two parameters."""
 _TOGETHER, _TOGETHER_FROM = 0.15, 100.0
-"""Of very many people, who say how features go together; of fewer a smaller share. It takes an
-N_eff of this many per column until correlations are worth half as much, since there are d² of
-them."""
-_ALL_ONE = 0.99  # of people who are given one label: the others do not count
+"""Largest share of people for correlations, and the N_eff per column at which the share is half of
+it. It grows with N_eff because there are d² correlations."""
+_ALL_ONE = 0.99  # share of people with one predicted label from which a rule counts as constant
 _ERRORS, _LEAST_ERROR = 3.0, 0.5
-"""Errors of a number that are told apart: so many times what is expected of them, and that is so
-much of what the number varies at least."""
+"""Largest error that is distinguished, in expected errors; and the least expected error, in
+standard deviations of the number."""
 
 
 @study("vectors")
 def vectors(design: VectorDesign, plan: StudyPlan) -> Study:
-    """Two or more classes."""
+    """A study of two or more classes."""
     known = Known(design, plan)
     found = yield from _learnt(known, plan, design.last_steps(plan))
-    judges, sure = design.last_steps(plan)
-    found = yield from tempered(found, plan, sure.people, known.phase, [judges])
-    return (yield from evaluated(found, plan, judges.people))
+    evaluation, calibration = design.last_steps(plan)
+    found = yield from tempered(found, plan, calibration.people, known.phase, [evaluation])
+    return (yield from evaluated(found, plan, evaluation.people))
 
 
 @study("vector_numbers")
 def numbers(design: NumberDesign, plan: StudyPlan) -> Study:
-    """A number, in the first column of what people hold."""
+    """A study of a number, which is the first column of people's data."""
     known = Known(design, plan)
-    judges, _ = design.last_steps(plan)
-    found = yield from _learnt(known, plan, [judges])
-    return (yield from _near(known, found, judges.people))
+    evaluation, _ = design.last_steps(plan)
+    found = yield from _learnt(known, plan, [evaluation])
+    return (yield from _near(known, found, evaluation.people))
 
 
 def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
-    """Everything but what is kept for the end."""
+    """All phases except calibration and evaluation."""
     people = plan.n_people - sum(step.people for step in last)
     sizes = known.sizes(people)
     left = [Step("vectors", people - sum(sizes.values())), *last[::-1]]
-    looks = np.diff(np.round(np.linspace(0, sizes["location"], _LOOKS + 1)).astype(int))
+    looks = np.diff(np.round(np.linspace(0, sizes["location"], _LOCATION_BATCHES + 1)).astype(int))
     steps = [
         *(Step("location", int(size)) for size in looks),
         Step("spread", sizes["spread"]),
@@ -111,8 +110,8 @@ class Fit(NamedTuple):
 
     Attributes:
         slopes: their posterior.
-        white: the features.
-        reported: the same, after the number that is predicted, if any.
+        white: the map to white features.
+        reported: the same map, preceded by the predicted number if there is one.
     """
 
     slopes: Slopes
@@ -121,12 +120,12 @@ class Fit(NamedTuple):
 
 
 class Known:
-    """The present posterior, and the phases that refine it.
+    """The current posterior, and the phases that update it.
 
     Attributes:
-        kind: what is predicted.
+        kind: labels or numbers, with their reports.
         phase: number of the next phase.
-        replies: how many people reported vectors.
+        replies: the number of vector reports.
     """
 
     def __init__(self, design: VectorDesign | NumberDesign, plan: StudyPlan) -> None:
@@ -147,7 +146,7 @@ class Known:
         )
         self._often = 1 / np.sqrt(1.0 + place) if ordered else np.ones(d)
         if self.targets:
-            # As often as about all features: without its place nothing is predicted.
+            # As often as about all features together, because all predictions depend on it.
             self._often = np.r_[self._often.sum(), self._often]
         self._mean, self._deviation, self._place = np.zeros(self.d), np.ones(self.d), 0.0
         self._asked: IntArray = np.zeros((self.d, 0), np.int64)
@@ -160,7 +159,7 @@ class Known:
             self.kind = Labels(plan.epsilon, plan.n_classes, share)
 
     def sizes(self, people: int) -> dict[str, int]:
-        """How many of all people say something about columns."""
+        """The numbers of people in the phases about columns."""
         answers = max(people * self.k * self._alpha**2, 1e-9)
         few = _PLACED * self.d / (_MOST_PLACED * answers)
         many = effective_people(people, self.plan.epsilon) / (_TOGETHER_FROM * self.d)
@@ -172,7 +171,7 @@ class Known:
         }
 
     def column_phase(self, step: Step, then: Sequence[Step]) -> Phase:
-        """A phase about columns alone."""
+        """A phase about columns, without labels."""
         if step.kind == "location":
             return self._location(step.people, then)
         if step.kind == "spread":
@@ -221,7 +220,7 @@ class Known:
     def summary_phase(
         self, kind: str, people: int, fields: dict[str, Any], then: Sequence[Step]
     ) -> Phase:
-        """A phase of vector reports; a program on another machine would ask for the same."""
+        """A phase of vector reports; its tasks are the same on every machine."""
         self.phase += 1
         fields = {name: _public(value) for name, value in fields.items()}
 
@@ -234,7 +233,7 @@ class Known:
         return Phase(kind, people, tasks, count, self.result, then=then)
 
     def update_columns(self, kind: str, summary: Summary) -> None:
-        """Take in a phase about columns."""
+        """Update by the summary of a phase about columns."""
         people = int(summary["people"][0])
         if not people:
             return
@@ -259,17 +258,17 @@ class Known:
         return self._standard().then(np.diag(1 / self._deviation), self._mean)
 
     def _features(self) -> FeatureMap:
-        """Standardized, without what is predicted."""
+        """The map to standardized features, without the predicted number."""
         every = self._standardized()
         return every.then(np.eye(self.d)[self.targets :]) if self.targets else every
 
     def next_query(self, people: int) -> Query:
-        """The vector that the next of so many people still to come report."""
+        """The query for the next batch, if `people` remain."""
         self._fit = self.fit
         return self.kind.query(self._fit.slopes, people)
 
     def update_slopes(self, query: Query, summary: Summary) -> None:
-        """Take in a batch of reports."""
+        """Update by the summary of a batch of reports."""
         people = int(summary["people"][0])
         if people:
             self.replies += people
@@ -278,21 +277,21 @@ class Known:
 
     @property
     def fit(self) -> Fit:
-        """Fit of the reports so far; before the first one, of the features alone."""
+        """The current fit; before the first report, from the features alone."""
         return self._first_fit() if self._fit is None else self._fit
 
     def _first_fit(self) -> Fit:
-        """Before anybody reported."""
+        """The fit before any vector report."""
         features, covariance = self._features(), self._together.covariance
         if getattr(self.design, "spread_differs", False):
-            # Where a column is nearly constant, noise takes its middle out of the range.
+            # If a column is nearly constant, noise may move its center out of the range.
             standard = self._standard()
             middle = np.clip(standard.location + standard.width * self._mean, -1, 1)
             deviation = standard.width * self._deviation
             features = FeatureMap.with_distances(middle, deviation, CLIP)
             covariance = with_distances(covariance)
         into = whitening(covariance)
-        # Few directions matter, or coefficients of few features, or means of few features.
+        # Bases: few directions, coefficients of few features, or mean differences of few features.
         bases = np.eye(len(into)), into @ covariance, into
         white = reported = features.then(into)
         if self.targets:
@@ -305,7 +304,7 @@ class Known:
         return Fit(slopes, white, reported)
 
     def result(self) -> Result:
-        """Model and findings by now."""
+        """The current model and findings."""
         slopes, white, _ = self.fit
         scores, into = self.kind.scores(slopes), white.matrix
         rule = white.rule(scores.theta[:, 0], scores.theta[:, 1:])
@@ -335,7 +334,7 @@ class Known:
         if self.targets:
             return self._number(rule, findings, covariances[:, 1:, 1:])
         variances = np.zeros((len(scores.theta), 1 + into.shape[1]))
-        # The mean over people, whose white features have variance 1.
+        # The mean variance of a score over people, whose white features have variance 1.
         variances[:, 0] = np.trace(scores.blocks, axis1=1, axis2=2)
         model = CurveModel(**rule, variances=variances, **self.plan.stamp)
         guessing = Estimate(*scores.guessing, self.replies) if self.replies else None
@@ -349,7 +348,7 @@ class Known:
 
     @property
     def farthest(self) -> float:
-        """Errors of a number beyond it count as such, in units of half its range."""
+        """Largest error of a number that is distinguished, in units of half its range."""
         assert isinstance(self.kind, Numbers)
         expected = max(self.kind.residual(self.fit.slopes), _LEAST_ERROR)
         unit = self._columns.placed()[2][0] * self._deviation[0]
@@ -375,9 +374,9 @@ class Known:
 
 
 def _near(known: Known, found: Result, people: int) -> Study:
-    """Others say whether their number is within h of its prediction; h is public, h² uniform.
+    """Other participants answer whether their number is within h of its prediction.
 
-    Then E r² = H² (1 - P(|r| ≤ h)), where H is the largest h.
+    h is public and random with h² uniform on [0, H²], so that E r² = H² (1 - P(|r| ≤ h)).
     """
     plan, model, phase = known.plan, found.model, known.phase
     assert plan.target_range is not None
@@ -391,7 +390,7 @@ def _near(known: Known, found: Result, people: int) -> Study:
         chances = public_uniforms(seed=plan.seed, phase=phase, start=start, people=people, width=1)
         near, off = farthest * np.sqrt(chances[:, 0]), np.full(people, predicted)
         shape = (people, 3, len(residual))
-        return plan.ask(  # of three scores h, r and -r the first is the largest where |r| ≤ h
+        return plan.ask(  # of three scores h, r and -r, the first is the largest if |r| ≤ h
             "evaluation",
             people,
             intercept=np.column_stack([near, -off, off]),
@@ -413,13 +412,13 @@ def _near(known: Known, found: Result, people: int) -> Study:
 
 
 def _one_label(theta: FloatArray) -> bool:
-    """Whether a rule gives nearly everybody one label, if ψ is normal."""
+    """Whether a rule gives nearly everybody the same label, if ψ is normal."""
     labels = decided(public_rows(theta.shape[1] - 1) @ theta.T)
     return bool(np.bincount(labels).max() > _ALL_ONE * len(labels))
 
 
 def _public(value: Any) -> Any:
-    """The same number or array on every machine."""
+    """A number or array, rounded so that it is the same on every machine."""
     if not isinstance(value, (float, np.ndarray)):
         return value
     found = on_grid(value)

@@ -1,11 +1,12 @@
-"""The choice of questions: those that reduce the expected loss most per participant.
+"""The choice of questions that reduce the expected loss most per participant.
 
-The loss is the variance of the log odds that the classifier gives people: from d, m (in widths),
-log s, r and logit π. To first order, answers reduce these variances as in a normal model. The loss
-is that at the end of the study: part of a variance would be removed by later answers anyway.
+The loss is the variance of the log odds that the classifier gives people; it depends on the
+variances of d, m (in widths), log s, r and logit π. To first order, answers reduce these as in a
+normal model. The loss refers to the end of the study, because later answers reduce the variances
+further.
 
-A center is worth knowing before its d is known, because later answers about d at a wrong threshold
-carry little information.
+A center must be known before d is estimated, because answers about d at a wrong threshold contain
+little information.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from dpfda.local.study.posterior import Posterior
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 
 _OFFSETS = np.array([-1.3, -0.7, 0.0, 0.7, 1.3])
-"""Candidate thresholds: this many standard deviations from the center, as far as it is known."""
+"""Candidate thresholds, in standard deviations from the estimated center."""
 _DISTANCES = np.array([0.5, 0.9, 1.3, 1.7, 2.2])
 """Candidate distances from the center, in standard deviations, if classes may differ in spread."""
 CANDIDATES = len(_OFFSETS)
 _GRID = 2.0**-20  # thresholds are multiples of it, so that rounding does not change a question
 _STEPS = 8  # greedy steps for a batch
-_PEAK = 0.64  # 4 φ(0)²: information about d, or m in widths, in a noise-free answer at the center
+_PEAK = 0.64  # 4 φ(0)²: information on d, or m in widths, in a noiseless answer at the center
 _TARGETS = 4  # d, m, log s, r
-_EVEN = {"plain": 0.3, "labelled": 0.5, "label": 0.2}  # parts of the evenly spread questions
-_BESIDE, _MIDDLE = np.array([[0.0, 0.4, 0.2, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
-"""Of the candidates: those that inform most about center and width, and about the difference."""
+_EVEN = {"plain": 0.3, "labelled": 0.5, "label": 0.2}  # shares of the evenly spread questions
+_FOR_WIDTH, _FOR_DIFFERENCE = np.array([[0.0, 0.4, 0.2, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
+"""Shares of the candidates for information on center and width, and on the difference."""
 
 
 class Batch(NamedTuple):
@@ -40,10 +41,10 @@ class Batch(NamedTuple):
     Attributes:
         per_person: k, questions in one reply.
         alpha: probability that a reply is true.
-        questions: all candidates: about the label, then about each feature, and about its distance
-            from the center where classes may differ in spread; `CANDIDATES` of each.
-        shares: of participants with each plain and each labelled question, shape (n, 2); where
-            k > 1, of the k - 1 plain questions of every participant.
+        questions: all candidates: about the label, then `CANDIDATES` about each feature and, if
+            classes may differ in spread, as many about its distance from the center.
+        shares: shares of participants with each plain and each labelled question, shape (n, 2); if
+            k > 1, shares of the k - 1 plain questions of every participant.
         expected: predicted means of true answers, shape (n, 2).
     """
 
@@ -55,7 +56,7 @@ class Batch(NamedTuple):
 
     @property
     def folds(self) -> FloatArray:
-        """The centers of distances, where there are any."""
+        """The centers of distances, if there are any."""
         center = self.questions.center
         return center[np.isfinite(center)][::CANDIDATES]
 
@@ -65,9 +66,11 @@ class _Belief(NamedTuple):
 
     Attributes:
         questions: as in `Batch`.
-        means: of true answers, plain and labelled, shape (features, 2, candidates).
-        covariance: of targets and mean answers, shape (features, 4 + 2 candidates, same).
-        differs: (E d)² + 4 (E r)², by feature: a center matters as far as classes differ there.
+        means: means of true answers, plain and labelled, shape (features, 2, candidates).
+        covariance: covariance of targets and mean answers, shape (features, 4 + 2 candidates,
+            same).
+        differs: (E d)² + 4 (E r)² by feature, to which the importance of the center is
+            proportional.
         share: mean of π.
         log_odds: variance of logit π.
     """
@@ -92,7 +95,7 @@ def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) 
     later = _truth(epsilon, 1) ** 2 * left / (features + 1)
 
     def batch(k: int) -> tuple[float, Batch]:
-        """The best questions of a row of k, and their worth."""
+        """The best questions if every participant gets k, and their reduction of the loss."""
         alpha = _truth(epsilon, k)
         worth, counts = _chosen(belief, people / _STEPS, per_person=k, alpha=alpha, later=later)
         spread = _evenly(belief, k)
@@ -100,7 +103,7 @@ def best_batch(posterior: Posterior, people: int, *, left: int, epsilon: float) 
         return worth, Batch(k, alpha, belief.questions, shares, expected)
 
     most = most_questions(features)
-    k = best_questions(epsilon, most=most)  # if all were worth the same; from there to either side
+    k = best_questions(epsilon, most=most)  # the start of the search; optimal for equal questions
     worth, best = batch(k)
     for neighbors in (range(k + 1, most + 1), range(k - 1, 0, -1)):
         for other in neighbors:
@@ -165,14 +168,15 @@ def _belief(posterior: Posterior) -> _Belief:
 def _chosen(
     belief: _Belief, step: float, *, per_person: int, alpha: float, later: float
 ) -> tuple[float, FloatArray]:
-    """Greedy: in each step, `step` participants get the question that reduces the loss most.
+    """A greedy choice: in each step, `step` participants get the question with the largest gain.
 
     Returns:
-        The fall of the loss, and how many participants get each question, as in `Batch.shares`.
+        The reduction of the loss, and the numbers of participants with each question, as in
+        `Batch.shares`.
     """
     covariance, log_odds, share = belief.covariance.copy(), belief.log_odds, belief.share
     noise = (1 - (alpha * belief.means) ** 2) / (alpha**2 * step)
-    # What is answered about a feature: a plain or a labelled question, or both.
+    # Noise of a plain and a labelled answer; infinite noise means that only the other one is given.
     options = noise[None]
     if per_person == 1:
         options = np.stack([noise, noise])
@@ -191,7 +195,7 @@ def _chosen(
         return float(remaining(np.array(variance), later * reaction**2))
 
     def gains() -> FloatArray:
-        """What each answer saves, shape (options, features, candidates)."""
+        """The reduction of the loss by each answer, shape (options, features, candidates)."""
         now = np.einsum("jtt->jt", covariance)[:, :_TARGETS, None]
         at_present = loss(now)
         return np.stack([at_present - loss(now - _falls(covariance, one)) for one in options])
@@ -199,11 +203,11 @@ def _chosen(
     counts, label, at_first = np.zeros_like(noise), 0.0, whole()
     for _ in range(_STEPS):
         gain = gains()
-        told = log_odds / (1 + log_odds * reaction**2 / label_noise)
-        with_label = per_person > 1 or of_share(log_odds) - of_share(told) > gain.max()
+        log_odds_after = log_odds / (1 + log_odds * reaction**2 / label_noise)
+        with_label = per_person > 1 or of_share(log_odds) - of_share(log_odds_after) > gain.max()
         if with_label:
-            label, log_odds = label + step, told
-        # Different features in one row: an answer about one does not change what others save.
+            label, log_odds = label + step, log_odds_after
+        # A participant gets questions about different features, whose gains add up.
         best = np.argsort(-gain.max(axis=(0, 2)), kind="stable")[: per_person - with_label]
         own_gains = np.swapaxes(gain, 0, 1).reshape(gain.shape[1], -1)[best]
         option, place = np.divmod(own_gains.argmax(axis=1), gain.shape[2])
@@ -216,19 +220,20 @@ def _chosen(
             covariance[best] -= fall / total[..., None]
             counts[best, kind, place] += step * np.isfinite(own)
     if per_person > 1:
-        counts[:, 1] = label = 0.0  # every participant tells the label
+        counts[:, 1] = label = 0.0  # every participant answers about the label
     return at_first - whole(), _listed(counts, label)
 
 
 def _loss(variances: FloatArray, differs: FloatArray, later: float) -> FloatArray:
     """The loss by feature, given variances of the targets, shape (features, 4, ...).
 
-    A person z widths from the center has 2 r (z² - 1) more log odds: 8 times the variance of r.
+    The log odds of a person z widths from the center contain 2 r (z² - 1), whose variance is 8
+    times that of r.
     """
     differs = differs.reshape((-1,) + (1,) * (variances.ndim - 2))
     variances = np.maximum(variances, 0)
     information = np.full_like(variances, _PEAK * later)
-    # Near a center with variance v, answers about d have (1 + 2 v)^-½ of their information.
+    # If the center has variance v, answers about d have (1 + 2 v)^-½ of their information.
     information[:, 0] /= np.sqrt(1 + 2 * variances[:, 1])
     d, center, width, wider = np.moveaxis(remaining(variances, information), 1, 0)
     loss = 4 * (1 + differs) * d + 4 * differs * (center + (1 + differs) * width) + 8 * wider
@@ -236,7 +241,7 @@ def _loss(variances: FloatArray, differs: FloatArray, later: float) -> FloatArra
 
 
 def remaining(variance: FloatArray, information: FloatArray | float) -> FloatArray:
-    """The expected variance after so much information, of which any part may arrive.
+    """The expected variance after information that is uniform between 0 and this amount.
 
     Examples:
         >>> remaining(np.array([4.0]), 0.0), remaining(np.array([4.0]), 2.0).round(2)
@@ -247,9 +252,9 @@ def remaining(variance: FloatArray, information: FloatArray | float) -> FloatArr
 
 
 def _falls(covariance: FloatArray, noise: FloatArray) -> FloatArray:
-    """Falls of the targets' variances by plain and labelled answers together.
+    """Reductions of the targets' variances by plain and labelled answers together.
 
-    Shape (features, 4, candidates); an answer with infinite noise is none.
+    Shape (features, 4, candidates); an answer with infinite noise is not given.
     """
     half = noise.shape[2]
     plain, labelled = slice(_TARGETS, _TARGETS + half), slice(_TARGETS + half, None)
@@ -263,11 +268,11 @@ def _falls(covariance: FloatArray, noise: FloatArray) -> FloatArray:
 
 
 def _evenly(belief: _Belief, per_person: int) -> FloatArray:
-    """All questions for some participants, as in `Batch.shares`."""
+    """Evenly spread questions for some participants, as in `Batch.shares`."""
     plain = np.zeros((len(belief.means), belief.means.shape[2] // CANDIDATES, CANDIDATES))
-    labelled = plain + _MIDDLE
+    labelled = plain + _FOR_DIFFERENCE
     plain = labelled.copy()
-    plain[:, 0] = _BESIDE
+    plain[:, 0] = _FOR_WIDTH
     parts = [part.reshape(len(part), -1) / part.sum() for part in (plain, labelled)]
     shares = np.stack(parts, axis=1) * np.array([_EVEN["plain"], _EVEN["labelled"]])[:, None]
     if per_person > 1:
@@ -276,7 +281,7 @@ def _evenly(belief: _Belief, per_person: int) -> FloatArray:
 
 
 def _listed(values: FloatArray, label: float) -> FloatArray:
-    """Of the label, and values by feature, kind and candidate: in the order of `Batch`."""
+    """Values of the label, and of features, kinds and candidates, in the order of `Batch`."""
     return np.concatenate([[[0.0, label]], np.moveaxis(values, 1, 2).reshape(-1, 2)])
 
 
