@@ -141,7 +141,7 @@ def test_a_regression_of_several_classes_is_found() -> None:
     """Without noise its scores, which add up to 0, are those of the people who report."""
     kind = reports.Labels(2.0, 3)
     truth = THREE - THREE.mean(axis=0)
-    one = slopes.Slopes(kind.priors((np.eye(2),)), 3, place=0.0)
+    one = slopes.Slopes(slopes.priors(kind.totals, kind.constants, (np.eye(2),)), 3, place=0.0)
     for _ in range(20):
         query = kind.query(one, 10**6)
         one.update(kind.event(query, kind.event(query, truth, 1).expected(truth), 10**6))

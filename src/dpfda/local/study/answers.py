@@ -71,9 +71,9 @@ class Answers(NamedTuple):
 
     def and_also(self, others: Answers) -> Answers:
         """These answers and the others together."""
-        questions = map(np.concatenate, zip(self.questions, others.questions, strict=True))
-        values = map(np.concatenate, zip(self[1:], others[1:], strict=True))
-        return Answers(Questions(*questions), *values)
+        pairs = zip((*self.questions, *self[1:]), (*others.questions, *others[1:]), strict=True)
+        joined: list[Any] = [np.concatenate(pair) for pair in pairs]
+        return Answers(Questions(*joined[:3]), *joined[3:])
 
 
 def mean_answers(

@@ -172,7 +172,8 @@ class Columns:
                 posterior = common * (others.T @ (1 / (others @ common)))  # summed over columns
                 common = (posterior + _PUBLIC_COLUMNS * public) / (len(others) + _PUBLIC_COLUMNS)
             prior[self._alone :] = common
-        self.posterior = _normalized(likelihood * prior)
+        weights = likelihood * prior
+        self.posterior = np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def thresholds(self, columns: IntArray, asked: IntArray) -> FloatArray:
         """The thresholds with these numbers, in units of features."""
@@ -205,8 +206,3 @@ def _quantile(posterior: FloatArray, values: FloatArray, share: float) -> FloatA
     np.add.at(gathered, place, posterior.T)
     before = gathered.cumsum(axis=0) - gathered / 2
     return np.array([np.interp(share, row, points) for row in before.T])
-
-
-def _normalized(weights: FloatArray) -> FloatArray:
-    """Rows that add up to 1."""
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

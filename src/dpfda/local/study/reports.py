@@ -19,7 +19,7 @@ from scipy.special import logit, ndtr
 from dpfda._validate import FloatArray
 from dpfda.local.study.beliefs import SLOPES, current
 from dpfda.local.study.moments import FeatureMap, Reply, axes, public_rows
-from dpfda.local.study.slopes import Event, Priors, Slopes, priors
+from dpfda.local.study.slopes import Event, Slopes
 from dpfda.protocol.linear_scores import chances
 
 _RADIUS = 0.8
@@ -83,10 +83,6 @@ class Kind(ABC):
 
     def __init__(self, epsilon: float, rows: int = 1) -> None:
         self.epsilon, self.rows = epsilon, rows
-
-    def priors(self, bases: Sequence[FloatArray]) -> Priors:
-        """The grid of priors of θ."""
-        return priors(self.totals, self.constants, bases)
 
     def reply(self, query: Query) -> Reply:
         """Noise and length of one reply to a query."""

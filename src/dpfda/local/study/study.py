@@ -92,7 +92,7 @@ def prior_of(design: AnswersDesign, encoder: CurveEncoder) -> Prior:
     )
 
 
-def batch_sizes(people: int, *, most: int = _BATCHES) -> list[int]:
+def batch_sizes(people: int) -> list[int]:
     """The number of participants in each batch.
 
     Examples:
@@ -100,7 +100,7 @@ def batch_sizes(people: int, *, most: int = _BATCHES) -> list[int]:
         >>> sizes[0], sizes[-1], sum(sizes), sum(batch_sizes(7))
         (50, 200, 1000, 7)
     """
-    number = max(1, min(most, people // _LEAST))
+    number = max(1, min(_BATCHES, people // _LEAST))
     rising = np.cumsum(np.linspace(_FIRST, _LAST, number))
     ends = np.round(people * rising / rising[-1]).astype(int)
     return [int(size) for size in np.diff(ends, prepend=0)]

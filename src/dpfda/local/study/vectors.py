@@ -30,7 +30,7 @@ from dpfda.local.study.moments import (
     with_distances,
 )
 from dpfda.local.study.reports import Kind, Labels, Numbers, Query
-from dpfda.local.study.slopes import Slopes
+from dpfda.local.study.slopes import Slopes, priors
 from dpfda.local.study.study import added_up, batch_sizes, evaluated, tempered
 from dpfda.mechanisms.randomized_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate, accuracies_behind
@@ -297,7 +297,8 @@ class Known:
         if self.targets:
             both = np.vstack([np.eye(self.d)[:1], into @ np.eye(self.d)[1:]])
             reported = self._standardized().then(both)
-        slopes = Slopes(self.kind.priors(bases), self.kind.rows, place=self._place)
+        grid = priors(self.kind.totals, self.kind.constants, bases)
+        slopes = Slopes(grid, self.kind.rows, place=self._place)
         share = self.kind.known_share(len(into)) if isinstance(self.kind, Labels) else None
         if share is not None:
             slopes.update(share)

@@ -27,7 +27,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from dpfda import _validate
 from dpfda.errors import InvalidParameter, ProtocolError
 
-SIGNATURE_BYTES = 64
 _NONCE = bytes(12)  # safe, because every sealing key encrypts only one message
 
 
