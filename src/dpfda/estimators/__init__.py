@@ -1,1 +1,1 @@
-"""Every scikit-learn class, one file each, and what they have in common."""
+"""All scikit-learn classes, one file each, and their base classes, readers and reports."""

@@ -1,4 +1,4 @@
-"""The base of all private estimators: parameters, input, and refusals."""
+"""The base of all private estimators: common parameters, checks of input, reports."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.report import Contents, Report
 from dpfda.report.documents import Documented
 
-_PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
-_SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly
-_RESULTS = ("model_", "moments_", "release_")  # what a fit may leave to be shown to anyone
-_LATER = 2  # and those from here on: 1 is a class's own
+_PUBLIC = 0  # stream of a seed for public randomness
+_SEED_BITS = 53  # bits of a public seed, which a float of JSON represents exactly
+_RESULTS = ("model_", "moments_", "release_")  # possible names of the public result of a fit
+_LATER = 2  # first stream for later fits; stream 1 belongs to a class
 
 
 @dataclass(eq=False, repr=False)
@@ -36,15 +36,15 @@ class PrivateEstimator(BaseEstimator):
 
     Args:
         epsilon: ε of the whole fit.
-        unit: whose data a row is, or all rows of one group.
-        ledger: budget of the data over all fits: spent before noise is drawn.
-        random_state: None for exact noise of the operating system; an integer, a seed sequence or
-            a source makes a simulation, which protects nobody and says so. With an integer every
-            `fit` and every clone draws the same noise; a source goes on, and its clones differ.
-            A simulation spends from `ledger` like any fit: what it shows is about the same rows.
+        unit: the protected unit to which a row, or all rows of one group, belong.
+        ledger: budget of the data over all fits; it is spent before noise is drawn.
+        random_state: None for exact noise of the operating system. An integer, a seed sequence or a
+            source gives a simulation without protection, and the guarantee says so. With an
+            integer, every `fit` and every clone draws the same noise; a source continues, so clones
+            differ. A simulation also spends from `ledger`, because its results depend on the rows.
     """
 
-    _stream: ClassVar[int | None] = None  # of a seed, where other things are drawn from it too
+    _stream: ClassVar[int | None] = None  # stream of the seed, if the seed has other uses as well
 
     epsilon: float = 1.0
     _: KW_ONLY
@@ -57,13 +57,13 @@ class PrivateEstimator(BaseEstimator):
         return not (self.random_state is None or isinstance(self.random_state, SecureSource))
 
     def _source(self, number: int = 0) -> Source:
-        """Where noise comes from; what is fitted further draws from places of its own."""
+        """The source of noise; later fits (`number` > 0) use streams of their own."""
         if number == 0:
             return source_for(self.random_state, stream=self._stream)
         return source_for(self.random_state, stream=_LATER + number)
 
     def _public_seed(self) -> int:
-        """Seed of what everybody may know: who is asked what."""
+        """Seed of public randomness, which assigns questions to people."""
         if not self._is_simulation:
             return secrets.randbits(_SEED_BITS)
         if isinstance(self.random_state, (int, np.integer)):
@@ -73,13 +73,13 @@ class PrivateEstimator(BaseEstimator):
     # -- reading --------------------------------------------------------------------------------
 
     def _numbers(self, X: Any, *, reset: bool, **rules: Any) -> FloatArray:
-        """X as an array of numbers, in scikit-learn's words unless they would quote a value."""
+        """X as an array of numbers; errors are those of scikit-learn, without quoted values."""
         rules = {"dtype": np.float64, **rules}
         with unquoted("X"):
             return np.asarray(validate_data(self, in_memory(X), reset=reset, **rules))
 
     def _checked_table(self, ranges: Any, X: Any, *, reset: bool, **rules: Any) -> Any:
-        """X as it is where columns have names or categories, otherwise as an array of numbers."""
+        """X unchanged if its columns have names or categories, otherwise as an array of numbers."""
         X = in_memory(X)
         named = isinstance(ranges, Mapping) and (
             hasattr(X, "columns")
@@ -95,7 +95,7 @@ class PrivateEstimator(BaseEstimator):
         return X
 
     def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[PublicColumns, FloatArray]:
-        """The public columns that `ranges` name, and the rows of X inside these ranges."""
+        """The public columns of `ranges`, and the rows of X, clipped to these ranges."""
         rows = self._checked_table(ranges, X, reset=reset)
         table = PublicColumns.of(
             ranges, width=None if isinstance(ranges, Mapping) else rows.shape[1]
@@ -103,22 +103,22 @@ class PrivateEstimator(BaseEstimator):
         return table, table.read(rows)
 
     def _require_raw_rows(self) -> None:
-        """Refuse a pipeline that has learned from the private rows before they come here."""
+        """Reject a pipeline whose earlier steps learn from the private rows without protection."""
         simulated = self._is_simulation
         require_raw_rows(self, private=PrivateEstimator, simulated=simulated)
 
-    # -- what came of it ----------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------
 
-    def _warn(self, told: Iterable[str], doubted: Container[str]) -> None:
-        """Say what is wrong with a result; doubts about it have a category of their own."""
-        for text in told:
+    def _warn(self, texts: Iterable[str], doubted: Container[str]) -> None:
+        """Issue warnings about a result; those in `doubted` have the category `DoubtfulResult`."""
+        for text in texts:
             warn(text, DoubtfulResult if text in doubted else UserWarning)
 
     def report(self, **more: Any) -> Report:
-        """Everything public of the fit on one page: ``report().write("report.html")``.
+        """All public results of the fit on one page: ``report().write("report.html")``.
 
         Args:
-            more: `title`, and what the record of a deployment is told: see `Report.of`.
+            more: `title`, and facts for the record of a deployment: see `Report.of`.
         """
         found = next((name for name in _RESULTS if name in vars(self)), _RESULTS[0])
         document: Documented = getattr(self, found)
@@ -126,15 +126,15 @@ class PrivateEstimator(BaseEstimator):
         return document.report(**known)
 
     def _contents(self) -> Contents | None:
-        """What the page shows, where this is more than what the result shows by itself."""
+        """The contents of the report, if they differ from those of the result."""
         return None
 
     # -- scikit-learn ------------------------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # which knows what a fit brings
+    if not TYPE_CHECKING:  # type checkers know the fitted attributes
 
         def __getattr__(self, name: str) -> Any:
-            """What only a fit brings is missing before it, in scikit-learn's own words."""
+            """Raise `NotFittedError` for a fitted attribute before the fit."""
             if name.endswith("_") and not name.startswith("_") and "guarantee_" not in vars(self):
                 raise NotFittedError(f"{type(self).__name__} is not fitted: {name} comes with fit")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -145,7 +145,7 @@ class PrivateEstimator(BaseEstimator):
         return made
 
     def __getstate__(self) -> Any:
-        """With what is fitted around it, so that a copy in another process is judged by it."""
+        """The state with the enclosing fits, so that a copy in another process knows them."""
         state: Any = super().__getstate__()
         return with_surroundings(self, state, private=PrivateEstimator)
 

@@ -1,7 +1,7 @@
-"""Where the rows of a fit are: in chunks, in files, in blocks of dask. What comes back is sums.
+"""Rows of a fit in chunks, in files or in blocks of dask; each block returns only sums.
 
-A *block* starts a pass over some of the rows, chunk by chunk: a function without arguments, which a
-worker of a cluster may call as well as this process. `Summing` is all that is done to it.
+A *block* is a function without arguments that starts a pass over some of the rows, chunk by chunk.
+This process or a worker of a cluster may call it. `Summing` is the only computation on a block.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import AdditiveQuery
 
 Block = Callable[[], Iterable[Any]]
-"""Starts a new pass over chunks X, or (X, y)."""
+"""A function that starts a new pass over chunks X, or (X, y)."""
 Sums = tuple[int, IntArray]
-"""How many rows, and what they add up to: all that leaves a block."""
+"""The number of rows and their sums, which are the only output of a block."""
 
 
 @runtime_checkable
 class Blocks(Protocol):
-    """Rows in several places: what an engine needs to have to be fitted to by `fit_stream`.
+    """Rows in several places: the interface of engines for `fit_stream`.
 
-    Which process calls `work` on which block, in which order, and how often it was started again,
-    changes no bit.
+    The result does not depend on which process calls `work` on which block, on the order, or on
+    restarts; all bits are the same.
     """
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
-        """`work` of each block, in any order; it can be pickled, and so can what it gives."""
+        """The results of `work` on each block, in any order; `work` and results can be pickled."""
         ...
 
     def first(self) -> tuple[Any, Any]:
@@ -42,20 +42,20 @@ class Blocks(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """How many there are, where it is known without a pass."""
+        """The number of rows, or None if it is not known without a pass."""
         ...
 
 
 @dataclass(frozen=True)
 class InTurn:
-    """Blocks that this process goes through, one after the other."""
+    """Blocks that this process reads, one after the other."""
 
     blocks: Sequence[Block]
     rows: int | None = None
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> Self:
-        """Blocks whose rows are counted without a pass where all of them say how many they have."""
+        """Blocks with the total number of rows, if all of them state their number."""
         counts = [getattr(block, "rows", None) for block in blocks]
         known = [count for count in counts if count is not None]
         return cls(blocks, sum(known) if known and len(known) == len(blocks) else None)
@@ -74,33 +74,35 @@ class InTurn:
 
 @dataclass(frozen=True)
 class Summing:
-    """Work on one block, here or on a worker: read and sum its rows. Holds nothing private.
+    """The work on one block, here or on a worker: read and sum its rows. It holds no private data.
 
     Attributes:
         reader: an estimator (`CentralEstimator`) without ledger and without a source of noise.
-        asked: the conversation, and `look` its question; None, None counts rows.
-        grid_points: of curves given as arrays.
+        conversation: the conversation; None to count rows only.
+        query: the query of the conversation; None to count rows only.
+        grid_points: grid of curves given as arrays.
     """
 
     reader: Any
-    asked: Conversation[Any] | None = None
-    look: AdditiveQuery | None = None
+    conversation: Conversation[Any] | None = None
+    query: AdditiveQuery | None = None
     grid_points: Any = None
 
     def __call__(self, block: Block) -> Sums:
         """Sums over all chunks."""
-        n, totals = 0, np.zeros(0 if self.look is None else self.look.size, dtype=np.int64)
+        query = self.query
+        n, totals = 0, np.zeros(0 if query is None else query.size, dtype=np.int64)
         for X, y in pairs(block):
             read = self.reader._read(X, y, grid_points=self.grid_points, reset=False)
-            if self.look is not None:
-                held = self.reader._records(self.asked, read)
-                totals += self.look.sums(self.look.fitting(held))
+            if query is not None:
+                records = self.reader._records(self.conversation, read)
+                totals += query.sums(query.fitting(records))
             n += count_rows(X)
         return n, totals
 
 
 def pairs(block: Block) -> Iterator[tuple[Any, Any]]:
-    """X and y of each chunk that has rows; a chunk that is not a pair is X alone."""
+    """X and y of each chunk that has rows; a chunk that is not a pair consists of X only."""
     for chunk in block():
         X, y = chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
         if count_rows(X):
@@ -108,7 +110,7 @@ def pairs(block: Block) -> Iterator[tuple[Any, Any]]:
 
 
 def blank(rows: Any) -> Any:
-    """Two rows of the same form without content: zeros, or empty strings."""
+    """Two rows of the same form without data: zeros, or empty strings."""
     if hasattr(rows, "columns"):
         columns = {name: _blanks(np.asarray(rows[name]).dtype.kind) for name in rows.columns}
         return type(rows)(columns)
@@ -126,12 +128,12 @@ def _blanks(kind: str) -> Any:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether it is a collection of dask, which need not be installed to ask."""
+    """Whether X is a collection of dask; dask need not be installed."""
     return hasattr(X, "__dask_graph__")
 
 
 def merge(parts: Iterable[Sums]) -> Sums:
-    """Counts and sums of all blocks, in any order: they are whole numbers."""
+    """Add counts and sums of all blocks; they are integers, so the order does not matter."""
     n, totals = 0, None
     for count, sums in parts:
         n, totals = n + count, sums if totals is None else totals + sums

@@ -1,4 +1,4 @@
-"""The base of both boosting classifiers: owners with a few rows each, who answer at most once."""
+"""The base of both boosting classifiers, for owners with a few rows who answer at most once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 REFERENCE_ROWS = 1000
-"""Rows drawn from the public ranges where the data user has none, and rows that a plan shows."""
+"""Number of rows drawn from the public ranges if the data user has none; also the largest number
+of reference rows in a plan."""
 
 
 class PublicFacts(NamedTuple):
@@ -42,9 +43,9 @@ class PublicFacts(NamedTuple):
     Attributes:
         epsilons: ε of each owner.
         reference: rows of the data user, or rows drawn from the public ranges.
-        labeled: those of the data user's rows that have labels, and the label numbers.
-        n_rows: how many rows of an owner count.
-        typical_rows: how many rows owners have on average, where this is public.
+        labeled: the labeled rows of the data user with their label numbers; None if there are none.
+        n_rows: largest number of rows of an owner that are used.
+        typical_rows: mean number of used rows per owner; None if it is not public.
     """
 
     epsilons: FloatArray
@@ -56,7 +57,7 @@ class PublicFacts(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class BoostingClassifier(LocalClassifier):
-    """Rounds of requests, each to owners who were not asked before. Not for use by itself.
+    """Base of classifiers that query new owners in every round.
 
     Subclasses define in `_design` what owners send and how a round changes the model.
     """
@@ -88,9 +89,9 @@ class BoostingClassifier(LocalClassifier):
             y: their labels.
             grid_points: None, as for every table; curves are encoded first, in a pipeline:
                 ``make_pipeline(CurveEncoder(...), LocalGradientBoostingClassifier(...))``.
-            groups: the owner of each row; by default every row is an owner of its own.
-            reference: the data user's own rows, not protected.
-            reference_labels: labels of the first of these rows, as far as the data user has any.
+            groups: the owner of each row; by default every row has a different owner.
+            reference: rows of the data user, which are not protected.
+            reference_labels: labels of the first rows of `reference`, if the data user has labels.
         """
         self._check_parameters()
         no_grid(grid_points)
@@ -129,10 +130,10 @@ class BoostingClassifier(LocalClassifier):
     def planned(
         self, owners: int, *, reference: Any = None, reference_labels: Any = None
     ) -> StudyPlan:
-        """The study of owners who are elsewhere, from public facts alone; nobody is asked.
+        """The plan of a study with remote owners, from public facts only, without any query.
 
         Args:
-            owners: how many there are.
+            owners: number of owners.
             reference: as in `fit`.
             reference_labels: as in `fit`.
 
@@ -164,11 +165,11 @@ class BoostingClassifier(LocalClassifier):
 
     @property
     def _labels_are_public(self) -> bool:
-        """Whether owners tell labels in clear."""
+        """Whether owners send labels without noise."""
         return False
 
     def _usual_rows(self, owners: OwnerRows) -> int:
-        """How many rows of an owner count by default: as many as anybody has."""
+        """Default of `rows_per_owner`: the largest number of rows of any owner."""
         return min(int(owners.features.shape[1]), MOST_ROWS)
 
     def _study_plan(self, facts: PublicFacts, seed: int) -> StudyPlan:
@@ -183,7 +184,7 @@ class BoostingClassifier(LocalClassifier):
         )
 
     def _shared_terms(self, facts: PublicFacts) -> dict[str, Any]:
-        """The terms that both designs have."""
+        """The fields that both designs have."""
         rows, labels = ([], []) if facts.labeled is None else facts.labeled
         return {
             "n_rounds": self.n_rounds,
@@ -195,18 +196,18 @@ class BoostingClassifier(LocalClassifier):
 
     def _contents(self) -> Contents:
         caption = "Error and weight, or step and directions, round by round."
-        # Rounds may have been weighed by rows of the data user, which nothing protects.
+        # Weights of rounds may depend on the data user's rows, which are not protected.
         pictures = (Picture(caption=caption, draw=self.plot),) * self._is_simulation
         found = self.model_._contents()
         tables = (*found.tables, *self._convergence())
         return replace(found, pictures=pictures, settings=settings(self.plan_), tables=tables)
 
     def _convergence(self) -> tuple[Table, ...]:
-        """What 004 §IV requires of every round, from replies and public numbers; if it applies."""
+        """A table of the convergence condition of 004 §IV for every round, if it applies."""
         return ()
 
     def plot(self) -> Figure:
-        """Error and weight, or step and directions, round by round."""
+        """Draw error and weight, or step and directions, of every round."""
         self._require_fitted()
         return draw_rounds(self.history_)
 
@@ -238,7 +239,7 @@ class BoostingClassifier(LocalClassifier):
     def _reference_rows(
         self, reference: Any, labels: Any, seed: int
     ) -> tuple[FloatArray, tuple[FloatArray, IntArray] | None]:
-        """The data user's rows and the labeled ones among them."""
+        """The reference rows, and the labeled ones with their label numbers."""
         if reference is None:
             if labels is not None:
                 raise InvalidParameter("reference", "given with reference_labels", None)
@@ -258,7 +259,7 @@ class BoostingClassifier(LocalClassifier):
         return rows, (rows[: len(given)], label_numbers(given, self.classes_))
 
     def _ranges(self, reference: FloatArray | None) -> FloatArray:
-        """Public (low, high) of each number of a row, shape (d, 2)."""
+        """Public (low, high) of each column, shape (d, 2)."""
         if self.feature_ranges is None and reference is not None:
             low, high = reference.min(axis=0), reference.max(axis=0)
             flat = high <= low
@@ -273,7 +274,7 @@ class BoostingClassifier(LocalClassifier):
         return isinstance(self.feature_ranges, Mapping)
 
     def _read_rows(self, X: Curves, *, reset: bool) -> FloatArray:
-        """Owners' rows. With real noise none of them is refused: what is missing becomes 0."""
+        """Rows of owners. With real noise no value raises an error; missing values become 0."""
         private = reset and not self._is_simulation
         rows = self._checked_table(
             self.feature_ranges, X, reset=reset, ensure_all_finite=not private

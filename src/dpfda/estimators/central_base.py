@@ -1,4 +1,4 @@
-"""The base of estimators of a curator's rows: read, ask one conversation about sums, conclude.
+"""The base of estimators for the rows of a curator: read, query sums, compute the result.
 
     rows ── _read ──> numbers ── _records ──> sums ── merge, in any order ──> answer with noise
                         └ shapes only ── _conversation ──> questions ──────────┘    │
@@ -46,9 +46,9 @@ from dpfda.protocol.query import AdditiveQuery, Records
 class HeldRecords(NamedTuple):
     """Records as rows about a public center, with their public facts.
 
-    A person's record is one row of each of `rows`. Curves of several channels have rows, a bound
-    and a center for each. Sparse curves have a public density of their times. What is `public` of
-    them goes on the release's record.
+    The record of a person consists of one row of each entry of `rows`. Curves with several channels
+    have rows, a bound and a center for each channel. Sparse curves have a public density of their
+    times. The facts in `public` become parameters of the release.
     """
 
     rows: Records
@@ -61,24 +61,24 @@ class HeldRecords(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CentralEstimator(PrivateEstimator):
-    """Holds public parameters; `fit` reads data and asks one conversation about them.
+    """An estimator with public parameters, whose `fit` asks the queries of one conversation.
 
     A subclass defines the steps `_read`, `_conversation`, `_records` and `_keep` (or `_conclude`).
     """
 
-    _fills_gaps: ClassVar[bool] = False  # whether X are curves, whose missing points are filled in
+    _fills_gaps: ClassVar[bool] = False  # whether X are curves, whose missing points are filled
 
     delta: float = DELTA
     n_features_in_: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None, *, grid_points: Any = None, groups: Any = None) -> Self:
-        """Release it from all records.
+        """Fit privately to all records.
 
         Args:
-            X: a row a record, in any form that this estimator reads.
-            y: what belongs to each row, where the estimator needs it.
+            X: one row for each record, in any form that this estimator reads.
+            y: targets, labels or groups of the rows, if the estimator needs them.
             grid_points: the points of curves given as an array; equidistant by default.
-            groups: the person behind each row, where people have several: ε is per person.
+            groups: the person of each row, if people have several rows; ε is per person.
         """
         self._require_raw_rows()
         X, y = in_memory(X), in_memory(y)
@@ -104,10 +104,10 @@ class CentralEstimator(PrivateEstimator):
         grid_points: Any = None,
         scheduler: Any = None,
     ) -> Self:
-        """Fit from chunks X, or (X, y), in little memory, to the same bits as `fit`.
+        """Fit from chunks X, or (X, y), with little memory; all bits are the same as with `fit`.
 
         Args:
-            chunks: what starts a new pass over rows, or several of these:
+            chunks: one of the following, or several:
 
                 * a function that yields chunks X or (X, y); with `target`, frames;
                 * a path, folder, pattern (``lake/*.parquet``) or address (``s3://…``) of files:
@@ -116,12 +116,12 @@ class CentralEstimator(PrivateEstimator):
                   relation of DuckDB or a collection of dask;
                 * `Blocks` of another engine.
 
-                There is a pass for every question, and a first one that reads and counts rows:
-                their number is public.
-            target: of files and frames, the column that is y.
+                Every query needs one pass over the rows. A first pass reads and counts them; their
+                number is public.
+            target: the column of files and frames that is y.
             grid_points: as in `fit`.
-            scheduler: address of a dask scheduler, or its client: its workers read the blocks, all
-                that they send is sums, and noise is drawn here. By default this process reads.
+            scheduler: address of a dask scheduler, or its client. Workers read the blocks and send
+                only sums; noise is drawn in this process. By default this process reads.
         """
         like = self._file(target)
         if is_dask(chunks):
@@ -139,14 +139,14 @@ class CentralEstimator(PrivateEstimator):
     def _read(
         self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
     ) -> HeldRecords:
-        """Private rows as numbers, refused by their form alone.
+        """Private rows as numbers; errors depend on their form only.
 
         Args:
             X: as in `fit`.
             y: as in `fit`.
             grid_points: as in `fit`.
-            reset: whether these rows show the form of all.
-            least: the fewest rows.
+            reset: whether these rows define the form of all rows.
+            least: smallest number of rows.
         """
 
     @abstractmethod
@@ -154,7 +154,7 @@ class CentralEstimator(PrivateEstimator):
         """The queries about n such records, from public parameters."""
 
     def _records(self, asked: Any, read: HeldRecords) -> Records:
-        """One row at a time, as the questions need them."""
+        """The records in the form that the queries need, computed row by row."""
         return read.rows
 
     def _conclude(
@@ -165,7 +165,7 @@ class CentralEstimator(PrivateEstimator):
         transcript: Sequence[Exchange],
         guarantee: Guarantee,
     ) -> Self:
-        """Set the fitted attributes from a public result; of what was read, its public facts."""
+        """Set the fitted attributes from the public result and the public facts of `read`."""
         return self._keep(asked, read, replace(result, guarantee=guarantee))
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
@@ -174,36 +174,36 @@ class CentralEstimator(PrivateEstimator):
         return self
 
     def _names_of_y(self) -> Sequence[Any] | None:
-        """The public labels that y has, if it has labels; refused where they were to be found.
+        """The public labels of y, or None if y has no labels.
 
-        Nobody sees the rows of all blocks or sites together.
+        They must be given, because no process sees the rows of all blocks or sites.
         """
         return None
 
-    # -- what they share -----------------------------------------------------------------------
+    # -- helpers of subclasses -----------------------------------------------------------------
 
     @property
     def _budget(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
 
     def _form(self, X: Any, y: Any, *, grid_points: Any) -> HeldRecords:
-        """The public facts of rows like these: their shape, never a value."""
+        """The public facts of rows like these, which depend on their shape only."""
         read = self._read(X, y, grid_points=grid_points, reset=True)
         return read._replace(rows=tuple(part[:0] for part in read.rows))
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
-        """For each person one of their rows, chosen by public randomness."""
+        """One row of each person, chosen by public randomness."""
         kept = one_row_each(groups, seed=self._public_seed(), rows=len(rows[0]))
         return tuple(part[kept] for part in rows)
 
     def _stamped(self, asked: Any, read: HeldRecords, found: Any) -> Any:
-        """A release with public parameters first on its record, and its verdict among warnings."""
+        """The release with all public parameters, and with the verdict among its warnings."""
         parameters = {"n": asked.n, **read.public, **found.parameters}
         self.guarantee_: Guarantee = found.guarantee
         known = replace(found, parameters=parameters)
-        told = known.verdict.added_to(known.warnings)
-        self._warn(told, known.verdict.sentences)
-        return replace(known, warnings=told)
+        warnings = known.verdict.added_to(known.warnings)
+        self._warn(warnings, known.verdict.sentences)
+        return replace(known, warnings=warnings)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -213,27 +213,27 @@ class CentralEstimator(PrivateEstimator):
     # -- rows in several places ----------------------------------------------------------------
 
     def _fit_blocks(self, blocks: Blocks, *, grid_points: Any) -> Self:
-        """A fit to rows that this process reads one after the other, or does not see."""
+        """Fit to blocks of rows, which this process or workers read."""
         names = None if isinstance(blocks, InTurn) else self._names_of_y()
         X, y = blocks.first()
         if X is None:
             raise InvalidParameter("chunks", "a function that starts a pass over rows", "no row")
         if names is not None:
             y = np.array([names[0]] * 2)
-        if count_rows(X) == 1:  # a form shows in two rows; of their values nothing is used
+        if count_rows(X) == 1:  # two rows define the form; their values are not used
             X, y = (None if part is None else take(part, np.zeros(2, int)) for part in (X, y))
         form = self._form(X, y, grid_points=grid_points)
         work = Summing(self._reader(), grid_points=grid_points)
 
         def read() -> int:
-            """Go through all rows, so that what is refused is refused before it is paid for."""
+            """Read all rows, so that invalid rows raise an error before the budget is spent."""
             return merge(blocks.gather(work))[0]
 
         n = read() if blocks.rows is None else blocks.rows
         asked, source = self._conversation(form, n), self._source()
 
-        def sums(look: AdditiveQuery) -> Any:
-            return merge(blocks.gather(replace(work, asked=asked, look=look)))
+        def sums(query: AdditiveQuery) -> Any:
+            return merge(blocks.gather(replace(work, conversation=asked, query=query)))
 
         first = None if blocks.rows is None else read
         result, holder = gather(asked, sums, n=n, first=first, source=source, ledger=self.ledger)
@@ -241,13 +241,13 @@ class CentralEstimator(PrivateEstimator):
         return self._conclude(asked, form, result, holder.transcript, promise)
 
     def _reader(self) -> Self:
-        """A copy that can read rows and do nothing else: what a worker gets."""
+        """A copy for workers, which can only read rows."""
         reader = copy.copy(self)
         reader.ledger, reader.random_state = None, 0 if self._is_simulation else None
         return reader
 
     def _file(self, target: str | None) -> FileBlock:
-        """A file whose columns are those that public ranges name."""
+        """A template of files with the columns of the public ranges."""
         ranges = getattr(self, "feature_ranges", None)
         public = PublicColumns.of(ranges) if isinstance(ranges, Mapping) else None
         return FileBlock(Path(), target, public, None if target is None else self._names_of_y())

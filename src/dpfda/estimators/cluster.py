@@ -1,7 +1,7 @@
 """Rows on a cluster: dask collections, or blocks that its workers read.
 
-A worker is sent a question and sends sums back, a few numbers for every block. Which worker summed
-which block, in what order, or twice because one died, changes no bit.
+A worker receives a query and returns sums, a few numbers for every block. The result does not
+depend on which worker computes which block, on the order, or on restarts; all bits are the same.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra.of(error) or error from None
 
-_PATIENCE = 10  # seconds for a scheduler to answer
+_PATIENCE = 10  # timeout for the answer of a scheduler, in seconds
 
 
 @dataclass(frozen=True)
 class OnWorkers:
-    """Blocks that workers of a scheduler go through: functions or files that they can reach.
+    """Blocks that workers of a scheduler read: functions or files that they can reach.
 
     Attributes:
-        blocks: each one task.
-        scheduler: the address of one, or a connected client.
-        rows: how many there are, where it is known.
+        blocks: the blocks, each of which is one task.
+        scheduler: the address of a scheduler, or a connected client.
+        rows: number of rows, or None if it is unknown.
     """
 
     blocks: Sequence[Block]
@@ -44,7 +44,7 @@ class OnWorkers:
     rows: int | None = None
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterator[Sums]:
-        """The results of all blocks, as workers finish."""
+        """The results of all blocks, in the order in which workers finish."""
         with self._client() as client:
             futures = client.map(partial(_kept_in, work), self.blocks, pure=False)
             for future in as_completed(futures, loop=client.loop):
@@ -53,7 +53,7 @@ class OnWorkers:
                 yield _opened(found)
 
     def first(self) -> tuple[Any, Any]:
-        """Two blank rows like those of the first block; its rows stay with the worker."""
+        """Two blank rows in the form of the first block, whose rows stay with the worker."""
         with self._client() as client, _living_workers():
             form = partial(_kept_in, _first)
             found: tuple[Any, Any] = _opened(client.submit(form, self.blocks, pure=False).result())
@@ -72,7 +72,7 @@ class OnWorkers:
 
 @dataclass(frozen=True)
 class OfDask:
-    """A dask array or dataframe, in the blocks it has; the scheduler in use computes it."""
+    """The blocks of a dask array or dataframe, computed by the current scheduler."""
 
     X: Any
     y: Any = None
@@ -98,7 +98,7 @@ class OfDask:
     def _pairs(self) -> list[Any]:
         """X and y of each block, delayed."""
         if _is_table(self.X) and (self.y is None or _is_table(self.y)):
-            # As one expression: dask merges small partitions, of one column more than of many.
+            # One expression for X and y: dask merges small partitions differently in each.
             known = [self.X] if self.y is None else [self.X, self.y]
             if len({one.npartitions for one in known}) > 1:
                 many = [str(one.npartitions) for one in known]
@@ -114,7 +114,7 @@ class OfDask:
         return [pair(one, other) for one, other in zip(X, y, strict=True)]
 
     def first(self) -> tuple[Any, Any]:
-        """Two blank rows of its form."""
+        """Two blank rows of the same form."""
         return blank(_like(self.X)), None if self.y is None else blank(_like(self.y))
 
     def _beside(self) -> Any:
@@ -125,11 +125,11 @@ class OfDask:
 
 @dataclass(frozen=True)
 class OfFrames:
-    """The partitions of a dask dataframe as tables, whose columns are taken as those of files are.
+    """The partitions of a dask dataframe as tables, which are read like files.
 
     Attributes:
         frame: the dataframe.
-        like: how to take X and y out of a partition.
+        like: a file block that defines X and y of a partition.
     """
 
     frame: Any
@@ -137,13 +137,13 @@ class OfFrames:
     rows: int | None = None
 
     def gather(self, work: Callable[[Block], Sums]) -> Iterable[Sums]:
-        """What each partition gives."""
+        """The results of all partitions."""
         with _living_workers():
             found = dask.compute(*self._tasks(work))
         return map(_opened, found)
 
     def first(self) -> tuple[Any, Any]:
-        """Two blank rows like those of the first partition that has any."""
+        """Two blank rows in the form of the first partition that has rows."""
         for task in self._tasks(_form):
             with _living_workers():
                 computed = task.compute()
@@ -166,9 +166,9 @@ def _form(block: Block) -> tuple[Any, Any]:
 
 
 def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
-    """The result of a worker: an error is returned, not raised.
+    """The result of a worker; errors are returned instead of raised.
 
-    A worker that fails writes the arguments of its task into its log, and an error of another
+    When a task raises an error, the worker writes its arguments to the log, and an error of another
     library may quote a value.
     """
     try:
@@ -182,7 +182,7 @@ def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
 
 @contextmanager
 def _living_workers() -> Iterator[None]:
-    """Say that a worker died: dask names the task, which is of no use to somebody with a table."""
+    """State in an error that a worker died; the message of dask names only an internal task."""
     try:
         yield
     except KilledWorker as error:
@@ -224,7 +224,7 @@ def _first(blocks: Sequence[Block]) -> tuple[Any, Any]:
 
 
 def _parts(collection: Any) -> list[Any]:
-    """Its blocks, each of whole rows."""
+    """The blocks of a collection, each with complete rows."""
     if hasattr(collection, "rechunk"):
         across = dict.fromkeys(range(1, collection.ndim), -1)
         collection = collection.rechunk(across) if across else collection
@@ -232,7 +232,7 @@ def _parts(collection: Any) -> list[Any]:
 
 
 def _like(collection: Any) -> Any:
-    """An empty table, or an array of the same shape but for its rows."""
+    """An empty table, or an empty array with the same columns."""
     if hasattr(collection, "rechunk"):
         return np.zeros((0, *collection.shape[1:]), dtype=collection.dtype)
     return collection._meta

@@ -1,4 +1,4 @@
-"""Curves that a curator holds: how they are read within public bounds."""
+"""Reading the curves of a curator within public bounds."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from dpfda.estimators.central_base import CentralEstimator, HeldRecords
 from dpfda.estimators.reading import count_channels, value_ranges
 
 _ROOM = 1.5
-"""How far beyond a range, in its widths, values count where a radius about their mean is found: it
-cuts off the few that are far out, and shows if they are many."""
-_PEAK = 3.0  # of a bound on the norm: how far single points of sparse curves may lie out
+"""If a radius about the mean is found or curves outside are counted, values are clipped only beyond
+the range by this many widths. The radius then clips the curves outside, and the count shows if they
+are many."""
+_PEAK = 3.0  # bound on single points of sparse curves, as a multiple of the bound on the norm
 _ONE_CHANNEL = "of one channel (release each by itself, all inside one `dpfda.budget`)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveReader:
-    """What is public of curves, and the reading of private ones within it.
+    """Public facts of curves, and the reading of private curves within them.
 
     Attributes:
         value_range, domain_range, bound, center: parameters of the estimator.
-        finds_range: whether it can do without a range, as its conversation can.
-        counts_outside: whether its conversation counts curves outside and pulls them in.
-        channels: whether curves may have several.
-        surfaces: whether they may be functions of two variables.
-        times: where few points of each curve are known, the declared density of their times.
+        finds_range: whether the conversation can find a range, so that none is required.
+        counts_outside: whether the conversation counts the curves outside and clips them.
+        channels: whether curves may have several channels.
+        surfaces: whether curves may be functions of two variables.
+        times: declared density of the times of sparse curves; None for dense curves.
     """
 
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
@@ -54,7 +55,7 @@ class CurveReader:
 
     @classmethod
     def of(cls, estimator: Any, **more: Any) -> Self:
-        """The reader of an estimator that has parameters of these names."""
+        """The reader of an estimator that has the parameters of these names."""
         names = ("value_range", "domain_range", "bound", "center")
         return cls(**{name: getattr(estimator, name) for name in names}, **more)
 
@@ -64,15 +65,15 @@ class CurveReader:
         """The curves of a fit about a public center, and their public bound.
 
         Args:
-            estimator: whose fit it is: arrays are checked as scikit-learn does.
+            estimator: the estimator that is fitted; arrays are checked as scikit-learn does.
             X: curves.
-            grid_points: their points, where they do not bring them.
-            reset: whether they show the form of all.
-            least: the fewest curves.
+            grid_points: their points, if X does not contain them.
+            reset: whether these curves define the form of all curves.
+            least: smallest number of curves.
         """
         curves, points = array_of(estimator, X, reset=reset, least=least), points_of(X, grid_points)
         if grid_points is None and points is not None and self.times is not None:
-            # A pivoted table has a column for each time at which anybody was observed.
+            # A pivoted table has one column for each time at which any person was observed.
             rule = "given where names of columns are times: one of them may be there for one person"
             raise InvalidParameter("grid_points", rule, None)
         read = self.read_curves(curves, points, least=least)
@@ -80,7 +81,7 @@ class CurveReader:
         return read
 
     def read_curves(self, curves: Any, grid_points: Any, *, least: int) -> HeldRecords:
-        """The same of checked curves, channel by channel."""
+        """The same for checked curves, channel by channel."""
         surface = of_surfaces(grid_points)
         if surface and not self.surfaces:
             raise InvalidParameter("grid_points", "of one variable", "two of them")
@@ -106,7 +107,7 @@ class CurveReader:
         )
 
     def _read_dense(self, curves: Any, points: Any, value_range: Any, least: int) -> HeldRecords:
-        """One channel that is known at many points, and filled in between."""
+        """One channel of dense curves; missing points are interpolated."""
         center, bound = self._ball(value_range)
         records, grid = read_records(curves, points, domain_range=self.domain_range, least=least)
         if value_range is not None:
@@ -117,7 +118,7 @@ class CurveReader:
         return HeldRecords((records - middle_curve,), grid, (bound,), middle_curve)
 
     def _read_sparse(self, curves: Any, points: Any, value_range: Any, least: int) -> HeldRecords:
-        """One channel of which a few points are known."""
+        """One channel of sparse curves, with a few points of each."""
         center, half = self._ball(value_range)
         points, values, grid = read_points(curves, points, domain_range=self.domain_range)
         if len(values) < least:
@@ -130,7 +131,7 @@ class CurveReader:
         return HeldRecords((rows,), grid, (half,), middle_curve, density)
 
     def _ball(self, value_range: Any) -> tuple[Any, float]:
-        """Public center and bound: of the range, or given by an expert."""
+        """Public center and bound, from the range or from `bound` and `center`."""
         if value_range is None and self.bound is None:
             if not self.finds_range:
                 rule = "given: the public (low, high) of curves; or else bound (and center)"
@@ -150,7 +151,7 @@ class CurveReader:
         return center, checked_bound(half, given=value_range)
 
     def _public(self, channels: int) -> dict[str, Any]:
-        """The range or bound for a release's record."""
+        """The range or bound for the parameters of the release."""
         if self.value_range is None:
             return {"bound": "found privately" if self.bound is None else self.bound}
         ranges = value_ranges(self.value_range, channels)
@@ -159,7 +160,7 @@ class CurveReader:
 
 
 def array_of(estimator: CentralEstimator, X: Any, *, reset: bool, least: int) -> Any:
-    """Arrays are checked as scikit-learn does; curves with their own grids pass."""
+    """Check arrays as scikit-learn does; return curves with their own grids unchanged."""
     if hasattr(X, "dim_codomain") or not hasattr(X, "__array__") or np.ndim(X) == 3:
         return X
     return estimator._numbers(
@@ -167,12 +168,12 @@ def array_of(estimator: CentralEstimator, X: Any, *, reset: bool, least: int) ->
         reset=reset,
         ensure_all_finite="allow-nan",
         ensure_min_samples=least,
-        ensure_min_features=2 if reset else 1,  # later, as many as before
+        ensure_min_features=2 if reset else 1,  # scikit-learn checks later rows against the first
     )
 
 
 def require_enough(estimator: CentralEstimator, n: int, *, channels: int = 1) -> None:
-    """Refuse to look for a range among too few, before anything is spent."""
+    """Raise an error if there are too few curves to find a range, before the budget is spent."""
     least = SEARCH_FROM[not estimator.delta]
     strength = n * estimator.epsilon / (channels**0.5 if estimator.delta else channels)
     if strength < least:
@@ -186,7 +187,7 @@ def require_enough(estimator: CentralEstimator, n: int, *, channels: int = 1) ->
 def bound_in_norm(
     estimator: CentralEstimator, bound: float, grid: Grid, *, n: int, channels: int = 1
 ) -> float:
-    """A bound in the norm of the questions; where it must be found, of curves enough."""
+    """The bound in the norm of the queries; if it is infinite, check that it can be found."""
     if math.isfinite(bound):
         return norm_bound(bound, grid)
     require_enough(estimator, n, channels=channels)

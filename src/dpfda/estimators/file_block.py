@@ -1,6 +1,6 @@
-"""Files as blocks of rows: whoever reads one, here or on a worker, reads it the same way.
+"""Files as blocks of rows, which this process and workers read in the same way.
 
-What is taken out of a file's table: features within public ranges, labels that are known.
+A file's table gives features within public ranges and labels of the public classes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:  # loads scikit-learn
 
 
 class Frame(dict[str, Any]):
-    """Columns by name, as a DataFrame has them."""
+    """Columns by name, with the interface of a DataFrame that readers need."""
 
     @property
     def columns(self) -> Any:
-        """Their names."""
+        """Names of the columns."""
         return self.keys()
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
         return len(next(iter(self.values()))), len(self)
 
 
 def frame(table: Table | Rows, public: PublicColumns, *, gaps: bool) -> Frame:
-    """The columns that public ranges name; gaps become the middle of a range, or no category."""
+    """The columns of the public ranges; missing values become the range's middle or no category."""
     found = Frame()
     for column in public.columns:
         if column.categories:
@@ -58,28 +58,28 @@ def check_labels(
     *,
     row: Callable[[int], int],
 ) -> None:
-    """Refuse a label that is none of the classes, by its row in the file."""
+    """Raise an error for a label outside the classes, which names its row in the file."""
     known = np.isin(labels, classes)
     if not known.all():
         where = f"row {row(int(np.argmin(known)))}, column {column!r}"
         raise InvalidData(where, f"one of the classes {','.join(map(str, classes))}")
 
 
-CHUNK = 100_000  # rows read at a time
+CHUNK = 100_000  # number of rows read at a time
 
 
 @dataclass(frozen=True)
 class FileBlock:
-    """Chunks (X, y) of a table in a file; small, so that a worker can be sent it.
+    """Chunks (X, y) of a table in a file; the object is small and can be sent to a worker.
 
     Attributes:
-        path: where the file is for whoever reads it.
+        path: path of the file for the process that reads it.
         target: the column that is y.
-        public: the columns of X, where ranges name them; otherwise all others are numbers.
-        names: the public labels of the target, where it is one.
-        reading: how the file is to be read.
-        features: the columns of X, where the holder of the file chose them at a console; then
-            those that look like something else than numbers are refused, and labels that are none.
+        public: the columns of X, if ranges name them; otherwise all other columns are numbers.
+        names: the public labels, if the target is a label.
+        reading: options for reading the file.
+        features: the columns of X, if the data holder chose them at a console. Columns that do not
+            look like numbers, and labels outside the classes, then raise an error.
     """
 
     path: File | Opened
@@ -90,18 +90,18 @@ class FileBlock:
     features: tuple[str, ...] | None = None
 
     def __call__(self) -> Iterator[tuple[Any, Any]]:
-        """A pass over it."""
+        """One pass over the file."""
         opened = self.opened()
         for table in opened.only(self._needed(opened)).chunks(CHUNK):
             yield self.chunk(opened, table)
 
     @property
     def rows(self) -> int | None:
-        """How many there are, where the file says so and none is left out."""
+        """Number of rows, if the file states it and no row is omitted; otherwise None."""
         return None if self.reading.drop_empty else count_in(self.path)
 
     def _needed(self, opened: Opened) -> list[str]:
-        """The columns that are read, by the names that the file gives them."""
+        """The names in the file of the columns that are read."""
         roles = (self.reading.label, self.reading.id, self.reading.groups, self.target)
         features = self.features or self._reading.chosen(opened, aside=self._aside)
         places = {place_of(name, opened.names) for name in (*features, *filter(None, roles))}
@@ -112,23 +112,23 @@ class FileBlock:
         return self._reading.open(self.path, aside=self._aside)
 
     def chunk(self, opened: Opened, table: Table) -> tuple[Any, Any]:
-        """Rows of a part of it."""
+        """X and y of a part of the table."""
         table = self.kept(opened, table)
         features = self.features or self._reading.chosen(opened, aside=self._aside)
-        if self.features and table.first == 1:  # what a column looks like, the first rows say
+        if self.features and table.first == 1:  # the first rows show whether columns are numbers
             self.reading.refuse_others(table, self._numbers(features))
         table.read_ahead([place_of(name, table.names) for name in self._numbers(features)])
         return self._rows(table, features), self._target(table)
 
     def _numbers(self, features: Sequence[str]) -> list[str]:
-        """The columns that are numbers, read in one go."""
+        """The numeric columns, which are read together."""
         public = () if self.public is None else self.public.columns
         words = {column.key for column in public if column.categories}
         target = [] if self.target is None or self.names is not None else [self.target]
         return [*(name for name in features if name not in words), *target]
 
     def kept(self, opened: Opened, table: Table) -> Table:
-        """Its rows without those that are left out because they hold no data."""
+        """The rows of a table, without omitted rows that hold no data."""
         features = self.features or self._reading.chosen(opened, aside=self._aside)
         return self.reading.prepared(table, features, beside=self._aside)
 
@@ -138,7 +138,7 @@ class FileBlock:
 
     @property
     def _reading(self) -> Reading:
-        """The same for the columns that ranges name, where no others are asked for."""
+        """The reading options, with the columns of the ranges unless others are chosen."""
         if self.public is None or self.reading.columns is not None:
             return self.reading
         return self.reading.choosing([str(column.key) for column in self.public.columns])
@@ -146,7 +146,7 @@ class FileBlock:
     def _rows(self, table: Table, features: Sequence[str]) -> Any:
         if self.public is not None:
             return frame(table, self.public, gaps=self.reading.fill)
-        # The middle of a ball about 0, as the middle of a range where there is one.
+        # Missing values become 0, the center of the ball.
         return np.nan_to_num(table.numbers(features, gaps=self.reading.fill))
 
     def _target(self, table: Table) -> Any:
@@ -156,10 +156,10 @@ class FileBlock:
             return table.numbers([self.target])[:, 0]
         known = {label(str(one)): one for one in self.names}
         words = table.text(self.target)
-        if self.features:  # its holder reads the complaint, before anything is asked
+        if self.features:  # only the data holder sees this error, before any query
             check_labels(words, list(known), self.target, row=table.row_number)
         found = [known.get(word, word) for word in words]
-        # What is none of the labels is left to the estimator, whose rule is that of arrays.
+        # Unknown labels are left to the estimator, which treats them as in arrays.
         return np.array(found, dtype=None if set(words) <= set(known) else object)
 
 
@@ -168,14 +168,14 @@ class RowsBlock:
     """The rows of a file as the command line reads them: curves, or points.
 
     Attributes:
-        path: where the file is for whoever reads it.
-        reading: how it is to be read.
-        aside: columns with a role, and the option that gave it to them.
+        path: path of the file for the process that reads it.
+        reading: options for reading the file.
+        aside: columns with other roles, and the options that assign these roles.
         curves: whether columns are grid points.
-        grid: those of the first file; others must have the same.
-        covariates: public columns that are X, where the curves are y.
-        label: column of y, one of `names`.
-        target: column of y, a number.
+        grid: grid points of the first file; other files must have the same.
+        covariates: public columns of X, if the curves are y.
+        label: the column of labels, which are in `names`.
+        target: the column of numeric targets.
     """
 
     path: File | Opened
@@ -189,7 +189,7 @@ class RowsBlock:
     target: str | None = None
 
     def __call__(self) -> Iterator[tuple[Any, Any]]:
-        """A pass over it; a file in long form is one chunk."""
+        """One pass over the file; a file in long form is one chunk."""
         opened, reading = self.reading.open(self.path, aside=self.aside), self.reading
         how: Any = {"aside": self.aside, "curves": self.curves}
         count = 0
@@ -198,14 +198,14 @@ class RowsBlock:
             rows = reading.rows(part, least=0, **how)
             count += len(rows.X)
             yield self._chunk(rows)
-            if reading.columns is None:  # what columns look like, the first rows say
+            if reading.columns is None:  # the first rows determine the columns
                 reading = reading.at(opened, aside=self.aside)
         if not count:
-            self.reading.rows(self.path, least=1, **how)  # refuses
+            self.reading.rows(self.path, least=1, **how)  # raises an error
 
     @property
     def rows(self) -> int | None:
-        """How many there are, where the file says so, each is a curve and none is left out."""
+        """Number of rows, if the file states it and every row is a used curve; otherwise None."""
         if self.reading.drop_empty or self.reading.id is not None:
             return None
         return count_in(self.path)
@@ -228,30 +228,30 @@ def _alone(table: Table, _: int | None) -> Iterator[Table]:
 
 @dataclass(frozen=True)
 class FrameBlock:
-    """Chunks (X, y) of frames that a function yields: what an engine has in one place.
+    """Chunks (X, y) of frames that a function yields, such as one partition of an engine.
 
     Attributes:
-        frames: starts a pass over them.
-        like: how to take X and y out of each.
+        frames: a function that starts a pass over the frames.
+        like: a file block that defines X and y of a frame.
     """
 
     frames: Callable[[], Iterable[Any]]
     like: FileBlock
 
     def __call__(self) -> Iterator[tuple[Any, Any]]:
-        """A pass over them."""
+        """One pass over the frames."""
         for one in self.frames():
             for part in tables_at(one):
                 yield from replace(self.like, path=part)()
 
 
 def grid_of(rows: Rows) -> tuple[float, ...] | None:
-    """The grid points of a file, if it has any."""
+    """The grid points of a file, or None."""
     return None if rows.grid_points is None else tuple(rows.grid_points.tolist())
 
 
 def blocks_of(given: Any, like: FileBlock) -> list[Block]:
-    """Functions that start a pass: the given ones, and one for each file or frame."""
+    """Blocks: the given functions, and one for each given file or frame."""
     several = (
         isinstance(given, Iterable) and not isinstance(given, (str, Path)) and not is_frame(given)
     )

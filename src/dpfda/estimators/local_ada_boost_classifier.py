@@ -1,4 +1,4 @@
-"""`LocalAdaBoostClassifier`: weak rules made of owners' shares, which vote (SAMME)."""
+"""`LocalAdaBoostClassifier`: a vote of weak rules that are fitted to owners' reports (SAMME)."""
 
 from __future__ import annotations
 
@@ -24,45 +24,46 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 
 @dataclass(eq=False, repr=False)
 class LocalAdaBoostClassifier(BoostingClassifier):
-    """Learn from owners with a few rows each, who never send a row: one message, once.
+    """Boosting with owners of a few rows, each of whom sends one private report, once.
 
-    Each round asks a fresh group of owners; nobody takes part twice. Owners send perturbed shares,
-    a weak rule is made of them, and the rules vote with weights (SAMME): the three methods of 004
-    with its corrections C16 to C18 (docs/methods/samme-boosting.md).
+    Each round queries new owners; no owner takes part twice. The owners of a round send noisy
+    reports, a weak rule is computed from them, and the rules vote with weights (SAMME). These are
+    the three methods of 004 with its corrections C16 to C18 (docs/methods/samme-boosting.md).
 
     Args:
-        epsilon: what an owner spends: one number, one for each owner (in the order of the sorted
+        epsilon: ε of each owner: one number, one for each owner (in the order of the sorted
             owners), or a dictionary from owner to ε.
-        rule: what owners send, and which weak rule is made of it: ``statistic`` (decision stumps),
+        rule: the reports and the weak rule computed from them: ``statistic`` (decision stumps),
             ``sample`` (nearest centroids) or ``classifier`` (logistic coefficients).
         mechanism: ``piecewise``, ``duchi``, ``laplace``, ``hybrid``, or another registered
             mechanism of vectors in a box.
-        n_rounds: how many rounds.
-        owners_per_round: H; by default three quarters of the owners are shared evenly among the
-            rounds, and the others are left for repeated rounds.
-        protects: ``both``; ``features`` tells labels in clear (rule ``sample`` only): owners must
-            have agreed.
-        n_thresholds: thresholds for each feature (statistic), quantiles of the data user's rows.
-        coefficient_bound: public box of local coefficients (classifier).
-        validation: ``clean``: the data user's labeled rows weigh the rounds; ``feedback``: half of
-            a round's owners evaluate the rule of the others, and no clean label is needed.
-        retries: how often a round that is no better than chance is repeated with other owners.
-        rows_per_owner: N, how many rows of an owner count. By default as many as any owner has, or
-            (sample) as owners have on average; these
-            numbers are then public.
+        n_rounds: number of rounds.
+        owners_per_round: H; by default three quarters of the owners are divided evenly among the
+            rounds, and the others are reserved for repeated rounds.
+        protects: ``both``; with ``features`` labels are sent without noise (rule ``sample`` only),
+            to which owners must have agreed.
+        n_thresholds: number of thresholds for each feature (``statistic``); they are quantiles of
+            the data user's rows.
+        coefficient_bound: public bound on local coefficients (``classifier``).
+        validation: ``clean``: rounds are weighted by errors on the data user's labeled rows;
+            ``feedback``: half of the owners of a round evaluate the rule of the others, and no
+            labeled rows are needed.
+        retries: largest number of repetitions of a round that is no better than chance.
+        rows_per_owner: N, the largest number of rows of an owner that are used. By default the
+            largest number of rows of any owner, or (``sample``) the mean number; these numbers are
+            then public.
         feature_ranges: public (low, high) of all columns, one pair a column, or a mapping from
-            column to (low, high) or to its categories; by default the range of the data user's
-            rows, or, in a simulation without any, [-1, 1].
-        classes: the label set; must be given unless a seed makes it a simulation. By default the
-            labels that occur, which are then public.
-        unit: whose data all rows of one group are.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer, a seed sequence or a source
-            makes a simulation.
+            column to (low, high) or to its categories; by default the range of the data
+            user's rows, or [-1, 1] in a simulation without such rows.
+        classes: the public labels; required unless `random_state` makes this a simulation. By
+            default the labels that occur, which are then public.
+        unit: the protected unit to which all rows of one group belong.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        random_state: None for noise of the operating system; an integer, a seed sequence or a
+            source for a simulation.
 
     Privacy:
-        ε-LDP for all rows and labels of one owner. The data user's own rows are used
-        as they are and are not protected.
+        ε-LDP for all rows and labels of one owner. The data user's own rows are not protected.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -102,7 +103,7 @@ class LocalAdaBoostClassifier(BoostingClassifier):
             raise InvalidParameter("reference_labels", rule, None)
         terms = self._shared_terms(facts)
         owners = len(facts.epsilons)
-        # A quarter of the owners is left for rounds that are repeated.
+        # A quarter of the owners is reserved for repeated rounds.
         per_round = self.owners_per_round or max(1, 3 * owners // (4 * self.n_rounds))
         evaluators = 0
         if self.validation == "feedback":
@@ -125,9 +126,9 @@ class LocalAdaBoostClassifier(BoostingClassifier):
         )
 
     def _convergence(self) -> tuple[Table, ...]:
-        """What the rule of each round compares, and the noise of it."""
+        """A table of the compared quantity of each round and its noise."""
         what = COMPARED[self.plan_.design["rule"]]
-        held = sum(row["compared"] > row["noise"] for row in self.history_)
+        successes = sum(row["compared"] > row["noise"] for row in self.history_)
         rows = [
             (
                 str(row["round"]),
@@ -140,7 +141,7 @@ class LocalAdaBoostClassifier(BoostingClassifier):
         ]
         note = (
             f"Boosting converges if every rule beats guessing; for this, the {what} must be larger "
-            f"than its noise (004 §IV). This held in {held} of {len(rows)} rounds. Both are "
+            f"than its noise (004 §IV). This held in {successes} of {len(rows)} rounds. Both are "
             "estimated from replies alone, so they cost nothing."
         )
         headings = ("round", "attempt", what, "its noise", "larger")
@@ -151,7 +152,7 @@ class LocalAdaBoostClassifier(BoostingClassifier):
         return self.protects == "features"
 
     def _usual_rows(self, owners: OwnerRows) -> int:
-        """For rows that share ε, as many as owners have on average."""
+        """The default; if the rows of an owner share ε, the mean number of rows."""
         if self.rule == "sample":
             return round(float(owners.sizes.mean()))
         return super()._usual_rows(owners)
@@ -159,10 +160,10 @@ class LocalAdaBoostClassifier(BoostingClassifier):
     def predict_proba(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
 
-        A vote of SAMME is log-odds up to a constant, without a factor (Zhu et al. 2009: g/(K - 1)
-        is Σ α 1{T = k} and a constant). Not calibrated: weights are estimated under noise. Expected
-        calibration errors at ε = 2 and 10 000 owners (`tools/calibration.py`), of ``sample``,
-        ``statistic`` and ``classifier``: 0.08, 0.05 and 0.06 on a logistic model, 0.07, 0.09 and
-        0.08 on four columns of Adult.
+        The votes of SAMME are log-odds up to an additive constant (Zhu et al. 2009: g/(K - 1) is
+        Σ α 1{T = k} plus a constant). They are not calibrated, because weights are estimated from
+        noisy reports. Expected calibration errors at ε = 2 and 10 000 owners
+        (`tools/calibration.py`), of ``sample``, ``statistic`` and ``classifier``: 0.08, 0.05 and
+        0.06 on a logistic model, 0.07, 0.09 and 0.08 on four columns of Adult.
         """
         return super().predict_proba(X, grid_points=grid_points)

@@ -52,20 +52,20 @@ if TYPE_CHECKING:
     CurveEstimator: TypeAlias = "CurveClassifier | LocalCurveRegressor"
 
 LOCAL_STREAM = 1
-"""Stream of a seed that local studies draw from: data may have been drawn from the plain one."""
+"""Stream of a seed for local studies, because data may have been drawn with the same seed."""
 _LEAST = 10
-"""Fewer noise-free answers than this teach nothing: the sign of a correlation of 0.3 is then wrong
-one time in six."""
+"""Smallest useful effective sample size. Below it, the sign of a correlation of 0.3 is wrong at
+least one time in six."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LocalClassifier(ClassifierMixin, PrivateEstimator):
-    """A classifier that holds a public model once it is fitted, and scores new rows with it.
+    """A classifier whose fit gives a public model, which scores new rows.
 
     Args:
-        feature_ranges: public ranges of a table: (low, high) of all columns, one pair a column,
-            or a mapping from column to (low, high) or to its categories.
-        classes: the public set of labels; must be given unless a seed makes this a simulation.
+        feature_ranges: public ranges of a table: (low, high) of all columns, one pair per column,
+            or a mapping from columns to (low, high) or to categories.
+        classes: the public set of labels; required unless `random_state` makes this a simulation.
     """
 
     _stream: ClassVar[int | None] = LOCAL_STREAM
@@ -84,7 +84,7 @@ class LocalClassifier(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self, "model_")
 
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Scores of new rows: (n, K), or (n,) for two classes, ``classes_[1]`` from 0 on."""
+        """Scores of new rows: (n, K); for two classes (n,), where ≥ 0 means ``classes_[1]``."""
         scores = self._scores(X, grid_points)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -94,10 +94,10 @@ class LocalClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(self.classes_[numbers])
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Probabilities (n, K) that follow from the scores, in the order of ``classes_``.
+        """Probabilities (n, K) computed from the scores, in the order of ``classes_``.
 
-        Logistic for two classes, softmax for several; not calibrated: 0.8 need not be right in 80 %
-        of cases.
+        They are logistic for two classes and softmax for several. They are not calibrated: of cases
+        with probability 0.8, the share that is correct may differ from 80 %.
         """
         return chances(self._scores(X, grid_points))
 
@@ -114,19 +114,19 @@ class LocalClassifier(ClassifierMixin, PrivateEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_gaps(self)
-        tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
+        tags.classifier_tags.poor_score = True  # the data sets of scikit-learn's checks are small
         return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CurveClassifier(LocalClassifier):
-    """A classifier of curves, or of a table's rows, that holds a public `CurveModel`.
+    """A classifier of curves, or of a table's rows, whose fit gives a public `CurveModel`.
 
     Args:
-        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-            Curves need it; a table has `feature_ranges` instead.
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
+        value_range: public (low, high) of x(t), or one pair per channel; values outside are
+            clipped. It is required for curves; tables have `feature_ranges` instead.
+        domain_range: public (start, end) of t. The default is the domain of the shared grid
+            points or of an FDataGrid, otherwise [0, 1]. It is required for pairs (t, x).
     """
 
     value_range: ValueRange = None
@@ -162,7 +162,7 @@ class CurveClassifier(LocalClassifier):
         return CurveEncoder("identity", feature_ranges=self.feature_ranges, **width)
 
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
-        """The encoder of one channel: B-splines, whose coefficients have the size of the curve."""
+        """The encoder of one channel: B-splines, whose coefficients are within the value range."""
         basis: dict[str, Any] = {"n_basis": 4, "domain_range": domain}
         if value_range is not None:
             basis["feature_ranges"] = _validate.interval("value_range", value_range)
@@ -177,29 +177,29 @@ class CurveClassifier(LocalClassifier):
             self._non_private = non_private_classifier(features, labels, squares=squares)
 
     def _non_private_error(self, X: Any, labels: Any, grid_points: Any) -> float:
-        """Its error on new rows, whose coefficients are not clipped."""
+        """The error of the non-private classifier on new rows, without clipping of coefficients."""
         rows = new_rows(self, X, grid_points)
         features = self.model_.encoder.coefficients(*rows, strict=False)
         return float(np.mean(self._non_private.predict(features) != labels))
 
     def _scores(self, X: Any, grid_points: Any) -> FloatArray:
-        features = new_features(self, X, grid_points)  # first: it refuses the unfitted
+        features = new_features(self, X, grid_points)  # raises `NotFittedError` first
         return np.asarray(self.model_.scores(features))
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, K) as the model states them, in the order of ``classes_``.
 
-        A study of yes-or-no questions estimates its own uncertainty and moves probabilities towards
-        ½ accordingly; the guide on question reports shows how well they are calibrated.
+        A study of yes/no questions estimates its own uncertainty and shrinks probabilities towards
+        ½ accordingly. The guide on question reports shows how well they are calibrated.
         """
-        features = new_features(self, X, grid_points)  # first: it refuses the unfitted
+        features = new_features(self, X, grid_points)  # raises `NotFittedError` first
         return self.model_.chances(features)
 
 
 def evaluate_classifier(
     estimator: LocalCurveClassifier | MomentClassifier, X: Any, y: Any, grid_points: Any
 ) -> StudyResult:
-    """Errors on held-out people, beside the majority class and the non-private error."""
+    """Errors on held-out people, with those of the majority class and of no privacy."""
     decided = estimator.model_.decide(new_features(estimator, X, grid_points))
     y = read_labels(y, len(decided), strict=estimator._is_simulation)
     error, guessing = float(np.mean(estimator.classes_[decided] != y)), majority_error(y)
@@ -226,7 +226,7 @@ def read_people(estimator: CurveEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def one_row(rows: Any, values: AnyArray, groups: Any, *, seed: int) -> tuple[Any, AnyArray]:
-    """One row of each person with its label or number; public randomness chooses among several."""
+    """One row of each person, chosen by public randomness, with its label or number."""
     if groups is None:
         return rows, values
     kept = one_row_each(groups, seed=seed, rows=len(values))
@@ -234,20 +234,20 @@ def one_row(rows: Any, values: AnyArray, groups: Any, *, seed: int) -> tuple[Any
 
 
 def curves_and_points(estimator: CurveEstimator, X: Any, grid_points: Any) -> tuple[Any, Any]:
-    """Rows with their points, which may be the names of a frame's columns; a table has none."""
-    if estimator.value_range is not None:  # neither a table nor an encoder of its own
+    """Curves with their points, which may be column names of a frame; tables have no points."""
+    if estimator.value_range is not None:  # curves without a given encoder
         grid_points = points_of(X, grid_points)
     return with_own_grids(X, grid_points)
 
 
 def new_features(estimator: CurveEstimator, X: Any, grid_points: Any) -> FloatArray:
-    """New rows as the fitted model encodes them."""
+    """New rows, encoded by the fitted model."""
     check_is_fitted(estimator, "model_")
     return np.asarray(estimator.model_.encoder.encode(*new_rows(estimator, X, grid_points)))
 
 
 def new_rows(estimator: CurveEstimator, X: Any, grid_points: Any) -> tuple[Any, Any]:
-    """New rows and their points: those of the fit unless others are given."""
+    """New rows and their points; by default the points are those of the fit."""
     X, grid_points = curves_and_points(estimator, X, grid_points)
     rows = _checked(estimator, X, reset=False, own_points=grid_points is not None)
     if grid_points is None and not own_grids(rows):
@@ -260,7 +260,7 @@ def _checked(estimator: CurveEstimator, X: Any, *, reset: bool, own_points: bool
     if not isinstance(ranges, Mapping) or isinstance(X, np.ndarray):
         return read_curves(estimator, X, reset=reset, own_points=own_points)
     if estimator._is_simulation:
-        estimator._table(ranges, X, reset=reset)  # refuses rows that do not fit the columns
+        estimator._table(ranges, X, reset=reset)  # raises an error for invalid rows
     return estimator._checked_table(ranges, X, reset=reset)
 
 
@@ -268,7 +268,7 @@ def _checked(estimator: CurveEstimator, X: Any, *, reset: bool, own_points: bool
 
 
 def range_facts(estimator: CurveEstimator, X: Any, grid_points: Any) -> dict[str, Any]:
-    """The public ranges as `plan_study` takes them; only the shape and domain of X are used."""
+    """The public ranges as arguments of `plan_study`; only the shape and domain of X are used."""
     ranges = estimator.feature_ranges
     if ranges is None:
         if estimator.value_range is None:
@@ -286,14 +286,14 @@ def range_facts(estimator: CurveEstimator, X: Any, grid_points: Any) -> dict[str
 
 
 def refuse_given(estimator: PrivateEstimator, *names: str, where: str) -> None:
-    """Refuse a public fact that another parameter states already."""
+    """Raise an error if a public fact is given that another parameter already states."""
     for name in names:
         if getattr(estimator, name) is not None:
             raise InvalidParameter(name, f"left out where {where}", getattr(estimator, name))
 
 
 def require_ranges(estimator: PrivateEstimator, *names: str) -> None:
-    """Refuse to spend a real budget without a public range."""
+    """Raise an error if a fit with real noise has no public range."""
     given = [name for name in names if getattr(estimator, name, None) is not None]
     if not estimator._is_simulation and not given:
         rule = "given where random_state is None: the public (low, high) of the data"
@@ -307,12 +307,12 @@ def allows_gaps(estimator: CurveEstimator | LocalClassifier) -> bool:
 
 
 def warn_if_few(people: float, epsilon: float) -> None:
-    """Warn before anybody is asked that the replies will be too noisy to learn from."""
-    worth = min(people, effective_answers(people, epsilon))  # several answers are of one person
-    if worth < _LEAST:
+    """Warn before the first query if the replies will be too noisy to learn from."""
+    effective = min(people, effective_answers(people, epsilon))  # a person may answer several times
+    if effective < _LEAST:
         text = (
             f"too few people: {people:.0f} replies with ε = {epsilon:g} have an effective "
-            f"sample size of {worth:.1f}, and nothing can be learnt from less than {_LEAST} "
+            f"sample size of {effective:.1f}, and nothing can be learnt from less than {_LEAST} "
             "(`dpfda plan` computes how many participants a study needs)"
         )
         warn(text)

@@ -1,4 +1,4 @@
-"""`LocalCurveClassifier`: classify curves that never leave their owners."""
+"""`LocalCurveClassifier`: classification of curves under local differential privacy."""
 
 from __future__ import annotations
 
@@ -33,39 +33,40 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class LocalCurveClassifier(CurveClassifier):
-    """Classify curves that never leave their owners: everybody answers one question, once.
+    """Classify curves under local differential privacy; each person answers one query, once.
 
-    What they are asked follows from the number of people, ε, public ranges and earlier people's
-    answers, by the recipe `plan_study`: yes-or-no questions about features and label, or with
-    enough people, on tables and for several classes, a vector.
+    The study planner `plan_study` determines the queries from the number of people, ε and public
+    ranges; later queries also depend on earlier answers. People answer yes/no questions about
+    features and label. In larger studies, on tables and with several classes they report a noisy
+    vector instead.
 
     Args:
-        epsilon: what each person spends.
-        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-            Must be given for curves.
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
-        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
-            column, or a mapping from column to (low, high) or to its categories.
-        ordered: whether the first features of a table matter most; curves' features always do.
-        center_known: the center of the public range is the center of the data by construction.
-        evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
-        temperature_share: share of people who say how sure the finished model may be, for
-            `predict_proba`.
-        protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
-        classes: the public label set; must be given unless a seed makes this a simulation.
-        n_features: overrides the rule for the number of features.
-        spread_differs: classes may differ in the distance of people from the center of a feature,
-            not only in where they are: distances are asked for, too.
-        class_share: of two classes, the public share of ``classes_[1]``, if it is known.
-        unit: whose data a row is, or all rows of one group.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer, a seed sequence or a source
-            makes a simulation.
+        epsilon: ε of each person.
+        value_range: public (low, high) of x(t), or one pair per channel; values outside are
+            clipped. It is required for curves.
+        domain_range: public (start, end) of t. The default is the domain of the shared grid
+            points or of an FDataGrid, otherwise [0, 1]. It is required for pairs (t, x).
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair per
+            column, or a mapping from columns to (low, high) or to categories.
+        ordered: whether the features of a table are in order of importance; those of curves are.
+        center_known: whether the center of the public range is that of the data by construction.
+        evaluation_share: share of people reserved to estimate the error, see `error_estimate_`.
+        temperature_share: share of people whose answers calibrate `predict_proba`.
+        protects: ``both``; ``labels`` if curves are public; ``features`` if labels are public.
+        classes: the public labels; required unless `random_state` makes this a simulation.
+        n_features: number of features, instead of that of the study planner.
+        spread_differs: whether classes may differ in spread, and not only in location; the study
+            then also queries distances from the center of each feature.
+        class_share: for two classes, the public share of ``classes_[1]``, if it is known.
+        unit: the protected unit to which a row, or all rows of one group, belong.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        random_state: None for noise of the operating system; an integer, a seed sequence or a
+            source for a simulation.
 
     Privacy:
-        ε-LDP for curve and label of one person, by k-question randomized response or by one
-        codeword. With ``protects="features"`` the same study runs: it protects the label as well.
+        ε-LDP for the curve and the label of one person, by randomized response on k questions or by
+        one codeword. With ``protects="features"`` the study is the same, so it also protects the
+        label.
 
     Examples:
         >>> from dpfda.datasets import simulate_001
@@ -105,8 +106,8 @@ class LocalCurveClassifier(CurveClassifier):
             y: the label of each row.
             grid_points: the T points of an array, equidistant by default; or a list of grids, one
                 for each curve.
-            groups: the person behind each row, where people have several; then each person
-                reports one of their rows, chosen at random, so that ε is per person.
+            groups: the person of each row, if people have several rows; each person then
+                reports one randomly chosen row, so that ε is per person.
         """
         X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
@@ -140,29 +141,29 @@ class LocalCurveClassifier(CurveClassifier):
         return self
 
     def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> StudyResult:
-        """Errors on held-out people, beside the majority class and the non-private error.
+        """Errors on held-out people, with those of the majority class and of no privacy.
 
-        The non-private classifier is fitted to raw curves, so it exists in simulations only.
+        The non-private classifier is fitted to raw curves, so it is available in simulations only.
         """
         return evaluate_classifier(self, X, y, grid_points)
 
     @property
     def error_estimate_(self) -> Estimate | None:
-        """The server's own estimate of the error, from people who answered after the model stood.
+        """The private estimate of the error, from people who evaluate the finished model.
 
-        None unless people were set aside for it (``evaluation_share``).
+        None unless people were reserved for it (``evaluation_share``).
         """
         return self.server_.findings.error
 
     def slope(self, points: ArrayLike | None = None) -> FloatArray:
-        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
+        """The slope function β(t) at `points`, one row for each score; for tables, feature weights.
 
-        It describes the score where no feature is clipped.
+        It describes the score if no feature is clipped.
         """
         return self.model_.slope(points)
 
     def plot(self) -> Figure:
-        """Slope function, what was learnt with intervals, and who was asked what."""
+        """Draw the slope function, the estimates with intervals, and the people of each phase."""
         return draw_study(self.model_, self.server_.findings)
 
     def _contents(self) -> Contents:

@@ -1,4 +1,4 @@
-"""`LocalCurveRegressor`: a number that goes with a curve, from people who show neither."""
+"""`LocalCurveRegressor`: scalar-on-function regression under local differential privacy."""
 
 from __future__ import annotations
 
@@ -47,33 +47,34 @@ _NON_PRIVATE = (
 
 @dataclass(eq=False, repr=False)
 class LocalCurveRegressor(PrivateEstimator):
-    """Predict a number from curves that never leave their owners: everybody replies once.
+    """Predict a number from curves under local differential privacy; each person replies once.
 
-    First people say where their numbers and features lie, then which features go with the number,
-    then in which direction the prediction errs on them, by the recipe `plan_study`.
+    The study planner `plan_study` determines the queries. The first people report the location of
+    their numbers and features, the next ones how features correlate with the number, and the last
+    ones the sign of the prediction error.
 
     Args:
-        epsilon: what each person spends.
+        epsilon: ε of each person.
         target_range: public (low, high) of y; values outside are clipped, predictions lie inside.
-        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-            Must be given for curves.
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
-        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
-            column, or a mapping from column to (low, high) or to its categories.
-        ordered: whether the first features of a table matter most; curves' features always do.
-        center_known: the center of the public range is the center of the data by construction.
-        evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
-        protects: ``both``, or ``features`` if y is public anyway: the same study runs.
-        n_features: use the first so many features only.
-        unit: whose data a row is, or all rows of one group.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer, a seed sequence or a source
-            makes a simulation.
+        value_range: public (low, high) of x(t), or one pair per channel; values outside are
+            clipped. It is required for curves.
+        domain_range: public (start, end) of t. The default is the domain of the shared grid
+            points or of an FDataGrid, otherwise [0, 1]. It is required for pairs (t, x).
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair per
+            column, or a mapping from columns to (low, high) or to categories.
+        ordered: whether the features of a table are in order of importance; those of curves are.
+        center_known: whether the center of the public range is that of the data by construction.
+        evaluation_share: share of people reserved to estimate the error, see `error_estimate_`.
+        protects: ``both``, or ``features`` if y is public; the study is the same.
+        n_features: number of leading features that are used; by default the study planner decides.
+        unit: the protected unit to which a row, or all rows of one group, belong.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        random_state: None for noise of the operating system; an integer, a seed sequence or a
+            source for a simulation.
 
     Privacy:
-        ε-LDP for curve and number of one person, by k-question randomized response or by one
-        codeword.
+        ε-LDP for the curve and the number of one person, by randomized response on k questions or
+        by one codeword.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -118,8 +119,8 @@ class LocalCurveRegressor(PrivateEstimator):
             y: the number that goes with each row.
             grid_points: the T points of an array, equidistant by default; or a list of grids, one
                 for each curve.
-            groups: the person behind each row, where people have several; then each person
-                reports one of their rows, chosen at random, so that ε is per person.
+            groups: the person of each row, if people have several rows; each person then
+                reports one randomly chosen row, so that ε is per person.
         """
         if self.target_range is None:
             raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
@@ -154,7 +155,7 @@ class LocalCurveRegressor(PrivateEstimator):
         return self
 
     def _numbers_of(self, y: Entries, count: int) -> AnyArray:
-        """The targets. With real noise no value is refused: an invalid one counts as the center."""
+        """The targets. With real noise no value raises an error; invalid ones become the center."""
         if self._is_simulation or y is None:
             return read_targets(y, count)
         values = one_by_one(y)
@@ -163,7 +164,7 @@ class LocalCurveRegressor(PrivateEstimator):
         return values
 
     def predict(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
-        """The number that is expected with each row, inside the public range."""
+        """The predicted number of each row, inside the public range."""
         features = new_features(self, X, grid_points)
         return np.asarray(self.model_.values(features))
 
@@ -181,9 +182,9 @@ class LocalCurveRegressor(PrivateEstimator):
         return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
     def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> StudyResult:
-        """Root mean squared errors on held-out people, beside their mean and no privacy.
+        """Root mean squared errors on held-out people, with those of their mean and of no privacy.
 
-        The non-private regression looks at raw curves, so it exists for simulations only.
+        The non-private regression is fitted to raw curves, so it is available in simulations only.
         """
         predicted = self.predict(X, grid_points=grid_points)
         truth = read_targets(y, len(predicted))
@@ -206,21 +207,21 @@ class LocalCurveRegressor(PrivateEstimator):
 
     @property
     def error_estimate_(self) -> Estimate | None:
-        """The server's own estimate of the error, from people who answered after the model stood.
+        """The private estimate of the error, from people who evaluate the finished model.
 
-        None unless people were set aside for it (``evaluation_share``).
+        None unless people were reserved for it (``evaluation_share``).
         """
         return self.server_.findings.error
 
     def slope(self, points: ArrayLike | None = None) -> FloatArray:
-        """The slope function β(t) at `points`; for vectors, feature weights.
+        """The slope function β(t) at `points`; for tables, feature weights.
 
-        It describes the prediction where no feature is clipped.
+        It describes the prediction if no feature is clipped.
         """
         return self.model_.slope(points)
 
     def plot(self) -> Figure:
-        """Slope function, what was learnt with intervals, and who was asked what."""
+        """Draw the slope function, the estimates with intervals, and the people of each phase."""
         return draw_study(self.model_, self.server_.findings)
 
     def _contents(self) -> Contents:

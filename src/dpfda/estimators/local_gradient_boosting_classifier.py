@@ -1,4 +1,4 @@
-"""`LocalGradientBoostingClassifier`: a logistic model, improved by gradients that owners report."""
+"""`LocalGradientBoostingClassifier`: a logistic model, fitted with gradients reported by owners."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ from dpfda.local.boosting.gradient_study import GradientDesign
 
 @dataclass(eq=False, repr=False)
 class LocalGradientBoostingClassifier(BoostingClassifier):
-    """Learn from owners with a few rows each, who never send a row: one message, once.
+    """Gradient boosting with owners of a few rows, each of whom sends one private report, once.
 
-    Each round asks a fresh group of owners; nobody takes part twice. An owner sends one number of a
-    public codeword near the gradient of a logistic model on the owner's rows. The data user needs
-    no labels (docs/methods/gradient-boosting.md).
+    Each round queries new owners; no owner takes part twice. An owner sends the index of a public
+    codeword near the gradient of a logistic model on the owner's rows. The data user needs no
+    labels (docs/methods/gradient-boosting.md).
 
     Args:
-        epsilon: what an owner spends: one number, one for each owner (in the order of the sorted
+        epsilon: ε of each owner: one number, one for each owner (in the order of the sorted
             owners), or a dictionary from owner to ε.
-        n_rounds: how many rounds.
-        owners_per_round: H; by default all owners are shared evenly among the rounds.
-        products: how many leading whitened features are multiplied with each other.
-        radius: gradients of N rows are cut at radius · √(k/N); 0.5 was better than 2 even where
+        n_rounds: number of rounds.
+        owners_per_round: H; by default all owners are divided evenly among the rounds.
+        products: number of leading whitened features whose pairwise products are features, too.
+        radius: gradients of N rows are clipped at radius · √(k/N); 0.5 was better than 2 even if
             every owner has rows of one class only.
-        hostile_share: at most this share of the owners is expected to send reports that do most
-            damage, for example 0.1. Each round then asks about fewer directions, and the model
-            believes it less. The guarantee is the same.
-        rows_per_owner: N, how many rows of an owner count. By default as many as any owner has;
-            these numbers are then public.
+        hostile_share: upper bound on the share of owners who send worst-case reports, for example
+            0.1. Each round then uses fewer directions and has less weight. The guarantee does not
+            change.
+        rows_per_owner: N, the largest number of rows of an owner that are used. By default the
+            largest number of rows of any owner, which is then public.
         feature_ranges: public (low, high) of all columns, one pair a column, or a mapping from
-            column to (low, high) or to its categories; by default the range of the data user's
-            rows, or, in a simulation without any, [-1, 1].
-        classes: the label set; must be given unless a seed makes it a simulation. By default the
-            labels that occur, which are then public.
-        unit: whose data all rows of one group are.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer, a seed sequence or a source
-            makes a simulation.
+            column to (low, high) or to its categories; by default the range of the data
+            user's rows, or [-1, 1] in a simulation without such rows.
+        classes: the public labels; required unless `random_state` makes this a simulation. By
+            default the labels that occur, which are then public.
+        unit: the protected unit to which all rows of one group belong.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        random_state: None for noise of the operating system; an integer, a seed sequence or a
+            source for a simulation.
 
     Privacy:
-        ε-LDP for all rows and labels of one owner. The data user's own rows are used
-        as they are and are not protected.
+        ε-LDP for all rows and labels of one owner. The data user's own rows are not protected.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -83,8 +82,9 @@ class LocalGradientBoostingClassifier(BoostingClassifier):
     def predict_proba(self, X: Curves, *, grid_points: GridPoints = None) -> FloatArray:
         """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
 
-        They are those of the logistic model. Not calibrated: a model that does not fit is too sure
-        of itself. Expected calibration errors at ε = 2 and 10 000 owners (`tools/calibration.py`):
-        0.04 on a logistic model, 0.18 on four columns of Adult.
+        They are the probabilities of the logistic model. They are not calibrated: a model that does
+        not fit the data gives too extreme probabilities. Expected calibration errors at ε = 2 and
+        10 000 owners (`tools/calibration.py`): 0.04 on a logistic model, 0.18 on four columns of
+        Adult.
         """
         return super().predict_proba(X, grid_points=grid_points)

@@ -1,4 +1,4 @@
-"""`MomentClassifier`: one perturbed product of label and curve from everybody."""
+"""`MomentClassifier`: every person reports one noisy product of label and curve."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class MomentClassifier(CurveClassifier):
-    """Average y z* over everybody: a linear classifier through the public center.
+    """A linear classifier through the public center, from the mean of y z* over all people.
 
-    The server keeps two sums, whatever the number of people (docs/methods/moment-reports.md).
-    Strong where the public center lies between the classes, weak where it does not;
-    `LocalCurveClassifier` finds the center itself.
+    The server stores two sums for any number of people (docs/methods/moment-reports.md). The
+    classifier is accurate if the public center lies between the classes; `LocalCurveClassifier`
+    estimates the center instead.
 
     Args:
-        epsilon: what each person spends.
-        encoder: how a row becomes a vector in [-1, 1]^d; by default made of the public ranges, or,
-            without any, four cosines that suit curves of moderate size.
+        epsilon: ε of each person.
+        encoder: the map from a row to a vector in [-1, 1]^d; by default it follows from the public
+            ranges; without ranges, it has four cosines for curves of moderate size.
         value_range: public (low, high) of x(t); values outside are clipped.
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
-        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
-            column, or a mapping from column to (low, high) or to its categories.
+        domain_range: public (start, end) of t. The default is the domain of the shared grid
+            points or of an FDataGrid, otherwise [0, 1]. It is required for pairs (t, x).
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair per
+            column, or a mapping from columns to (low, high) or to categories.
         mechanism: registered name of the mechanism of vectors.
-        classes: the public label set; must be given unless a seed makes this a simulation.
-        unit: whose data a row is, or all rows of one group.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer, a seed sequence or a source
-            makes a simulation.
+        classes: the public labels; required unless `random_state` makes this a simulation.
+        unit: the protected unit to which a row, or all rows of one group, belong.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        random_state: None for noise of the operating system; an integer, a seed sequence or a
+            source for a simulation.
 
     Privacy:
-        ε-LDP for curve and label of one person: y z* lies in the box that z* lies in.
+        ε-LDP for the curve and the label of one person, because y z* is in the same box as z*.
 
     Examples:
         >>> from dpfda.datasets import simulate_001
@@ -87,8 +87,8 @@ class MomentClassifier(CurveClassifier):
             y: the label of each row.
             grid_points: the T points of an array, equidistant by default; or a list of grids, one
                 for each curve.
-            groups: the person behind each row, where people have several; then each person
-                reports one of their rows, chosen at random, so that ε is per person.
+            groups: the person of each row, if people have several rows; each person then
+                reports one randomly chosen row, so that ε is per person.
         """
         X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
@@ -110,14 +110,14 @@ class MomentClassifier(CurveClassifier):
         grid_points: GridPoints = None,
         groups: Groups = None,
     ) -> Self:
-        """Ask more people, who never took part before: moments add up.
+        """Query more people, who did not take part before; their moments are added.
 
         Args:
             X: as in `fit`.
             y: the label of each row.
-            classes: the label set, with the first people, instead of the parameter `classes`.
+            classes: the public labels, in the first call, instead of the parameter `classes`.
             grid_points: as in `fit`.
-            groups: the person behind each of these rows.
+            groups: the person of each of these rows.
         """
         X, grid_points = curves_and_points(self, X, grid_points)
         first = not hasattr(self, "server_")
@@ -135,18 +135,18 @@ class MomentClassifier(CurveClassifier):
                 rule = "the same as for earlier people, like epsilon and the grid (or use fit)"
                 raise InvalidParameter("ranges", rule, "different ones")
             (earlier,) = self.server_.run.summaries
-            # Of a seed, a part that nobody before these people has drawn from.
+            # A stream of the seed that earlier people have not used.
             source = self._source(int(earlier["people"].sum()))
             self._ask(rows, labels, grid_points, seed=seed, source=source)
             self.server_.run = self.server_.run.joined_by([earlier])
         self._conclude(source)
-        self._non_private = None  # it would have seen the last people only
+        self._non_private = None  # it would be fitted to the last people only
         return self
 
     def _ask(
         self, rows: Any, labels: AnyArray, grid_points: GridPoints, *, seed: int, source: Source
     ) -> None:
-        """Everybody behind these rows reports one product of label and curve."""
+        """Each person reports one noisy product of label and curve."""
         self.grid_points_ = grid_points
         self.plan_ = StudyPlan(
             epsilon=self.epsilon,
@@ -167,10 +167,10 @@ class MomentClassifier(CurveClassifier):
         self.result_ = StudyResult.of(self.server_.findings)
 
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
-        """Cosines: products are added up as they are, so features must be uncorrelated.
+        """Cosines, because the mean of products is a good direction only for uncorrelated features.
 
-        The noise is as large as the box of z*, and curves seldom fill their range: a quarter of the
-        range is enough for the box.
+        The noise is proportional to the box of z*. Curves rarely fill their range, so the box is a
+        quarter of the range.
         """
         if value_range is None:
             return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
@@ -186,26 +186,26 @@ class MomentClassifier(CurveClassifier):
         )
 
     def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> StudyResult:
-        """Errors on held-out people, beside the majority class and the non-private error.
+        """Errors on held-out people, with those of the majority class and of no privacy.
 
-        The non-private classifier is fitted to raw curves, so it exists in simulations only.
+        The non-private classifier is fitted to raw curves, so it is available in simulations only.
         """
         return evaluate_classifier(self, X, y, grid_points)
 
     @property
     def error_estimate_(self) -> Estimate | None:
-        """The server's own estimate of the error; None, because nobody is set aside for it."""
+        """The private estimate of the error; None, because no people are reserved for it."""
         return self.server_.findings.error
 
     def slope(self, points: ArrayLike | None = None) -> FloatArray:
-        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
+        """The slope function β(t) at `points`, one row for each score; for tables, feature weights.
 
-        It describes the score where no feature is clipped.
+        It describes the score if no feature is clipped.
         """
         return self.model_.slope(points)
 
     def plot(self) -> Figure:
-        """Slope function, what was learnt with intervals, and who was asked what."""
+        """Draw the slope function, the estimates with intervals, and the people of each phase."""
         return draw_study(self.model_, self.server_.findings)
 
     def _contents(self) -> Contents:

@@ -1,4 +1,4 @@
-"""`MRMAClassifier`: model reversal and model averaging, the papers' classifier."""
+"""`MRMAClassifier`: model reversal and model averaging, the classifier of papers 000 and 001."""
 
 from __future__ import annotations
 
@@ -46,56 +46,58 @@ D = TypeVar("D", bound=ReportedDesign)
 class MRMAClassifier(CurveClassifier):
     """Model reversal and model averaging under local differential privacy (000, 001).
 
-    `fit` runs a whole study in this process: every row is a person who answers once, privately.
-    Some report their encoded curve and label with noise; many weak classifiers are made of the
-    reports; the other people say, one randomized bit each, whether a weak classifier is right on
-    them; those that are mostly wrong are reversed, and the best are averaged.
+    `fit` simulates a study in this process; every row is a person who answers once, privately. Some
+    people report their encoded curve and label with noise, and weak classifiers (members) are
+    fitted to batches of these reports. Each of the other people reports, as one randomized bit,
+    whether a member predicts their label. Members that are mostly wrong are reversed, and the best
+    members are averaged.
 
     Privacy:
-        ε-LDP for every row, curve and label together (`protects`). With ``random_state=None`` the
-        noise is exact and from the operating system; a seed makes it a simulation, and
-        `guarantee_` says so.
+        ε-LDP for every row, including curve and label (`protects`). With ``random_state=None`` the
+        noise is exact and from the operating system; a seed gives a simulation, and `guarantee_`
+        says so.
 
     Args:
         epsilon: ε of every person.
-        encoder: how a row becomes a vector in [-1, 1]^d; by default four cubic B-splines, made of
-            the public ranges or, without any, with tanh.
+        encoder: the map from a row to a vector in [-1, 1]^d; by default four cubic B-splines, which
+            are scaled by the public ranges or, without ranges, by tanh.
         value_range: public (low, high) of x(t); values outside are clipped.
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
-        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
-            column, or a mapping from column to (low, high) or to its categories.
+        domain_range: public (start, end) of t. The default is the domain of the shared grid
+            points or of an FDataGrid, otherwise [0, 1]. It is required for pairs (t, x).
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair per
+            column, or a mapping from columns to (low, high) or to categories.
         learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...,
             or, not linear, ``shallow_tree`` or ``kernel_machine``.
-        learner_parameters: its parameters.
-        n_classifiers: B, how many weak classifiers.
-        member_size: n0, how many reports each is made of.
+        learner_parameters: parameters of the learner.
+        n_classifiers: B, the number of weak classifiers.
+        member_size: n0, the number of reports for each weak classifier.
         training_share: share of people who report; the others evaluate members.
-        average: of members that are not linear: ``votes`` (the default) or ``chances``, which
-            members give. Of linear ones, parameters are averaged.
-        cutoff: r̃* at which a member begins to count, as in the papers; None is ½ plus
+        average: for nonlinear members, average their ``votes`` (the default) or their
+            probabilities, ``chances``. For linear members, parameters are averaged.
+        cutoff: r̃*, above which a member has positive weight, as in the papers; None is ½ plus
             `strictness` standard errors (C3).
-        strictness: 0 weighs members by |r̃ - ½|, reversal built in.
-        mechanism: registered name of the mechanism of encoded curves.
-        label_share: part of ε that protects the label in a report; None is 1/(d+1).
+        strictness: see `cutoff`; with 0, members have weights |r̃ - ½|, after reversal.
+        mechanism: registered name of the mechanism for encoded curves.
+        label_share: share of ε that protects the label in a report; None is 1/(d+1).
         boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
-            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
+            intercepts are shrunk accordingly. None does not shrink them, as in the papers.
         protects: ``"both"``, ``"features"`` or ``"labels"``.
-        classifiers_per_person: how many members each of the others evaluates, as in 000, with an
-            equal part of ε for each.
-        evaluation_share: share of people who evaluate the finished classifier: gives
-            `error_estimate_` without any held-out data.
-        classes: the labels, public; must be given unless a seed makes this a simulation. More than
-            two are told apart by halves (`dpfda.local.mrma.study`), which takes many more people.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        unit: whose data a row is, or all rows of one group.
+        classifiers_per_person: number of members that each of the other people evaluates, as in
+            000, with an equal share of ε for each.
+        evaluation_share: share of people who evaluate the finished classifier, which gives
+            `error_estimate_` without held-out data.
+        classes: the public labels; required unless `random_state` makes this a simulation. More
+            than two classes are split into two halves in several ways (`dpfda.local.mrma.study`),
+            which requires many more people.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        unit: the protected unit to which a row, or all rows of one group, belong.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.
 
     Attributes:
-        model_: the public classifier, ready to be saved as JSON.
-        guarantee_: what every person was promised.
+        model_: the public classifier, which can be saved as JSON.
+        guarantee_: the privacy guarantee of every person.
         result_: `MRMAResult`: members, weights, `table()`.
-        error_estimate_: error from a fresh group of people, or None.
+        error_estimate_: error estimated by other people, or None (see `evaluation_share`).
         plan_: the public plan of the study.
         classes_: the labels.
 
@@ -126,7 +128,7 @@ class MRMAClassifier(CurveClassifier):
     protects: Protects = "both"
     classifiers_per_person: int = 1
     evaluation_share: float = 0.0
-    model_: Any = field(init=False)  # a `CurveModel` or, of members that vote, a `VoteModel`
+    model_: Any = field(init=False)  # a `CurveModel`; for nonlinear members a `VoteModel`
     plan_: StudyPlan = field(init=False)
 
     def fit(
@@ -137,11 +139,11 @@ class MRMAClassifier(CurveClassifier):
         Args:
             X: an array (n, T), or (n, T, C) for C channels, NaN where a point is missing;
                 scikit-fda curves; a list of pairs (t, x); or a table.
-            y: a label for each.
+            y: the label of each row.
             grid_points: the T points of an array, equidistant by default; or a list of grids, one
                 for each curve.
-            groups: the person behind each row, where people have several; then each person
-                reports one of their rows, chosen at random, so that ε is per person.
+            groups: the person of each row, if people have several rows; each person then
+                reports one randomly chosen row, so that ε is per person.
         """
         X, grid_points = curves_and_points(self, X, grid_points)
         seed = self._public_seed()
@@ -172,7 +174,7 @@ class MRMAClassifier(CurveClassifier):
         return self
 
     def _design(self) -> MRMADesign:
-        """Members vote where no parameters can be averaged."""
+        """The design of the study; members that are not linear vote."""
         if self.learner in RuleLearner.members():
             return mrma_design(self, VoteDesign, average=self.average or "votes")
         if self.average is not None:
@@ -181,7 +183,7 @@ class MRMAClassifier(CurveClassifier):
         return mrma_design(self, MRMADesign)
 
     def evaluate(self, X: Curves, y: Entries, *, grid_points: GridPoints = None) -> MRMAResult:
-        """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
+        """Compute errors of MRMA, its parts and guessing on held-out people for ``result_``."""
         features = new_features(self, X, grid_points)
         labels = read_labels(y, len(features), strict=self._is_simulation)
         self.result_.evaluate(self.model_, features, label_numbers(labels, self.classes_))
@@ -192,7 +194,7 @@ class MRMAClassifier(CurveClassifier):
         return self.result_
 
     def plot(self, *, level: float = 0.95) -> Figure:
-        """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
+        """Draw the slope function, and accuracies and weights of members, as a figure."""
         self._require_fitted()
         return draw(self.result_, self.model_, level=level)
 
@@ -208,9 +210,9 @@ class MRMAClassifier(CurveClassifier):
         )
 
     def slope(self, points: ArrayLike | None = None) -> FloatArray:
-        """The slope function β(t) of the classifier at `points`; for vectors, feature weights.
+        """The slope function β(t) of the classifier at `points`; for tables, feature weights.
 
-        Of several classes, a row each.
+        Several classes have one row each.
         """
         self._require_fitted()
         if not isinstance(self.model_, CurveModel):

@@ -1,4 +1,4 @@
-"""`MultiServerMRMA`: servers that share classifiers; each decides which of them to use."""
+"""`MultiServerMRMA`: servers share their classifiers, and each server selects and averages them."""
 
 from __future__ import annotations
 
@@ -40,46 +40,48 @@ from dpfda.simulate import ask_everybody
 
 @dataclass(eq=False, repr=False)
 class MultiServerMRMA(CurveClassifier):
-    """K servers share their MRMA classifiers; each decides with its own people which to use.
+    """K servers share their MRMA classifiers, and each server's own people evaluate all of them.
 
-    First every server runs an MRMA study of its own. Then all K classifiers are public, each
-    server's people evaluate all of them, and each server reverses and averages them for itself: a
-    server whose people are different gives the others' classifiers no weight, or reverses them.
+    Every server first runs its own MRMA study. All K classifiers are then public. The people of
+    each server evaluate all of them, and each server reverses and averages them separately. A
+    server with a different population thus gives the classifiers of the others no weight, or
+    reverses them.
 
     Privacy:
-        ε-LDP for every person. With ``exchange="split"`` the same people evaluate twice, at
-        ε/2 + ε/2; with ``"separate"`` different people do, each once at ε.
+        ε-LDP for every person. With ``exchange="split"`` the same people evaluate in both stages,
+        each time with ε/2; with ``"separate"`` different people evaluate, once with ε.
 
     Args:
-        epsilon: ε of every person, all answers together.
-        encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
+        epsilon: ε of every person, for all answers together.
+        encoder: as in `MRMAClassifier`, like the public ranges that may replace it.
         exchange: ``"split"`` or ``"separate"``.
         exchange_share: share of a server's people who evaluate shared classifiers (separate
             groups).
-        exchange_cutoff: r0* of the exchange; None is the public rule (C3). A mapping from server
-            to cutoff lets each decide for itself.
+        exchange_cutoff: r0* of the exchange; None is the public rule (C3). A mapping from servers
+            to cutoffs gives each server its own value.
         learner: weak learner.
-        learner_parameters: its parameters.
+        learner_parameters: parameters of the learner.
         n_classifiers: B of each server.
         member_size: n0 of each server.
         training_share: share of a server's people who report.
         boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
-            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
+            intercepts are shrunk accordingly. None does not shrink them, as in the papers.
         cutoff: r0 of each server's own study; None is ½ plus `strictness` standard errors.
         strictness: as in `MRMAClassifier`, in both stages.
-        classes: the labels, public; must be given unless a seed makes this a simulation. More than
-            two are told apart by halves, as in `MRMAClassifier`: then a server's people judge the
-            rule of every server for every half.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        unit: whose data a row is, or all rows of one group.
+        classes: the public labels; required unless `random_state` makes this a simulation. More
+            than two classes are split into halves, as in `MRMAClassifier`; the people of a server
+            then evaluate the rule of every server for every split.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        unit: the protected unit to which a row, or all rows of one group, belong.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.
 
     Attributes:
-        servers_: the servers' names.
-        local_models_: what each server shared.
-        models_: what each server uses in the end.
-        exchanges_: what each server found in the exchange: `judgement` says whom it trusts.
-        guarantee_: what every person was promised.
+        servers_: names of the servers.
+        local_models_: the classifiers that the servers shared.
+        models_: the final classifier of each server.
+        exchanges_: the findings of each server in the exchange, with the weights of all
+            classifiers in `judgement`.
+        guarantee_: the privacy guarantee of every person.
 
     Examples:
         >>> from dpfda.datasets import simulate_001
@@ -119,10 +121,10 @@ class MultiServerMRMA(CurveClassifier):
 
         Args:
             X: as in `MRMAClassifier.fit`.
-            y: a label for each.
+            y: the label of each row.
             grid_points: the points of an array.
-            groups: the person behind each row; each person takes part at one server, with one row.
-            servers: which server each row belongs to; by default there is one.
+            groups: the person of each row; each person takes part at one server, with one row.
+            servers: the server of each row; by default there is one server.
         """
         _validate.one_of("exchange", self.exchange, ("split", "separate"))
         X, grid_points = curves_and_points(self, X, grid_points)
@@ -169,7 +171,7 @@ class MultiServerMRMA(CurveClassifier):
     def predict(
         self, X: Curves, *, grid_points: GridPoints = None, server: object = None
     ) -> AnyArray:
-        """Labels of new curves, as `server` decides (by default the first one)."""
+        """Labels of new curves, by the classifier of `server` (by default the first one)."""
         return CurveClassifier.predict(self._at(server), X, grid_points=grid_points)
 
     def decision_function(
@@ -181,7 +183,7 @@ class MultiServerMRMA(CurveClassifier):
     def predict_proba(
         self, X: Curves, *, grid_points: GridPoints = None, server: object = None
     ) -> FloatArray:
-        """Probabilities (n, K) as the classifier of `server` states them."""
+        """Probabilities (n, K), by the classifier of `server`."""
         return CurveClassifier.predict_proba(self._at(server), X, grid_points=grid_points)
 
     def score(
@@ -193,19 +195,19 @@ class MultiServerMRMA(CurveClassifier):
         grid_points: GridPoints = None,
         server: object = None,
     ) -> float:
-        """Part of the labels that `server` predicts; not private."""
+        """Share of labels that the classifier of `server` predicts correctly; not private."""
         more = {"sample_weight": sample_weight, "grid_points": grid_points}
         return CurveClassifier.score(self._at(server), X, y, **more)
 
     def _at(self, server: object) -> CurveClassifier:
-        """This classifier as a server uses it."""
+        """A copy with the classifier of one server."""
         classifier = copy(self)
         classifier.model_ = self.model_of(server)
         classifier.models_ = [classifier.model_]
         return classifier
 
     def model_of(self, server: object = None) -> CurveModel:
-        """The classifier that a server uses."""
+        """The final classifier of a server."""
         self._require_fitted()
         if server is None:
             return self.models_[0]

@@ -1,4 +1,4 @@
-"""`OnlineMRMA`: MRMA for people who arrive over time; the classifier follows changes."""
+"""`OnlineMRMA`: MRMA for people who arrive over time, with a classifier that adapts to changes."""
 
 from __future__ import annotations
 
@@ -34,44 +34,46 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class OnlineMRMA(CurveClassifier):
-    """MRMA for people who come over time (001 §3.5).
+    """MRMA for people who arrive over time (001 §3.5).
 
-    Every call of `partial_fit` is a round of new people. Some report, and new members are made of
-    their reports; the others evaluate old and new members. Verdicts fade by `memory` from round to
-    round, the weakest members make room, and when new people contradict the classifier outright,
-    older verdicts are forgotten at once: after an abrupt change of sign, the members are reversed
-    within a round.
+    Every call of `partial_fit` is a round of new people. Some of them report, and new members are
+    fitted to their reports; the others evaluate old and new members. Older evaluations are
+    discounted by `memory` in every round, and the weakest members are removed. If the answers of a
+    round clearly contradict the classifier, older evaluations are discarded. After an abrupt change
+    of sign, the members are therefore reversed within one round.
 
     Privacy:
-        ε-LDP for every person; nobody may take part in two rounds.
+        ε-LDP for every person; a person may take part in one round only.
 
     Args:
         epsilon: ε of every person.
-        encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
+        encoder: as in `MRMAClassifier`, like the public ranges that may replace it.
         learner: weak learner.
-        learner_parameters: its parameters.
-        n_classifiers: members kept at most.
-        new_classifiers: members that join in a round.
-        member_size: reports a new member is made of.
-        training_share: share of a round's people who report.
+        learner_parameters: parameters of the learner.
+        n_classifiers: largest number of members.
+        new_classifiers: number of new members in a round.
+        member_size: number of reports for each new member.
+        training_share: share of the people of a round who report.
         boundary_spread: expected distance of a good boundary from the center of [-1, 1]^d; noisy
-            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
-        memory: what a verdict still counts one round later.
-        alarm: standard errors below chance at which older verdicts are forgotten.
+            intercepts are shrunk accordingly. None does not shrink them, as in the papers.
+        memory: discount factor of evaluations for each round.
+        alarm: older evaluations are discarded if the classifier is worse than chance by this number
+            of standard errors.
         cutoff: r0; None is ½ plus `strictness` standard errors.
         strictness: as in `MRMAClassifier`.
-        classes: the labels, public; must be given unless a seed makes this a simulation. More than
-            two are told apart by halves, as in `MRMAClassifier`, which every round has reports for.
-        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        unit: whose data a row is, or all rows of one group.
+        classes: the public labels; required unless `random_state` makes this a simulation. More
+            than two classes are split into halves, as in `MRMAClassifier`; every round has reports
+            for all splits.
+        ledger: budget of the data over all studies; all people spend ε before the first query.
+        unit: the protected unit to which a row, or all rows of one group, belong.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.
 
     Attributes:
         model_: the classifier after the last round.
-        guarantee_: what every person was promised.
-        rounds_: how many rounds there were.
-        drifts_: rounds (from 1) after which older verdicts were forgotten.
-        result_: members and weights as they are now.
+        guarantee_: the privacy guarantee of every person.
+        rounds_: number of rounds.
+        drifts_: rounds (from 1) after which older evaluations were discarded.
+        result_: current members and weights.
 
     Examples:
         >>> from dpfda.datasets import simulate_001
@@ -102,7 +104,7 @@ class OnlineMRMA(CurveClassifier):
     def fit(
         self, X: Curves, y: Entries, *, grid_points: GridPoints = None, groups: Groups = None
     ) -> Self:
-        """Begin anew, with one round; arguments as in `MRMAClassifier.fit`."""
+        """Start again with one round; arguments as in `MRMAClassifier.fit`."""
         for name in ("_round", "rounds_", "drifts_", "classes_", "model_"):
             self.__dict__.pop(name, None)
         return self.partial_fit(X, y, grid_points=grid_points, groups=groups)
@@ -116,18 +118,20 @@ class OnlineMRMA(CurveClassifier):
         grid_points: GridPoints = None,
         groups: Groups = None,
     ) -> Self:
-        """One more round of people who never took part before.
+        """Run one more round, with people who did not take part before.
 
         Args:
             X: as in `MRMAClassifier.fit`.
-            y: a label for each.
-            classes: the labels, in the first round, instead of the parameter `classes`.
+            y: the label of each row.
+            classes: the public labels, in the first round, instead of the parameter `classes`.
             grid_points: the points of an array.
-            groups: the person behind each row of this round.
+            groups: the person of each row of this round.
         """
         X, grid_points = curves_and_points(self, X, grid_points)
         first = not hasattr(self, "_round")
-        seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
+        seed = (
+            self._public_seed() >> 1 if first else self._stream_seed
+        )  # one bit less, to add round numbers
         rows, labels = self._read_people(X, y, groups, seed=seed, reset=first)
         if first:
             self._begin(labels, classes, self._public_encoder(rows, grid_points), seed)
@@ -152,7 +156,7 @@ class OnlineMRMA(CurveClassifier):
         return self
 
     def plot(self, *, level: float = 0.95) -> Figure:
-        """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
+        """Draw the slope function, and accuracies and weights of members, as a figure."""
         self._require_fitted()
         return draw(self.result_, self.model_, level=level)
 

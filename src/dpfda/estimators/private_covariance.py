@@ -20,31 +20,32 @@ from dpfda.protocol.query import Records
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateCovariance(CentralEstimator):
-    """Release the covariance surface of curves held by a trusted curator; private FPCA for free.
+    """Release the covariance surface of curves of a trusted curator, and its eigenfunctions.
 
-    Products of coefficients are averaged about a center that is released first, and clipped at a
-    radius that is released too; below nε = 1000 the rest of the mean is released as well.
+    The first queries release a center and a clipping radius about it. If the center is inaccurate,
+    for example for nε < 1000, its error is released as well. The last query releases mean products
+    of coefficients.
 
     Privacy:
-        (ε, δ)-DP for replacing one curve. With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ
-        by at most √2 R² in the norm with axes a_j a_k; j ≤ k only is released (C23). The budgets of
-        center, radius and products add up. Eigenfunctions are post-processing.
+        (ε, δ)-DP for replacing one curve. For residuals u with ‖u/a‖₂ ≤ R, two products uuᵀ differ
+        by at most √2 R² in the norm with axes a_j a_k; only entries with j ≤ k are released (C23).
+        The budgets of all queries add up. Eigenfunctions are post-processing.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t), or None to find it privately: as for
+        value_range: public range (low, high) of X(t), or None to find it privately, as for
             `PrivateMean`.
-        domain_range: public range of t, where the data do not bring it.
-        bound, center: instead of a range, for experts: as for `PrivateMean`.
-        unit: whose data one row is.
-        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        domain_range: public range of t, if the data do not contain it.
+        bound, center: for experts, an alternative to a range: as for `PrivateMean`.
+        unit: the protected unit to which one row belongs.
+        ledger: budget of the data over all releases; every query spends before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
-    The error is about (R²/nε)² times the fourth power of the number of functions: with a few
-    hundred curves expect little more than the leading component, and compare
-    ``release_.parameters["noise"]`` (root mean squared norm of the noise) with the variance
-    expected.
+    The error is about (R²/nε)² times the fourth power of the number of functions. A few hundred
+    curves determine little more than the leading component. To judge a release, compare
+    ``release_.parameters["noise"]``, the root mean squared norm of the noise, with the expected
+    variance of the curves.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -80,7 +81,7 @@ class PrivateCovariance(CentralEstimator):
 
     @property
     def mean_(self) -> FloatArray:
-        """The rough mean curve that deviations were taken from, on the grid of the data."""
+        """The noisy mean curve that was subtracted, on the grid of the data."""
         rough = np.array(self.release_.parameters["mean"])
         return np.asarray(rough @ self._functions[: rough.size] + self._middle)
 

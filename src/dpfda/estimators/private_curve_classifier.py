@@ -1,4 +1,4 @@
-"""`PrivateCurveClassifier`: any number of classes of curves, or of a table's rows."""
+"""`PrivateCurveClassifier`: two or more classes of curves, or of rows of a table."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from dpfda.estimators.regression_rows import CurveRows, TableRows
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateCurveClassifier(PrivateRegression):
-    """Classify curves that a curator holds, with differential privacy.
+    """Classify curves of a curator with differential privacy.
 
-    Two classes by logistic regression, more by discriminant analysis from one joint release of
-    class means, class sizes and the covariance within classes.
+    The method is logistic regression for two classes. For more classes it is discriminant analysis
+    from one joint release of class means, class sizes and the covariance within classes.
 
     Privacy:
-        (ε, δ)-DP (pure ε for δ = 0) for replacing one person, curve and label. Ranges and the set
-        of classes are public arguments; with real noise a label that is not among them counts as
-        the first.
+        (ε, δ)-DP (pure ε for δ = 0) for replacing one person, including curve and label. Ranges and
+        classes are public arguments. With real noise, a label that is not among the classes counts
+        as the first class.
 
     Args:
         epsilon, delta: the budget of the whole fit.
-        value_range: public range (low, high) of x(t), or one pair a channel. None: found privately
-            for a part of the budget, from n·ε = 500 on (1000 with δ = 0), of one channel.
-        classes: the public labels; only a seeded simulation may find them in the data.
-        domain_range: public range of t, where the data do not bring it.
-        feature_ranges: instead of `value_range`, where X is a table: as in
+        value_range: public range (low, high) of x(t), or one pair per channel. If None, it is found
+            privately with a share of the budget; this requires one channel and n·ε ≥ 500 (1000 with
+            δ = 0).
+        classes: the public labels; only a seeded simulation may read them from the data.
+        domain_range: public range of t, if the data do not contain it.
+        feature_ranges: if X is a table, public ranges instead of `value_range`, as in
             `PrivateLinearRegression`.
-        encoder: instead of `value_range`, for experts: a `CurveEncoder`.
+        encoder: for experts, a `CurveEncoder` instead of `value_range`.
         feature_norm_bound, feature_center, mechanism, fit_intercept: for experts, as in
-            `PrivateLogisticRegression`; the last two of two classes only.
+            `PrivateLogisticRegression`; the last two for two classes only.
         unit, ledger, random_state: as in `PrivateLinearRegression`.
 
     Attributes:
         model_: a public `RegressionModel` that can be saved.
         classes_: the labels, sorted.
-        guarantee_: what the fit promises.
+        guarantee_: the privacy guarantee of the fit.
 
     Examples:
         >>> import numpy as np

@@ -17,25 +17,26 @@ from dpfda.estimators.regression_rows import CurveRows
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateCurveRegression(PrivateRegression):
-    """Predict a number from a curve that a curator holds: y ≈ a + ∫ β(t) x(t) dt.
+    """Predict a number from a curve with differential privacy: y ≈ a + ∫ β(t) x(t) dt.
 
     Privacy:
-        (ε, δ)-DP (pure ε for δ = 0) for replacing one person, curve and number. Ranges are public
-        arguments; what lies outside is moved to the nearest end.
+        (ε, δ)-DP (pure ε for δ = 0) for replacing one person, including curve and number. Ranges
+        are public arguments; values outside are moved to the nearest end.
 
     Args:
         epsilon, delta: the budget of the whole fit.
-        value_range: public range (low, high) of x(t), or one pair a channel. None: found privately
-            for a part of the budget, from n·ε = 500 on (1000 with δ = 0), of one channel.
+        value_range: public range (low, high) of x(t), or one pair per channel. If None, it is found
+            privately with a share of the budget; this requires one channel and n·ε ≥ 500 (1000 with
+            δ = 0).
         target_range: public range (low, high) of y.
-        domain_range: public range of t, where the data do not bring it.
-        encoder: instead of `value_range`, for experts: a `CurveEncoder`.
+        domain_range: public range of t, if the data do not contain it.
+        encoder: for experts, a `CurveEncoder` instead of `value_range`.
         mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
         unit, ledger, random_state: as in `PrivateLinearRegression`.
 
     Attributes:
         model_: a public `RegressionModel` that can be saved.
-        guarantee_: what the fit promises.
+        guarantee_: the privacy guarantee of the fit.
 
     Examples:
         >>> import numpy as np
@@ -68,7 +69,7 @@ class PrivateCurveRegression(PrivateRegression):
         return stated_range(self.target_range)
 
     def _method(self) -> RegressionMechanism:
-        """Rows that are far out count less, where others shorten them alone, which bends slopes."""
+        """The method; `moments` is weighted here, because clipping rows alone would bias slopes."""
         if self.mechanism == TwoStageMoments.name:
             return TwoStageMoments(weighted=True)
         return super()._method()
@@ -83,8 +84,8 @@ class PrivateCurveRegression(PrivateRegression):
     ) -> Band:
         """The slope function β(t), by default at 101 points, with a band.
 
-        In units of the target over those of x and t. The band holds the slope function of the
-        population; it warns where it rests on a belief more than on data: see
-        `RegressionModel.slope_band`, which this is of the fitted model.
+        Its unit is that of the target over those of x and t. By default the band covers the slope
+        function of the population. A warning says if the band depends on its prior more than on
+        data: see `RegressionModel.slope_band`, the same method of the fitted model.
         """
         return self.model_.slope_band(level, points=points, of=of, simultaneous=simultaneous)

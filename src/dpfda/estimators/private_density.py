@@ -15,21 +15,22 @@ from dpfda.estimators.reading import no_grid, read_points, tags_of_points
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateDensity(CentralEstimator):
-    """Release the density of numbers or of points in the plane held by a trusted curator.
+    """Release the density of numbers, or of points in the plane, of a trusted curator.
 
     Privacy:
-        (ε, δ)-DP for replacing one point (pure ε with ``delta=0``, and where that has less
-        noise). Points outside the public `feature_ranges` are counted and left out of the density
-        (of ``"kernel"``: moved to the border); n is public.
+        (ε, δ)-DP for replacing one point (pure ε with ``delta=0``, or if that has less noise).
+        Points outside the public `feature_ranges` are counted and excluded from the density; with
+        ``"kernel"`` they are moved to the border. n is public.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        feature_ranges: public range (low, high), or one range a variable, or column → (low, high).
+        feature_ranges: public range (low, high), one range for each variable, or a mapping from
+            columns to (low, high).
         mechanism: ``"histogram"`` (default), ``"kernel"``, or an instance with parameters.
-        project: make the released function a density: not negative, of integral 1.
-        unit: whose data one point is.
-        ledger: budget of the data over all releases: spent before noise is drawn.
+        project: whether to make the released function a density: nonnegative with integral 1.
+        unit: the protected unit to which one point belongs.
+        ledger: budget of the data over all releases; it is spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Examples:
@@ -65,5 +66,5 @@ class PrivateDensity(CentralEstimator):
 
     @property
     def density_(self) -> FloatArray:
-        """The released density on the release's grid."""
+        """The released density on the grid of the release."""
         return self.release_.values()

@@ -1,4 +1,4 @@
-"""`PrivateFPCA`: principal components of curves that a curator holds, as a transformer."""
+"""`PrivateFPCA`: principal components of curves of a curator, as a transformer."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from dpfda.estimators.scikit import TransformerMixin
 from dpfda.report import Contents, Picture, Table
 from dpfda.report.panels import axes_or_new, headed, legend_below
 
-_ROWS = 10  # points shown of a curve
-_DRAWS = 200  # of the known noise, to see how far it turns components
-_LEVEL = 0.99  # quantile of the largest eigenvalue that noise makes by itself; components exceed it
-_ALIKE = 0.9  # mean |cosine| of a component that stands out: noise turns it by 26° or so at most
+_ROWS = 10  # rows of the table of a curve
+_DRAWS = 200  # number of noise simulations to estimate how much noise rotates components
+_LEVEL = 0.99  # quantile of the largest eigenvalue of noise alone, which clear components exceed
+_ALIKE = 0.9  # smallest mean |cosine| of a clear component: noise rotates it by at most about 26°
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateFPCA(TransformerMixin, PrivateCovariance):
-    """Scores of curves on principal components that were released privately.
+    """Scores of curves on privately released principal components.
 
     `PrivateCovariance` releases the covariance surface. The eigenfunctions, the number of them
     that stand out of the known noise, and the mean are computed from that release.
 
     Privacy:
-        (ε, δ)-DP for replacing one curve, for the components, the mean and their number. *Scores
-        are not private*: scores of a curve describe this curve, so they need the same protection.
-        In a pipeline a private estimator may follow: both budgets add up.
+        (ε, δ)-DP for replacing one curve; this covers the components, their number and the mean.
+        *Scores are not private*: the scores of a curve describe this curve and need the same
+        protection. In a pipeline a private estimator may follow; the two budgets add up.
 
     Args:
         epsilon, delta, value_range, domain_range, bound, center, unit, ledger, random_state: as
             for `PrivateCovariance`.
-        n_components: how many; by default those that stand out of the noise, at least one.
+        n_components: number of components; by default the number of clear ones, at least one.
 
     Attributes:
         components_: released eigenfunctions on the grid, (n_components, T).
         explained_variance_: variance along each component.
         mean_: the released coarse mean curve.
-        n_components_: how many were kept.
-        n_clear_: how many stand out of the noise: their variance is larger than that of noise
-            alone, and new noise hardly changes their direction.
+        n_components_: number of components.
+        n_clear_: number of clear components: their variance is larger than that of noise alone, and
+            simulated noise hardly changes their direction.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -70,7 +70,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         triangle = Triangle(asked.axes)
         generator = np.random.default_rng(0)
         noise = triangle.matrix(found.noise[0].draw(_DRAWS, generator))
-        # Deviations are from a mean that is known up to its noise, which looks like a component.
+        # The noise of the subtracted mean adds a component of its own.
         away = np.array(found.parameters["mean_noise"]) * generator.normal(size=noise.shape[:2])
         noise += away[:, :, None] * away[:, None, :]
         self.noise_level_ = float(np.quantile(np.linalg.eigvalsh(noise)[:, -1], _LEVEL))
@@ -80,7 +80,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         wanted = max(1, self.n_clear_)
         if self.n_clear_ == 0 and not self.release_.verdict.doubted:
             warn(NO_COMPONENT, DoubtfulResult)
-            warnings = (*self.release_.warnings, NO_COMPONENT)  # by which its verdict is "noise"
+            warnings = (*self.release_.warnings, NO_COMPONENT)  # makes its verdict "noise"
             self.release_ = replace(self.release_, warnings=warnings)
         if self.n_components is not None:
             most = len(self.explained_variance_)
@@ -93,7 +93,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         return self
 
     def transform(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Scores ∫ (x - mean) φ_k of curves, (n, n_components): as private as the curves."""
+        """Scores ∫ (x - mean) φ_k of curves, (n, n_components), which are as private as curves."""
         check_is_fitted(self, "components_")
         curves = array_of(self, X, reset=False, least=1)
         read = self._curves.read_curves(curves, grid_points, least=1)
@@ -104,7 +104,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         return np.asarray(((rows - self.mean_) * self._weights) @ self.components_.T)
 
     def inverse_transform(self, scores: Any) -> FloatArray:
-        """Curves on the grid of the fit that have these scores."""
+        """The curves with these scores, on the grid of the fit."""
         check_is_fitted(self, "components_")
         return np.asarray(np.asarray(scores) @ self.components_ + self.mean_)
 
@@ -129,7 +129,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         return Table(headings=headings, rows=rows, title=title)
 
     def in_words(self) -> str:
-        """How many components there are, what they explain and what may be done with scores."""
+        """Sentences on the number of components, their variance and the privacy of scores."""
         scores = "Scores of private curves are as private as the curves."
         if self.release_.verdict.doubted or self.n_clear_ == 0:
             kept = f"{self.n_components_} component(s) were kept, which may be noise alone"
@@ -146,7 +146,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the components, each as long as its deviation; returns the axes."""
+        """Draw the components, scaled by their standard deviations, and return the axes."""
         ax = headed(axes_or_new(ax), str(self.guarantee_))
         t = self.release_.basis.grid[0]
         for name, values, variance in zip(
@@ -161,16 +161,16 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         return ax
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """component 1, component 2, ..."""
+        """The names component 1, component 2, ..."""
         return np.array([f"component {k + 1}" for k in range(self.n_components_)], dtype=object)
 
 
 def agreement(released: FloatArray, plausible: FloatArray) -> FloatArray:
-    """Mean |cosine| of each released component and that of plausible covariances, (J,).
+    """Mean |cosine| between each released component and those of plausible covariances, (J,).
 
     Args:
         released: the released covariance of coefficients, (J, J).
-        plausible: covariances that may be behind it: less noise drawn again, (draws, J, J).
+        plausible: noisy covariances minus simulated noise, (draws, J, J).
     """
     own, others = (np.linalg.eigh(one)[1][..., ::-1] for one in (released, plausible))
     return np.asarray(np.abs(np.einsum("jk,djk->dk", own, others)).mean(axis=0))

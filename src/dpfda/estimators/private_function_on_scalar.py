@@ -34,32 +34,33 @@ class PrivateFunctionOnScalar(CentralEstimator):
     the rest (003, Appendix C.2).
 
     Privacy:
-        (ε, δ)-DP for replacing one person's (x, Y). Vectors are clipped to `feature_ranges`, hence
-        ‖x‖₂ ≤ B once they are brought into [-1, 1], curves to ‖Y‖ ≤ τ; replacing a row moves T1 by
-        at most √2B²/n (Frobenius) and T2 by at most 2τB/n. T1's eigenvalues are floored at its
-        noise level after release (C9, C23).
+        (ε, δ)-DP for replacing (x, Y) of one person. Covariates are clipped to `feature_ranges` and
+        mapped to [-1, 1], so that ‖x‖₂ ≤ B; curves are clipped to ‖Y‖ ≤ τ. Replacing a row changes
+        T1 by at most √2B²/n (Frobenius) and T2 by at most 2τB/n. After the release, eigenvalues of
+        T1 below its noise level are raised to it (C9, C23).
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        feature_ranges: public range of the covariates: one for all, one a column, or a mapping
-            column → (low, high) or categories. Beside an intercept the first category is the
-            reference: each other category has a coefficient, its difference from the first.
-        feature_norm_bound: instead of ranges, for experts: public bound on ‖x‖₂, the intercept's 1
-            not counted.
-        value_range, domain_range, bound, center: of the curves, as for `PrivateMean`.
+        feature_ranges: public ranges of the covariates: one for all, one per column, or a mapping
+            from columns to (low, high) or categories. If there is an intercept, the first category
+            is the reference; the coefficients of other categories are differences from it.
+        feature_norm_bound: for experts, instead of ranges: public bound on ‖x‖₂, without the 1 of
+            the intercept.
+        value_range, domain_range, bound, center: public facts of the curves, as for `PrivateMean`.
         gamma: share of the budget for T1.
         fit_intercept: add a constant covariate.
-        unit: whose data one row (or group) is.
-        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        unit: the protected unit to which one row (or group) belongs.
+        ledger: budget of the data over all releases; every query spends before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Attributes:
-        release_: β, a row for each of `release_.names`: covariates, categories but the first of
-            each column (gender=male), intercept. Bands hold the coefficients that least squares
-            without noise finds for these people, in curves written in `components` functions.
-        coef_, intercept_: the same on the grid.
-        coef_names_: of the rows of `coef_`.
+        release_: β, with one row for each of `release_.names`: covariates, categories (gender=male)
+            except for the first one of each column, and the intercept. Bands cover the coefficients
+            that least squares without noise finds for these people, if curves are projected on
+            `components` functions.
+        coef_, intercept_: the rows of β on the grid.
+        coef_names_: names of the rows of `coef_`.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -87,7 +88,7 @@ class PrivateFunctionOnScalar(CentralEstimator):
     def _read(
         self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
     ) -> HeldRecords:
-        """Covariates as they are asked about, and curves."""
+        """Scaled covariates, and curves."""
         rows, self.coef_names_, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
@@ -122,7 +123,7 @@ class PrivateFunctionOnScalar(CentralEstimator):
         return rows[:, kept], tuple(names[place] for place in kept), shift[kept], unit[kept]
 
     def _column_names(self, width: int) -> tuple[str, ...]:
-        """Names of columns, or numbers from 1 on."""
+        """Names of the columns; without names, numbers from 1 on."""
         known = getattr(self, "feature_names_in_", None)
         if known is not None and len(known) == width:
             return tuple(map(str, known))
@@ -160,7 +161,9 @@ class PrivateFunctionOnScalar(CentralEstimator):
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         self._width, self._center = asked.covariates, read.center
         center = np.zeros((len(found.names), read.center.size))
-        center[self._width :] = read.center  # of the intercept alone: the others are differences
+        center[self._width :] = (
+            read.center
+        )  # only for the intercept: the other rows are differences
         return super()._keep(asked, read, replace(found, center=center))
 
     @property
@@ -170,7 +173,7 @@ class PrivateFunctionOnScalar(CentralEstimator):
 
     @property
     def intercept_(self) -> FloatArray:
-        """The intercept function on the grid, public center included."""
+        """The intercept function on the grid, including the public center."""
         return self._functions(None)[1]
 
     def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
@@ -181,7 +184,7 @@ class PrivateFunctionOnScalar(CentralEstimator):
         return np.asarray(rows @ slopes + intercept)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """R² of the predicted curves, all points together; not private."""
+        """R² of the predicted curves over all points; not private."""
         check_is_fitted(self, "release_")
         curves, points = with_own_grids(_with_points(y), points_of(y, grid_points))
         if points is None and not own_grids(curves):
@@ -200,14 +203,14 @@ class PrivateFunctionOnScalar(CentralEstimator):
         values = self.release_.values(grid_points)
         if self.fit_intercept:
             return values[: self._width], values[self._width]
-        center = self._center  # public, and no coefficient: curves are Y - center = xᵀβ
+        center = self._center  # the model without intercept is Y - center = xᵀβ
         if grid_points is not None:
             center = np.interp(grid_points, np.asarray(self.release_.grid_points), center)
         return values, center
 
 
 def _with_points(y: Any) -> Any:
-    """Curves; one number a person is a constant one."""
+    """The curves y; single numbers become constant curves."""
     if getattr(y, "shape", (0,))[1:] == (1,):
         return np.repeat(np.asarray(y), 2, axis=1)
     return y

@@ -1,4 +1,4 @@
-"""`PrivateGroupComparison`: do groups of curves differ, and where?"""
+"""`PrivateGroupComparison`: a test and bands for differences between groups of curves."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ class PrivateGroupComparison(PrivateMoments):
     """Compare the mean curves of groups: a p-value, and differences with bands.
 
     Privacy:
-        That of `PrivateMoments`: (ε, δ)-DP for replacing one person, curve and group.
+        As for `PrivateMoments`: (ε, δ)-DP for replacing one person, including curve and group.
 
     Args:
         epsilon, delta, value_range, domain_range, bound, center: as for `PrivateMoments`.
-        groups: public names of the groups, two at least; a simulation takes those that occur.
+        groups: public names of at least two groups; the default of a simulation is those in the
+            data.
         separate, emphasis: as for `PrivateMoments`.
         unit, ledger, random_state: as for `PrivateMoments`.
 
     Attributes:
-        pvalue_: of the hypothesis that all groups have one mean curve. Groups too small to tell
-            anything of them are left out, with a warning.
-        sizes_: released sizes.
+        pvalue_: p-value of the hypothesis that all groups have the same mean curve. Groups that are
+            too small are excluded, with a warning.
+        sizes_: released sizes of the groups.
 
     Examples:
         >>> import numpy as np
@@ -51,7 +52,7 @@ t = 18.
 
     @property
     def pvalue_(self) -> float:
-        """p-value of the hypothesis of one mean curve for all groups, from the release."""
+        """p-value of the hypothesis that all groups have the same mean curve, from the release."""
         return inference.pvalue(self.moments_)
 
     def difference(
@@ -61,9 +62,9 @@ t = 18.
         return inference.difference(self.moments_, one, other, level, simultaneous=simultaneous)
 
     def in_words(self, level: float = 0.95) -> str:
-        """The result in a sentence or two, also if no difference was found."""
+        """The result in a few sentences."""
         return moments_report.differences_in_words(self.moments_, level)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
-        """Draw every difference with its band; returns the axes."""
+        """Draw every difference with its band, and return the axes."""
         return moments_report.plot_differences(self.moments_, ax, level=level)

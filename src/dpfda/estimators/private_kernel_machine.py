@@ -37,27 +37,27 @@ from dpfda.protocol.person import label_numbers
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateKernelMachine(CentralEstimator):
-    """Release f minimizing mean loss + ψ‖f‖², for inputs of one or two numbers.
+    """Release the f that minimizes mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
-        (ε, δ)-DP for replacing one pair (x, y): noise is calibrated to how far one pair can move
-        the computed minimizer (`KernelMachine`: 003 Theorem 9 with C14, tightened). Inputs are
-        rounded to a public grid, targets clipped to `target_range`; classes are public. The solver
-        takes a public number of steps.
+        (ε, δ)-DP for replacing one pair (x, y). The noise is calibrated to the largest change of
+        the computed minimizer by one pair (`KernelMachine`: 003 Theorem 9 with C14, tightened).
+        Inputs are rounded to a public grid, and targets are clipped to `target_range`; classes are
+        public. The solver makes a public number of steps.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        feature_ranges: public range of the inputs, as for `PrivateDensity`.
+        feature_ranges: public ranges of the inputs, as for `PrivateDensity`.
         target_range: public range (low, high) of y, for ``loss="squared"``.
         classes: the two public labels, for the other losses; must be given unless a seed makes
             this a simulation.
         loss: ``"squared"``, ``"logistic"`` or ``"smoothed_hinge"``.
-        kernel: the space: ``"matern"``, ``"gaussian"`` or an instance with parameters; by default
-            Matérn 5/2 with length 0.3.
+        kernel: ``"matern"``, ``"gaussian"`` or an instance with parameters; by default Matérn 5/2
+            with length 0.3.
         psi: ψ; by default chosen from n, ε and the kernel alone (privacy-safe selection).
-        unit: whose data one pair is.
-        ledger: budget of the data over all releases: spent before noise is drawn.
+        unit: the protected unit to which one pair belongs.
+        ledger: budget of the data over all releases; it is spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Examples:
@@ -120,12 +120,12 @@ class PrivateKernelMachine(CentralEstimator):
     # -- prediction -------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
-        """f(x) for squared loss, the likelier class otherwise; x is moved into the public range."""
+        """f(x) for squared loss, otherwise the more likely class; x is clipped to its range."""
         f = self._at(X, grid_points)
         return self.classes_[(f >= 0).astype(int)] if self._classifies else f
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """R² of the predictions, or the part of labels that are predicted; not private."""
+        """R² of the predictions, or the share of correct labels; not private."""
         return scored(self, self.predict(X, grid_points=grid_points), y, sample_weight)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
@@ -137,17 +137,17 @@ class PrivateKernelMachine(CentralEstimator):
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, 2) in the order of ``classes_``: 1/(1 + e^-f).
 
-        Logistic loss aims at them, but they are not calibrated: the penalty draws f towards 0 and
-        probabilities towards ½, the more the fewer people and the more columns. The hinge aims at
-        the side of a point, not at its probability. Expected calibration errors at ε = 2 and
-        10 000 people (`tools/calibration.py`): 0.01 with logistic loss and 0.03 with the hinge on a
-        line, 0.17 and 0.09 on two columns of Adult.
+        They are not calibrated. With logistic loss, the penalty shrinks f towards 0 and
+        probabilities towards ½; the shrinkage is larger with fewer people and more columns. The
+        hinge estimates classes, not probabilities. Expected calibration errors at ε = 2 and 10 000
+        people (`tools/calibration.py`): 0.01 with logistic loss and 0.03 with the hinge for one
+        column of simulated data, 0.17 and 0.09 on two columns of Adult.
         """
         return chances(self._at(X, grid_points)[:, None])
 
     def _at(self, X: Any, grid_points: Any) -> FloatArray:
         no_grid(grid_points)
-        values = self.release_.values().ravel()  # first: it refuses the unfitted
+        values = self.release_.values().ravel()  # raises `NotFittedError` first
         points, _ = read_points(self, X, self.feature_ranges, reset=False, least=1)
         places = self._look.cells.places(points)
         return np.asarray(values[places] + self._segment()[0])
@@ -167,7 +167,7 @@ class PrivateKernelMachine(CentralEstimator):
         return middle("target_range", self.target_range)
 
     def _space(self) -> Kernel:
-        """The kernel, or the one that has this name."""
+        """The kernel, which is given as an instance or by its name."""
         chosen = Matern(nu=2.5, length=0.3) if self.kernel is None else self.kernel
         if isinstance(chosen, str):
             return Kernel.named(chosen)()

@@ -1,4 +1,4 @@
-"""`PrivateLinearRegression`: a number predicted from the rows of a table."""
+"""`PrivateLinearRegression`: least squares for the rows of a table."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ from dpfda.estimators.weights import weighted
 class PrivateLinearRegression(PrivateRegression):
     """Least squares of a bounded target on bounded features, with differential privacy.
 
-    For tables; `PrivateCurveRegression` predicts from curves.
+    This class is for tables; `PrivateCurveRegression` predicts from curves.
 
     Privacy:
-        (ε, δ)-DP (pure ε for δ = 0, where the mechanism allows it) for replacing one row, or with
-        `groups` all rows of one person. All ranges are public arguments; none is taken from the
-        data, and what lies outside is moved to the nearest end. People outside their ranges are
-        counted, for 1 % to 5 % of the budget, by mechanisms that add up over rows; a warning says
+        (ε, δ)-DP (pure ε for δ = 0, if the mechanism allows it) for replacing one row, or with
+        `groups` all rows of one person. All ranges are public arguments, never taken from the data;
+        values outside are moved to the nearest end. Mechanisms whose queries are sums over rows
+        also count the people outside the ranges, with 1 % to 5 % of the budget, and a warning says
         if they are more than a few. Each mechanism states its own proof
         (`dpfda.central.regression`).
 
     Args:
         epsilon, delta: the budget of the whole fit.
-        feature_ranges: public ranges of a table: (low, high) for all columns, one pair a column, or
-            a mapping column → (low, high) or its categories (then X is a DataFrame). Beside an
-            intercept the first category is the reference: a coefficient of another one is its
-            difference from the first.
+        feature_ranges: public ranges of a table: (low, high) for all columns, one pair per column,
+            or, for a DataFrame X, a mapping from columns to (low, high) or categories. If there is
+            an intercept, the first category is the reference; the coefficients of other categories
+            are differences from it.
         target_range: public range (low, high) of y.
-        mechanism: how the budget is spent: ``moments`` (default), ``gaussian_fm``, ``adassp``,
+        mechanism: the method: ``moments`` (default), ``gaussian_fm``, ``adassp``,
             ``objective_perturbation``, ``noisy_gradient``, ``output_perturbation``, or a
             `RegressionMechanism`.
-        fit_intercept: allow a constant term.
-        feature_norm_bound, feature_center: instead of ranges, for experts: public bound on
-            |x - feature_center|₂, the center one number (0) or one for each feature.
+        fit_intercept: whether to fit a constant term.
+        feature_norm_bound, feature_center: for experts, instead of ranges: public bound on
+            |x - feature_center|₂, where the center is one number (default 0) or one for each
+            feature.
         weight_bound: public bound on the private weights `sample_weight` of rows in `fit`, for
-            ``mechanism="gaussian_fm"``; weights are moved into [0, weight_bound]. Survey weights
-            have one in the design of the survey; the largest weight in the data is not public. The
-            weighted least-squares line is estimated, Σ w (y - line)² being smallest: that of the
-            population, if weights are inverse probabilities of being in the sample. The guarantee
-            is the same as without weights, and holds for a person's weight, too. Noise grows with
-            weight_bound over the mean weight.
-        unit: whom one row (or group) stands for.
-        ledger: the data set's budget over all fits; spent before noise is drawn, and refused
-            before anything is spent where it cannot pay for the whole fit.
+            ``mechanism="gaussian_fm"``; weights are clipped to [0, weight_bound]. For survey
+            weights it follows from the design of the survey; the largest weight in the data is not
+            public. The fit estimates the weighted least-squares line, which minimizes
+            Σ w (y - line)². If weights are inverse sampling probabilities, it is that of the
+            population. The guarantee is the same as without weights, and also covers the weight of
+            a person. The noise is proportional to weight_bound over the mean weight.
+        unit: the protected unit to which one row (or group) belongs.
+        ledger: the budget of the data over all fits, which is spent before noise is drawn. If it
+            does not cover the whole fit, an error is raised and nothing is spent.
         random_state: None for exact noise; a seed for simulations.
 
     Attributes:
-        coef_, intercept_: in the units of X. They are those of the line inside the clipping ball;
-            `predict` clips as in training. ``moments`` shortens rows, which makes coefficients
-            larger than those of unclipped rows, and shrinks them against the noise, so that of
-            features that vary together one may stand for another, with either sign: use it to
-            predict, and ``gaussian_fm`` (clips at the public ranges only) where coefficients are
-            the question.
-        model_: the same as a public `RegressionModel` that can be saved. ``model_.interval()``
-            holds the coefficients of these rows that least squares without noise finds; for
-            ``gaussian_fm`` and ``adassp``, and for ``moments`` where it shortens no row.
-            ``model_.warnings`` names features that noise hides.
-        guarantee_: what the fit promises.
+        coef_, intercept_: coefficients in the units of X, for rows inside the clipping ball;
+            `predict` clips rows as in the fit. With ``moments``, clipping makes coefficients larger
+            than those of unclipped rows, and shrinkage reduces them. With collinear features, the
+            coefficients may therefore differ much, even in sign. Use ``moments`` to predict, and
+            ``gaussian_fm``, which clips at the public ranges only, to estimate coefficients.
+        model_: the fit as a public `RegressionModel` that can be saved. ``model_.interval()``
+            covers the coefficients that least squares without noise finds for these rows; it is
+            available for ``gaussian_fm`` and ``adassp``, and for ``moments`` if rows are clipped at
+            the public ranges only. ``model_.warnings`` names features hidden by noise.
+        guarantee_: the privacy guarantee of the fit.
 
     Examples:
         >>> import numpy as np
@@ -86,7 +86,7 @@ class PrivateLinearRegression(PrivateRegression):
     target_range: tuple[float, float] | None = None
     weight_bound: float | None = None
 
-    def fit(  # type: ignore[override]  # which takes no weights
+    def fit(  # type: ignore[override]  # the base class takes no weights
         self,
         X: Any,
         y: Any,
@@ -95,15 +95,15 @@ class PrivateLinearRegression(PrivateRegression):
         grid_points: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit privately, as `PrivateRegression.fit`, with weights of rows where they are given.
+        """Fit privately, as `PrivateRegression.fit`, with optional weights of rows.
 
         Args:
             X: private rows (n, D) or a DataFrame.
             y: private targets.
-            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. None may
-                depend on other people's records, as normalized weights do.
-            grid_points: left out: rows are no curves.
-            groups: the person behind each row, where people have several.
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. The
+                weight of a person must not depend on other records, as normalized weights do.
+            grid_points: None, because rows of a table have no points.
+            groups: the person of each row, if people have several rows.
         """
         y = weighted(self, y, sample_weight)
         return super().fit(X, y, grid_points=grid_points, groups=groups)

@@ -1,4 +1,4 @@
-"""`PrivateLogisticRegression`: any number of classes of the rows of a table."""
+"""`PrivateLogisticRegression`: two or more classes of the rows of a table."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from dpfda.estimators.weights import weighted
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(PrivateRegression):
-    """Classification of a table's rows by private lines, with differential privacy.
+    """Linear classification of the rows of a table, with differential privacy.
 
-    Two classes by logistic regression. More by discriminant analysis from one joint release of
-    class means, class sizes and the covariance within classes: the whole budget serves all classes
-    at once, and log-odds are linear in the features as well. `PrivateCurveClassifier` is for
-    curves.
+    The method is logistic regression for two classes. For more classes it is discriminant analysis
+    from one joint release of class means, class sizes and the covariance within classes. The whole
+    budget is then used for all classes at once, and log-odds are linear in the features as well.
+    `PrivateCurveClassifier` is for curves.
 
     Privacy:
-        As `PrivateLinearRegression`; the label counts as private. With real noise a label that is
-        not among `classes` counts as the first of them.
+        As for `PrivateLinearRegression`; labels are private as well. With real noise, a label that
+        is not among `classes` counts as the first class.
 
     Args:
-        epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, as are parameters that are
-            not listed here.
-        classes: the public labels. Which labels there are is private: only a seeded simulation
-            may find them in the data, and its guarantee says so.
-        mechanism, fit_intercept, weight_bound: of two classes only.
+        epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, like all parameters that
+            are not listed here.
+        classes: the public labels. The set of labels in the data is private; only a seeded
+            simulation may read it, and its guarantee says so.
+        mechanism, fit_intercept, weight_bound: for two classes only.
 
     Attributes:
-        coef_, intercept_: of the log-odds of `classes_[1]`, inside the clipping ball; of more than
-            two classes one row and one number for each.
+        coef_, intercept_: coefficients of the log-odds of `classes_[1]`, inside the clipping ball;
+            for more than two classes one row and one number per class.
         model_: as in `PrivateLinearRegression`; its coefficients have no intervals.
         classes_: the labels, sorted.
-        guarantee_: what the fit promises.
+        guarantee_: the privacy guarantee of the fit.
 
     Examples:
         >>> import numpy as np
@@ -60,7 +60,7 @@ class PrivateLogisticRegression(PrivateRegression):
     classes: Sequence[Any] | None = None
     weight_bound: float | None = None
 
-    def fit(  # type: ignore[override]  # which takes no weights
+    def fit(  # type: ignore[override]  # the base class takes no weights
         self,
         X: Any,
         y: Any,
@@ -69,15 +69,15 @@ class PrivateLogisticRegression(PrivateRegression):
         grid_points: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit privately, as `PrivateRegression.fit`, with weights of rows where they are given.
+        """Fit privately, as `PrivateRegression.fit`, with optional weights of rows.
 
         Args:
             X: private rows (n, D) or a DataFrame.
             y: private labels.
-            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. None may
-                depend on other people's records, as normalized weights do.
-            grid_points: left out: rows are no curves.
-            groups: the person behind each row, where people have several.
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. The
+                weight of a person must not depend on other records, as normalized weights do.
+            grid_points: None, because rows of a table have no points.
+            groups: the person of each row, if people have several rows.
         """
         y = weighted(self, y, sample_weight)
         return super().fit(X, y, grid_points=grid_points, groups=groups)

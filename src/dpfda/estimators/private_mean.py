@@ -1,6 +1,6 @@
-"""`PrivateMean`: the mean of curves that a curator holds.
+"""`PrivateMean`: the mean of curves of a curator.
 
-Several rows of one person become one, so that a guarantee is per person.
+Several rows of one person are averaged to one row, so that the guarantee is per person.
 """
 
 from __future__ import annotations
@@ -53,53 +53,54 @@ def _persons(groups: Any, rows: int) -> npt.NDArray[Any]:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateMean(CentralEstimator):
-    """Release the mean of curves, of one channel or several, held by a trusted curator.
+    """Release the mean of curves of a trusted curator, with one or several channels.
 
-    Channels (an array (n, T, C), an FDataGrid, pairs (t, x) with x of shape (T, C)) are released
-    one after the other, each for an equal share of the budget; `mean_` is then of shape (C, T).
-    A surface must be asked for: an array (n, T1, T2) with ``grid_points=(s, t)``, two axes.
+    Several channels (an array (n, T, C), an FDataGrid, or pairs (t, x) with x of shape (T, C)) are
+    released one after the other, each with an equal share of the budget; `mean_` then has shape
+    (C, T). An array (n, T1, T2) is read as surfaces if ``grid_points=(s, t)`` has two axes.
 
     Privacy:
-        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Curves are pulled
-        into the ball of `value_range` (its half-width in root mean square); n, the grid and the
-        range are public. With ``random_state=None`` noise is exact and from the operating system;
-        anything else seeds a simulation, and the guarantee says so.
+        (ε, δ)-DP for replacing the curves of one person (pure ε with ``delta=0``). Curves are
+        clipped to the ball whose radius, in root mean square, is the half-width of `value_range`;
+        n, the grid and the range are public. With ``random_state=None`` the noise is exact and from
+        the operating system; otherwise the release is a simulation, and the guarantee says so.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t), or one pair a channel. A curve outside is
-            pulled into it. None: location and scale are found privately, from n·ε = 500 on (with a
-            δ; 1000 without), by the default mechanism. With a δ that costs little; without one it
-            may cost several times the squared error (`dpfda bench ranges`).
-        domain_range: public range of t, where the data do not bring it.
-        bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
-            curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.
-            Curves are pulled into it.
-        center: with `bound`: public curve (or number) to subtract first.
+        value_range: public range (low, high) of X(t), or one pair per channel; curves outside are
+            clipped. If None, the default mechanism finds location and scale privately, which
+            requires n·ε ≥ 500 (1000 with δ = 0). With δ > 0 this hardly increases the error; with
+            pure ε the squared error may be several times larger (`dpfda bench ranges`).
+        domain_range: public range of t, if the data do not contain it.
+        bound: for experts, instead of a range: public bound τ on the norm √(average of X(t)²) of a
+            curve minus the center; for ``mechanism="bernstein"`` on its largest absolute value.
+            Curves are clipped to it.
+        center: with `bound`, a public curve (or number) that is subtracted first.
         mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
             ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
-        inference: release how curves scatter as well, for the same price: bands then hold the mean
-            of the population (`release_.interval(0.95, of="population")`), and not only that of the
-            people who were asked. For the default mechanism.
-        design: ``"dense"``: a curve is known at many points, and filled in between;
-            ``"sparse"``: of each curve a few points are known (pairs (t, x), or NaN elsewhere), and
-            the points of all people are pooled. Needs a range or bound; bands then hold the mean of
-            the population. Which one is taken never depends on the data.
-        times: with ``design="sparse"``, the density of the points' times: ``"uniform"``,
-            ``"estimate"`` (privately, for 15 % of the budget), its values at the grid points, or a
-            function of t; what is declared is checked for 5 %. Where curves share their points, it
-            says how often each is observed.
-        weight_bound: public bound on the private weights `sample_weight` of curves in `fit`, which
-            are moved into [0, weight_bound]. Survey weights have one in the design of the survey;
-            the largest weight in the data is not public. The weighted mean Σ w X / Σ w of these
-            people is estimated: that of the population, if weights are inverse probabilities of
-            being in the sample. The guarantee is the same as without weights and holds for a
-            person's weight, too (`dpfda.central.weighted_mean`). A tenth of the budget is spent on
-            the mean weight; noise grows with weight_bound over the mean weight. Of one channel
-            with a range or bound, without `inference` and ``design="sparse"``.
-        unit: whose data one row (or group) is.
-        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        inference: also release second moments, with the same budget. Bands then cover the mean of
+            the population (`release_.interval(0.95, of="population")`), and not only the mean of
+            the people in the data. For the default mechanism.
+        design: ``"dense"``: curves are known at many points and interpolated; ``"sparse"``: a few
+            points of each curve are known (pairs (t, x), or NaN elsewhere), and the points of all
+            people are pooled. The sparse design requires a range or bound, and its bands cover the
+            mean of the population. The design is never chosen from the data.
+        times: with ``design="sparse"``, the density of the times of the points: ``"uniform"``,
+            ``"estimate"`` (privately, with 15 % of the budget), its values at the grid points, or a
+            function of t. A declared density is checked with 5 % of the budget. If all curves have
+            the same points, it is the frequency with which each point is observed.
+        weight_bound: public bound on the private weights `sample_weight` of curves in `fit`;
+            weights are clipped to [0, weight_bound]. For survey weights it follows from the design
+            of the survey; the largest weight in the data is not public. The release estimates the
+            weighted mean Σ w X / Σ w of these people. If weights are inverse sampling
+            probabilities, this estimates the mean of the population. The guarantee is the same as
+            without weights, and also covers the weight of a person
+            (`dpfda.central.weighted_mean`). A tenth of the budget is for the mean weight. The noise
+            is proportional to weight_bound over the mean weight. Weights require one channel and a
+            range or bound, without `inference` and ``design="sparse"``.
+        unit: the protected unit to which one row (or group) belongs.
+        ledger: budget of the data over all releases; every query spends before noise is drawn.
         random_state: None, or a seed for simulations.
 
     Several curves of one person (`groups` in `fit`) are averaged first.
@@ -141,10 +142,10 @@ assuming the number of records is public
         Args:
             X: curves, in any form that this estimator reads.
             y: ignored.
-            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. None may
-                depend on other people's records, as normalized weights do.
+            sample_weight: private weights, such as survey weights, in [0, `weight_bound`]. The
+                weight of a person must not depend on other records, as normalized weights do.
             grid_points: the points of curves given as an array; equidistant by default.
-            groups: the person behind each curve, where people have several.
+            groups: the person of each curve, if people have several curves.
         """
         y = weighted(self, y, sample_weight)
         return super().fit(X, y, grid_points=grid_points, groups=groups)
@@ -178,7 +179,7 @@ assuming the number of records is public
         return read._replace(rows=(curves, found[:, None]))
 
     def _require_plain(self, channels: int, bounded: bool) -> None:
-        """Refuse what has no weighted form."""
+        """Raise an error for options that have no weighted form."""
         rules = {
             "value_range": (bounded, "given with sample_weight (or bound)"),
             "inference": (not self.inference, "False with sample_weight"),

@@ -1,4 +1,4 @@
-"""`PrivateMoments`: means, sizes and covariances of groups of curves that a curator holds."""
+"""`PrivateMoments`: means, sizes and covariances of groups of curves of a curator."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ _CLIPPING = {"means": FOR_MOMENTS, "differences": FOR_TESTS, "covariances": FOR_
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateMoments(CentralEstimator):
-    """Release means, sizes and covariances of groups of curves, all for the price of one mean.
+    """Release means, sizes and covariances of groups of curves, with the sensitivity of one mean.
 
     Privacy:
-        (ε, δ)-DP for replacing one person, curve and group; pure ε with ``delta=0``. Curves are
-        pulled into the ball of `value_range` (its half-width in root mean square); n, the grid, the
-        range and the *names* of groups are public, who is in which is private. Bands, tests and
-        synthetic curves are computed from the release.
+        (ε, δ)-DP for replacing one person, including curve and group; pure ε with ``delta=0``.
+        Curves are clipped to the ball whose radius, in root mean square, is the half-width of
+        `value_range`. n, the grid, the range and the *names* of groups are public; the group of a
+        person is private. Bands, tests and synthetic curves are computed from the release.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t), or None to find it privately: as for
+        value_range: public range (low, high) of X(t), or None to find it privately, as for
             `PrivateMean`.
-        groups: public names of the groups, where `y` says who is in which.
-        separate: covariances for each group instead of one for all.
-        emphasis: what is to be exact: ``means`` with their bands; ``differences`` of the groups'
-            means; or ``covariances`` of 16 smooth functions, for synthetic curves and whatever
-            tells groups apart.
-        domain_range: public range of t, where the data do not bring it.
-        bound, center: instead of a range, for experts: as for `PrivateMean`.
-        unit: whose data one row is.
-        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        groups: public names of the groups, if `y` contains the group of each person.
+        separate: whether each group has its own covariance, instead of one for all groups.
+        emphasis: the most accurate part: ``means`` with their bands; ``differences`` of the group
+            means; or ``covariances`` of 16 smooth functions, for synthetic curves and
+            classification.
+        domain_range: public range of t, if the data do not contain it.
+        bound, center: for experts, an alternative to a range: as for `PrivateMean`.
+        unit: the protected unit to which one row belongs.
+        ledger: budget of the data over all releases; every query spends before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Examples:
@@ -87,7 +87,7 @@ class PrivateMoments(CentralEstimator):
 
     @property
     def _grouped(self) -> bool:
-        """Whether people are asked for their group."""
+        """Whether people have groups."""
         return self.groups is not None
 
     @property
@@ -97,7 +97,7 @@ class PrivateMoments(CentralEstimator):
     def _read(
         self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int = 1
     ) -> HeldRecords:
-        """Curves, and the number of each one's group."""
+        """Curves, and their group numbers."""
         read = self._curves.read(self, X, grid_points, reset=reset, least=least)
         if not self._grouped:
             return read
@@ -118,7 +118,7 @@ class PrivateMoments(CentralEstimator):
         return self.groups
 
     def _names(self, labels: Any) -> tuple[Label, ...]:
-        """The groups, in the order they were named; in a simulation those that occur will do."""
+        """The groups in their given order; a simulation may read them from the data."""
         if self.groups is None and not self._is_simulation:
             rule = "given where random_state is None: names read off private labels are not private"
             raise InvalidParameter("groups", rule, None)
@@ -149,22 +149,22 @@ class PrivateMoments(CentralEstimator):
         unit = norm_bound(1.0, read.grid)  # the norm of bounds
         public = {"radius": found.query.radius, **found.parameters}
         few = () if asked.emphasis == "means" else too_few(asked)
-        told = {
+        public_facts = {
             "parameters": {name: value / unit for name, value in public.items()},
             "center": read.center,
             "warnings": (*found.warnings, *few, *about_small(found)),
         }
-        self.moments_: CurveMoments = self._stamped(asked, read, replace(found, **told))
+        self.moments_: CurveMoments = self._stamped(asked, read, replace(found, **public_facts))
         return self
 
     @property
     def means_(self) -> FloatArray:
-        """Released mean curves on the grid, one row a group."""
+        """Released mean curves on the grid, one row per group."""
         return self.moments_.means
 
     @property
     def sizes_(self) -> FloatArray:
-        """Released sizes of the groups; with one group, all rows."""
+        """Released sizes of the groups; for one group, the number of all rows."""
         return self.moments_.sizes
 
     def interval(
@@ -175,14 +175,14 @@ class PrivateMoments(CentralEstimator):
         of: Of = "population",
         simultaneous: bool = True,
     ) -> Band:
-        """The mean curve of a group with a band that holds the true one with that probability.
+        """The mean curve of a group, with a band.
 
         Args:
-            level: of the band.
-            group: whose mean, where there are several.
-            of: ``population``, the mean of everybody who might have been asked: the band covers
-                privacy noise and sampling error; ``sample``, of those who were: noise alone.
-            simultaneous: for the whole curve at once; otherwise at each point by itself.
+            level: coverage probability of the band.
+            group: the group; not needed if there is only one.
+            of: ``population``: the band covers the mean of the population, with privacy noise and
+                sampling error; ``sample``: the mean of the people in the data, with noise only.
+            simultaneous: whether the band covers the whole curve at once or each point separately.
         """
         return inference.interval(
             self.moments_, level, group=group, of=of, simultaneous=simultaneous
@@ -191,11 +191,11 @@ class PrivateMoments(CentralEstimator):
     def sample(
         self, size: int, *, group: Label | None = None, seed: int | None = None
     ) -> SyntheticCurves:
-        """Synthetic curves: they cost nothing, draw any number.
+        """Draw synthetic curves; any number of them is post-processing of the release.
 
         Args:
-            size: how many.
-            group: of one group only; otherwise of all, in the proportion of their sizes.
-            seed: of the drawing, which protects nobody.
+            size: number of curves.
+            group: a single group; by default all groups, in proportion to their sizes.
+            seed: seed of the draws, which does not affect privacy.
         """
         return self.moments_.sample(size, group=group, seed=seed)

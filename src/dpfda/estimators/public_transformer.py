@@ -1,4 +1,4 @@
-"""`PublicTransformer`: steps of scikit-learn that learn from public facts, never from a record."""
+"""`PublicTransformer`: steps of scikit-learn that are fitted to public facts, never to records."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dpfda.curves.ranges import Column, FeatureRanges, PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.scikit import BaseEstimator, TransformerMixin
 
-_SPREAD = 33  # made-up rows in which every column goes evenly through its range
-_MIXED = 480  # and such in which columns take ends or any place, each by itself
-_ALONE = 9  # of them that are also transformed one by one
-_SAME = 1e-9  # relative difference of a row alone and among others: rounding
+_SPREAD = 33  # number of synthetic rows in which every column has even steps through its range
+_MIXED = 480  # number of synthetic rows with independent columns at ends or at random places
+_ALONE = 9  # number of synthetic rows that are also transformed one by one
+_SAME = 1e-9  # tolerance for the relative difference between a row alone and among others
 _GAPS: tuple[Callable[[Any, int], Any], ...] = (
     lambda rows, column: (rows + column) % 2 == 0,
     lambda rows, column: rows % 2 == 0,
 )
-"""Cells that are missing in tests of rows: in every column some, and whole rows."""
+"""Patterns of missing cells in tests: some cells of every column, and whole rows."""
 
-_UNLISTED = " or another"  # behind all categories together: equal to none of them
+_UNLISTED = " or another"  # appended to all categories together, to differ from each of them
 
 _ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
 _CONTAINERS = (ColumnTransformer, FeatureUnion, Pipeline)
@@ -50,24 +50,24 @@ _ANY = "FunctionTransformer of a public function that works row by row"
 
 @dataclass(eq=False, repr=False)
 class PublicTransformer(TransformerMixin, BaseEstimator):
-    """A step of a pipeline that is fitted to rows made up from public ranges and categories.
+    """A step of a pipeline that is fitted to synthetic rows from public ranges and categories.
 
-    A pipeline fits its steps to the private rows, so what they learn is not covered by the
-    guarantee of the private estimator behind them. This one never hands a record to `transformer`
-    while it is fitted: made-up rows take their place, and afterwards the step does not change.
+    A pipeline fits its steps to the private rows, and the guarantee of the private estimator at its
+    end does not cover these fits. This class fits `transformer` to synthetic rows instead of
+    records; afterwards the step does not change.
 
     Privacy:
-        Nothing is learned from a record and nothing is spent. After the fit, each row is
-        transformed by itself (tested on made-up rows), so that a private estimator behind it
-        protects the person of a row as it states. A step that needs records, such as a
-        ``StandardScaler``, is refused.
+        The fit uses no record and spends no budget. After the fit, each row is transformed
+        separately (this is tested on synthetic rows), so that the guarantee of a later private
+        estimator holds for the person of a row. A step that must be fitted to records, such as a
+        ``StandardScaler``, raises an error.
 
     Args:
         transformer: a ``FunctionTransformer``, ``OneHotEncoder``, ``OrdinalEncoder``,
             ``KBinsDiscretizer`` and ``SplineTransformer`` (uniform), ``MinMaxScaler``,
             ``PolynomialFeatures``, ``SimpleImputer`` (constant), another step that learns nothing,
             or a ``ColumnTransformer``, ``FeatureUnion`` or ``Pipeline`` of such.
-        feature_ranges: public ranges and categories of the columns that it reads, as in
+        feature_ranges: public ranges and categories of the input columns, as in
             `PrivateLinearRegression`. Numbers outside are moved to the nearest end.
 
     Examples:
@@ -84,7 +84,7 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         >>> people = pd.DataFrame({"dose": [1.0, 500.0], "sex": ["m", "?"]})
         >>> step.fit_transform(people).round(2).tolist()
         [[0.0, 0.0, 1.0], [4.61, 0.0, 0.0]]
-        >>> step.ranges_out()  # for the estimator behind
+        >>> step.ranges_out()  # feature_ranges of the next step
         [(0.0, 4.605170185988092), (0.0, 1.0), (0.0, 1.0)]
     """
 
@@ -92,14 +92,14 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
     feature_ranges: FeatureRanges
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to made-up rows. Of X the number of columns and their names are read, no value."""
+        """Fit to synthetic rows; only the number of columns of X and their names are used."""
         names = getattr(X, "columns", None)
         width = None if isinstance(self.feature_ranges, Mapping) else np.shape(X)[1]
         self._learn(None if names is None else list(names), width)
         return self
 
     def transform(self, X: Any) -> AnyArray:
-        """Each row by itself."""
+        """Transform each row separately."""
         check_is_fitted(self, "transformer_")
         made = _dense(self.transformer_, self._inside(X))
         if len(made) != len(X):
@@ -108,9 +108,10 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         return made
 
     def ranges_out(self) -> list[tuple[float, float]]:
-        """Public ranges of the columns that come out: ``feature_ranges`` of the estimator behind.
+        """Public ranges of the output columns, which are the ``feature_ranges`` of the next step.
 
-        They are those of made-up rows; before a fit `feature_ranges` must name or list the columns.
+        They are the ranges of transformed synthetic rows. Before a fit, `feature_ranges` must name
+        or list the columns.
         """
         if not hasattr(self, "transformer_"):
             own = PublicTransformer(clone(self.transformer), self.feature_ranges)
@@ -124,12 +125,12 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         return [(float(first), float(last)) for first, last in ends]
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the columns that come out, as `transformer` gives them."""
+        """Names of the output columns, from `transformer`."""
         check_is_fitted(self, "transformer_")
         return self.transformer_.get_feature_names_out()
 
     def _learn(self, names: list[Any] | None, width: int | None) -> None:
-        """Fit a copy of the transformer to public rows."""
+        """Fit a copy of the transformer to synthetic rows, and check that it is row-wise."""
         columns = PublicColumns.of(self.feature_ranges, width=width)
         for step in _leaves(self.transformer):
             if why := _refused(step):
@@ -145,14 +146,14 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         compared = [
             _check_rows(fitted, self._rows(_with_gaps(cells, columns, gaps))) for gaps in _GAPS
         ]
-        if not all(compared):  # gaps in one column may be refused and those in others filled
+        if not all(compared):  # a step may reject gaps in one column and fill those in others
             for number in range(len(columns.columns)):
                 gaps = partial(_in_one, number)
                 _check_rows(fitted, self._rows(_with_gaps(cells, columns, gaps)))
         self.transformer_ = fitted
 
     def _rows(self, cells: dict[Any, AnyArray]) -> Any:
-        """Columns side by side: a DataFrame where the table has names."""
+        """A table of the columns; a DataFrame if the columns have names."""
         if self._named:
             return __import__("pandas").DataFrame(cells)
         parts = list(cells.values())
@@ -160,7 +161,7 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         return np.column_stack([part.astype(object) if words else part for part in parts])
 
     def _inside(self, X: Any) -> Any:
-        """The columns that are public, numbers inside their ranges."""
+        """The columns of `feature_ranges`, with numbers clipped to their ranges."""
         if hasattr(X, "columns") != self._named:
             raise InvalidData("X", "a DataFrame" if self._named else "an array, as in the fit")
         cells = {one.key: _cells(one, _column_of(X, one.key)) for one in self._columns.columns}
@@ -171,7 +172,7 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.requires_fit = False  # as far as records go
+        tags.requires_fit = False  # it is not fitted to records
         tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
 
@@ -188,7 +189,7 @@ def instead_of(step: Any) -> str:
 
 
 def _leaves(step: Any, *, fitted: bool = False) -> Iterator[Any]:
-    """The transformers inside a container, which does nothing else by itself."""
+    """The transformers inside a container (or the step itself, if it is no container)."""
     if isinstance(step, str) or step is None:  # passthrough, drop
         return
     if type(step) not in _CONTAINERS:
@@ -206,7 +207,7 @@ def _leaves(step: Any, *, fitted: bool = False) -> Iterator[Any]:
 
 
 def _refused(step: Any) -> str:
-    """Why it cannot be fitted without records, with what to use instead; or nothing."""
+    """Why a step cannot be fitted without records, with an alternative; empty if it can."""
     name, library = type(step).__name__, type(step).__module__.startswith("sklearn.")
     given = step.get_params(deep=False) if hasattr(step, "get_params") else {}
     if library and name in _ENCODERS:
@@ -238,7 +239,7 @@ def _refused(step: Any) -> str:
 
 
 def _check_categories(step: Any, columns: PublicColumns) -> None:
-    """Of a range, an encoder would learn the places that were made up."""
+    """Raise an error if an encoder has learned its categories from synthetic numbers of a range."""
     if type(step).__name__ not in _ENCODERS or step.categories != "auto":
         return
     known = [set(map(str, one.categories)) for one in columns.columns if one.categories]
@@ -249,9 +250,10 @@ def _check_categories(step: Any, columns: PublicColumns) -> None:
 
 
 def _check_rows(fitted: Any, some: Any) -> bool:
-    """Refuse a function that mixes rows: then one record would change those of others.
+    """Raise an error for a step whose output for a row depends on other rows.
 
-    False: the step refuses such rows, wherever they are.
+    Returns:
+        False if the step rejects these rows, alone and among others.
     """
     together = _attempt(fitted, some)
     alone = [_attempt(fitted, some[place : place + 1]) for place in range(_ALONE)]
@@ -270,7 +272,7 @@ def _check_rows(fitted: Any, some: Any) -> bool:
 
 
 def _attempt(fitted: Any, rows: Any) -> AnyArray | None:
-    """What comes out, or None where the step refuses these rows."""
+    """The transformed rows, or None if the step rejects them."""
     try:
         return _dense(fitted, rows)
     except InvalidData:
@@ -278,7 +280,7 @@ def _attempt(fitted: Any, rows: Any) -> AnyArray | None:
 
 
 def _same(some: AnyArray, others: AnyArray | None) -> bool:
-    """Whether cells are alike up to rounding; a missing one is like a missing one."""
+    """Whether cells are equal up to rounding; missing cells are equal to each other."""
     if others is None or some.shape != others.shape:
         return False
     if object in (some.dtype, others.dtype):
@@ -292,7 +294,7 @@ def _same(some: AnyArray, others: AnyArray | None) -> bool:
 def _with_gaps(
     cells: dict[Any, AnyArray], columns: PublicColumns, gaps: Callable[[Any, int], Any]
 ) -> dict[Any, AnyArray]:
-    """A few made-up rows, in which some cells are missing or not among the categories."""
+    """A few synthetic rows in which some cells are missing or outside the categories."""
     found = {}
     for place, one in enumerate(columns.columns):
         column = cells[one.key][-_ALONE:].copy()
@@ -303,7 +305,7 @@ def _with_gaps(
 
 
 def _made_up(columns: PublicColumns) -> dict[Any, AnyArray]:
-    """Rows that nobody has: the same for everyone who knows the ranges."""
+    """Synthetic rows, which depend on the public ranges only."""
     rng = np.random.default_rng(0)
     most = max([_SPREAD, *(len(one.categories) for one in columns.columns)])
     cells: dict[Any, AnyArray] = {}
@@ -316,13 +318,13 @@ def _made_up(columns: PublicColumns) -> dict[Any, AnyArray]:
         else:
             ends = rng.choice([0.0, 1.0, 2.0], _MIXED)
             shares = np.r_[np.linspace(0, 1, most), np.where(ends < 2, ends, rng.random(_MIXED))]
-            # So computed, both ends are met exactly.
+            # This formula gives both ends exactly.
             cells[one.key] = one.low * (1 - shares) + one.high * shares
     return cells
 
 
 def _in_one(number: int, rows: Any, column: int) -> Any:
-    """Gaps in one column, of every other row."""
+    """Gaps in every other row of one column."""
     return (rows % 2 == 0) & (column == number)
 
 
@@ -335,7 +337,7 @@ def _column_of(X: Any, key: Any) -> Any:
 
 
 def _cells(column: Column, values: Any) -> AnyArray:
-    """Private cells: categories as they are, numbers inside their range."""
+    """The cells of a private column: public categories, or numbers clipped to their range."""
     if column.categories:
         found = np.empty(len(values), dtype=object)
         found[:] = [_public(cell, column.categories) for cell in values]
@@ -349,7 +351,7 @@ def _cells(column: Column, values: Any) -> AnyArray:
 
 
 def _public(cell: Any, categories: tuple[Any, ...]) -> Any:
-    """A category that is public, or one value for everything else, of the same kind."""
+    """The public category of a cell; all other values become one value of the same type."""
     try:
         return next(one for one in categories if one == cell)
     except (StopIteration, TypeError, ValueError):  # missing values are neither equal nor different
@@ -358,10 +360,10 @@ def _public(cell: Any, categories: tuple[Any, ...]) -> Any:
 
 
 class _WithoutWarnings:
-    """Ignores warnings as long as any thread is inside.
+    """A context that ignores warnings while any thread is inside.
 
-    Filters of warnings belong to the process: threads that save and restore them one by one leave
-    them changed. No lock is held while a step works, so steps may contain such steps.
+    Filters of warnings belong to the process. If several threads saved and restored them
+    separately, they could remain changed. No lock is held inside the context, so it may be nested.
     """
 
     def __init__(self) -> None:
@@ -388,9 +390,9 @@ _WITHOUT_WARNINGS = _WithoutWarnings()
 
 
 def _dense(fitted: Any, rows: Any) -> AnyArray:
-    """What comes out as an array; what goes wrong is told without a value."""
+    """The transformed rows as a dense array; errors quote no value."""
     try:
-        with np.errstate(all="ignore"), _WITHOUT_WARNINGS:  # one could tell that a value occurs
+        with np.errstate(all="ignore"), _WITHOUT_WARNINGS:  # a warning could reveal a value
             made = fitted.transform(rows)
     except Exception as error:
         rule = f"what {type(fitted).__name__} can transform ({type(error).__name__})"

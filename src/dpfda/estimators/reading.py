@@ -1,8 +1,9 @@
 """Functions that read private input: curves, points, labels of public classes, numbers.
 
-An error names the argument, the rule and at most a shape, never a value. In a simulation invalid
-values are refused. With real noise no value of one person may stop a fit, because the refusal would
-reveal it: unknown labels count as the first class, and values that are not finite as the center.
+An error names the argument, the rule and at most a shape, never a value. In a simulation, invalid
+values raise an error. With real noise, a value of one person must not stop a fit, because the error
+would reveal it. Unknown labels then count as the first class, and values that are not finite as the
+center.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ ValueRange = tuple[float, float] | Sequence[tuple[float, float]] | None
 def read_curves(
     estimator: PrivateEstimator, X: Any, *, reset: bool, own_points: bool = False
 ) -> Any:
-    """Check arrays as scikit-learn does; return curves with their own grids as they are.
+    """Check arrays as scikit-learn does; return curves with their own grids unchanged.
 
     Args:
-        estimator: the one that is fitted, or predicts.
+        estimator: the estimator that is fitted, or that predicts.
         X: arrays (n, T), or (n, T, C) for C channels, or curves with their own grids.
         reset: whether this is the first X of a fit.
-        own_points: the curves come with a grid of their own, so their number of points is free.
+        own_points: whether a grid is given for these curves, so that any number of points is valid.
     """
-    # scikit-fda's curves on a basis; a common grid of private points would show them all
+    # Evaluate curves of scikit-fda in a basis, but not irregular curves: their common grid would
+    # reveal private points.
     if hasattr(X, "to_grid") and not hasattr(X, "start_indices"):
         X = X.to_grid()
     if own_grids(X):
@@ -63,9 +65,9 @@ def read_curves(
 
 
 def in_memory(X: Any) -> Any:
-    """A lazy frame of polars, a table of Arrow or a relation of DuckDB as a data frame.
+    """Convert a lazy frame of polars, a table of Arrow or a relation of DuckDB to a data frame.
 
-    Anything else stays as it is.
+    Other inputs are returned unchanged.
     """
     library = type(X).__module__.partition(".")[0]
     if library == "polars" and hasattr(X, "collect"):
@@ -84,7 +86,7 @@ def in_memory(X: Any) -> Any:
 
 
 def count_rows(X: Any) -> int:
-    """How many rows the input holds."""
+    """Number of rows of the input."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -96,7 +98,7 @@ def take(X: Any, index: IntArray) -> Any:
 
 
 def count_channels(X: Any) -> int:
-    """How many functions of t a row holds.
+    """Number of channels, which are the functions of t in a row.
 
     Examples:
         >>> count_channels(np.zeros((5, 30, 2))), count_channels(np.zeros((5, 30)))
@@ -108,7 +110,7 @@ def count_channels(X: Any) -> int:
         return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
     try:
         shape = np.shape(X)
-    except ValueError:  # rows of several lengths are refused when they are read
+    except ValueError:  # rows of different lengths raise an error when they are read
         return 1
     return int(shape[2]) if len(shape) == 3 else 1
 
@@ -128,13 +130,13 @@ def value_ranges(given: Any, channels: int) -> list[Any]:
 
 
 def every_channel(encoder: CurveEncoder, X: Any) -> CurveEncoder:
-    """The encoder, repeated for each channel of X if it is for one."""
+    """The encoder; if it is for one channel, repeated for each channel of X."""
     channels = count_channels(X) if encoder.channels == 1 else 1
     return CurveEncoder.side_by_side([encoder] * channels)
 
 
 def no_grid(grid_points: Any, instead: str = "") -> None:
-    """Refuse points of curves where rows of a table are read."""
+    """Raise an error if grid points are given for rows of a table."""
     if grid_points is not None:
         raise InvalidParameter("grid_points", f"None: rows of a table have no t{instead}", "some")
 
@@ -145,14 +147,14 @@ def no_grid(grid_points: Any, instead: str = "") -> None:
 def read_points(
     estimator: CentralEstimator, X: Any, ranges: FeatureRanges | None, *, reset: bool, least: int
 ) -> tuple[FloatArray, Box]:
-    """Private points as rows, and a public box, which some of them may lie outside of.
+    """Private points as rows, and the public box; points may be outside the box.
 
     Args:
-        estimator: the one that is fitted, or predicts.
-        X: rows of one or two numbers, or a table that `ranges` pick such columns from.
-        ranges: two numbers (of all columns), or a range for each.
+        estimator: the estimator that is fitted, or that predicts.
+        X: rows of one or two numbers, or a table with the columns named in `ranges`.
+        ranges: one range for all columns, or a range for each.
         reset: whether this is the first X of a fit.
-        least: the fewest rows.
+        least: smallest number of rows.
     """
     picks = isinstance(ranges, Mapping)
     if hasattr(X, "to_frame"):  # a column of a DataFrame
@@ -177,13 +179,14 @@ def read_points(
 
 
 def tags_of_points(tags: Tags, ranges: FeatureRanges | None) -> Tags:
-    """Cells of a grid are for one number a row, or two.
+    """Tell scikit-learn that rows have one or two numbers.
 
-    A mapping picks these from a table of any width, which is what scikit-learn's checks try.
+    If `ranges` is a mapping, it selects these columns from a table of any width, as scikit-learn's
+    checks use it.
     """
     picks = isinstance(ranges, Mapping)
     tags.input_tags.one_d_array = not picks
-    tags.input_tags.two_d_array = picks  # otherwise as scikit-learn's IsotonicRegression
+    tags.input_tags.two_d_array = picks  # if False, as for scikit-learn's IsotonicRegression
     return tags
 
 
@@ -191,7 +194,7 @@ def tags_of_points(tags: Tags, ranges: FeatureRanges | None) -> Tags:
 
 
 def read_labels(y: Any, count: int, *, strict: bool) -> AnyArray:
-    """Labels as a vector; `strict`, in a simulation, refuses labels that no class can be."""
+    """Labels as a vector; with `strict`, in a simulation, invalid labels raise an error."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None")
     if not strict:
@@ -232,8 +235,8 @@ def set_classes(
     Args:
         estimator: a classifier with a parameter `classes`.
         y: the labels of all rows.
-        classes: instead of that parameter, as `partial_fit` takes them.
-        instead: which estimators take several classes, for one that takes two.
+        classes: the public labels, instead of that parameter, for `partial_fit`.
+        instead: in an error for a binary classifier, the estimators that take several classes.
     """
     given = estimator.classes if classes is None else classes
     if given is None and not estimator._is_simulation:
@@ -252,20 +255,20 @@ def set_classes(
 
 
 def check_classes(estimator: Any, y: AnyArray) -> None:
-    """Refuse labels outside the public set; in a simulation only, since this reveals labels."""
+    """Raise an error for unknown labels, in a simulation only, because it reveals labels."""
     if estimator._is_simulation and not np.all(np.isin(y, estimator.classes_)):
         raise InvalidData("y", "among the given classes")
 
 
 def read_values(estimator: Any, y: Any, count: int) -> AnyArray:
-    """What is to be predicted: numbers, or labels of a classifier."""
+    """The targets: numbers, or labels for a classifier."""
     if estimator._classifies:
         return read_labels(y, count, strict=estimator._is_simulation)
     return read_targets(y, count)
 
 
 def public_classes(estimator: Any) -> Sequence[Any] | None:
-    """The labels of a classifier, which must be given where nobody sees all rows together."""
+    """The public labels of a classifier, required because no process sees all rows."""
     if not estimator._classifies:
         return None
     if estimator.classes is None:
@@ -275,12 +278,12 @@ def public_classes(estimator: Any) -> Sequence[Any] | None:
 
 
 def classifies(estimator: Any) -> bool:
-    """For methods that only classifiers have."""
+    """Whether the estimator is a classifier; a condition of methods for classifiers."""
     return bool(estimator._classifies)
 
 
 def scored(estimator: Any, predicted: AnyArray, y: Any, weights: Any) -> float:
-    """R² of predictions, or the part of labels that are predicted; not private."""
+    """R² of predictions, or the share of correct labels; not private."""
     truth = read_values(estimator, y, len(predicted))
     if estimator._classifies:
         return float(np.average(predicted == truth, weights=weights))
@@ -290,7 +293,7 @@ def scored(estimator: Any, predicted: AnyArray, y: Any, weights: Any) -> float:
 def tags_of_predictor(tags: Tags, *, classes: bool, several: bool = False) -> Tags:
     """Tell scikit-learn whether labels or numbers are predicted, and how many classes there are."""
     tags.target_tags.required = True
-    # A hundred people, as in scikit-learn's checks, are too few for a private fit.
+    # scikit-learn's checks have about 100 rows, which are too few for an accurate private fit.
     if classes:
         tags.estimator_type = "classifier"
         tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=several)

@@ -54,9 +54,9 @@ from dpfda.protocol.query import Records
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRegression(CentralEstimator):
-    """Rows, public problem and fitted model of every private regressor. Not for use by itself.
+    """Base of private regressors and classifiers of a curator: rows, public problem, fitted model.
 
-    `_link` says what is predicted: a number, or one of several classes.
+    `_link` determines whether a number or a class is predicted.
     """
 
     _link: ClassVar[Link]
@@ -69,16 +69,16 @@ class PrivateRegression(CentralEstimator):
     @property
     @abstractmethod
     def _rows(self) -> TableRows | CurveRows:
-        """How rows become features."""
+        """The map from rows to features."""
 
     @abstractmethod
     def _target_range(self) -> tuple[float, float]:
         """Public range of the targets; 0 and 1 for classes."""
 
-    def fit(  # type: ignore[override]  # which needs no y
+    def fit(  # type: ignore[override]  # y is optional in the base class
         self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None
     ) -> Self:
-        """Fit privately: one pass over the rows for each question of the mechanism.
+        """Fit privately, with one pass over the rows for each query of the mechanism.
 
         Args:
             X: private rows (n, D), a DataFrame, or curves: an array (n, T), or (n, T, C) for C
@@ -86,8 +86,8 @@ class PrivateRegression(CentralEstimator):
             y: private targets.
             grid_points: the points of curves given as an array, or a list of grids, one for each
                 curve.
-            groups: the person behind each row, where people have several: one row of each is
-                used, chosen by public randomness, and ε is per person.
+            groups: the person of each row, if people have several rows. One row of each person is
+                used, chosen by public randomness, so that ε is per person.
         """
         self._begin_anew()
         return super().fit(X, y, grid_points=grid_points, groups=groups)
@@ -99,18 +99,18 @@ class PrivateRegression(CentralEstimator):
     # -- in chunks that the caller hands over --------------------------------------------------
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None) -> Self:
-        """Add a chunk of people to the stage in progress; call `next_stage` after the last one.
+        """Add a chunk of rows to the current stage; call `next_stage` after the last chunk.
 
-        Every stage needs all chunks again: see `fit_stream`, which also divides the budget by the
-        number of rows as `fit` does. Nothing is released before `next_stage`, and each person may
-        appear in one row of one chunk of a stage only.
+        Every stage needs all chunks again. `fit_stream` passes them automatically, and its division
+        of the budget depends on the number of rows, as in `fit`. Nothing is released before
+        `next_stage`. A person may have only one row in all chunks of a stage.
         """
         first = not hasattr(self, "_passes")
         read = self._features(X, y, grid_points=grid_points, reset=first, least=1)
         if self._classifies:
             set_classes(self, read.rows[1], classes) if first else check_classes(self, read.rows[1])
         if first:
-            # Of a seed, what no earlier pass has drawn: same noise on other sums would cancel.
+            # A new stream of the seed: equal noise on different sums would cancel in differences.
             self._begun = self.__dict__.get("_begun", 0) + 1
             source, asked = self._source(self._begun - 1), self._conversation(read, None)
             self._passes = Passes(asked, source=source, ledger=self.ledger)
@@ -118,7 +118,7 @@ class PrivateRegression(CentralEstimator):
         return self
 
     def next_stage(self) -> bool:
-        """Release the stage in progress; True while another pass over the chunks is needed."""
+        """Release the current stage; True if another pass over the chunks is needed."""
         if not hasattr(self, "_passes"):
             raise InvalidData("X", "given through partial_fit before next_stage")
         passes = self._passes
@@ -133,7 +133,7 @@ class PrivateRegression(CentralEstimator):
         return False
 
     def _begin_anew(self) -> None:
-        """The same seed, the same fit; chunks of one that was never finished are dropped."""
+        """Reset the streams of the seed, and drop chunks of an unfinished fit."""
         self.__dict__.pop("_passes", None)
         self._begun = 1
 
@@ -150,7 +150,7 @@ class PrivateRegression(CentralEstimator):
     def _features(
         self, X: Any, y: Any, *, grid_points: Any, reset: bool, least: int
     ) -> HeldRecords:
-        """Features, targets or labels; of a table, which rows were outside; weights, if any."""
+        """Features, targets or labels; for tables, marks of rows outside; weights, if any."""
         y, weights = weights_of(self, y)
         if reset:
             require_one_way(self)
@@ -171,10 +171,10 @@ class PrivateRegression(CentralEstimator):
     def _names_of_y(self) -> Sequence[Any] | None:
         return public_classes(self)
 
-    # -- what is asked -------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     def _conversation(self, read: HeldRecords, n: int | None) -> Any:
-        """The conversation that public parameters ask for."""
+        """The conversation that follows from the public parameters."""
         finds, bounds = self._rows.finds_range, self._bounds()
         if finds:
             require_enough(self, self._count(n))
@@ -212,7 +212,7 @@ class PrivateRegression(CentralEstimator):
         """Rows with their targets or class numbers; of tables, flags of rows outside; weights."""
         rows, values, *beside = read.rows
         if self._rows.finds_range:
-            rows = rows * ANY_VALUE[1]  # in units of the curves' values: nothing is known of these
+            rows = rows * ANY_VALUE[1]  # in units of the values, whose range is unknown
         if self._several:
             numbers = label_numbers(values, self.classes_)
             return (np.column_stack([rows - self._bounds().center, numbers]),)
@@ -223,7 +223,7 @@ class PrivateRegression(CentralEstimator):
         return (rows, targets, *beside)
 
     def _targets(self, values: AnyArray) -> FloatArray:
-        """Numbers as they are; 1 for the second label."""
+        """Numeric targets; for labels, 1 for the second class and 0 otherwise."""
         if self._classifies:
             return np.asarray(values == self.classes_[1], dtype=np.float64)
         return values
@@ -234,18 +234,18 @@ class PrivateRegression(CentralEstimator):
 
     @property
     def _several(self) -> bool:
-        """Whether there are more than two classes, which one joint release tells apart."""
+        """Whether there are more than two classes, which need discriminant analysis."""
         return self._classifies and len(self.classes_) > 2
 
     def _count(self, n: int | None) -> int:
-        """How many rows there are, which some questions must know beforehand."""
+        """The number of rows; an error if it is unknown, because some conversations need it."""
         if n is None:
             rule = "given at once or through fit_stream: several classes, and curves without a "
             raise InvalidData("X", rule + "value_range, need the number of rows")
         return n
 
     def _method(self) -> RegressionMechanism:
-        """The mechanism, given or by its name."""
+        """The mechanism, which is given as an instance or by its name."""
         given = self.mechanism
         return RegressionMechanism.named(given)() if isinstance(given, str) else given
 
@@ -258,14 +258,14 @@ class PrivateRegression(CentralEstimator):
         )
 
     def _target_ends(self) -> tuple[float, float]:
-        """The public range of targets; wide enough to have 0 in its middle for a line through 0."""
+        """The public range of targets; for a line through 0 it is extended to be symmetric at 0."""
         low, high = self._target_range()
         if self.fit_intercept or self._classifies:
             return low, high
         most = max(abs(low), abs(high))
         return -most, most
 
-    # -- what is concluded ---------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------
 
     def _conclude(
         self,
@@ -275,7 +275,7 @@ class PrivateRegression(CentralEstimator):
         transcript: Sequence[Exchange],
         guarantee: Guarantee,
     ) -> Self:
-        """The fit, and the public model that it makes."""
+        """Set the fitted attributes, including the public model."""
         fitted = in_features(result) if self._rows.finds_range else result
         link: ModelLink = self._link
         if self._several:
@@ -284,13 +284,13 @@ class PrivateRegression(CentralEstimator):
         else:
             mechanism = asked.mechanism.name
             about_others = (ChannelQuery, OutsideCount)
-            # The first answer that shows where rows and targets lie in their public ranges.
+            # The first answer about the location of rows and targets in their public ranges.
             first = next(one for one in transcript if not isinstance(one.query, about_others))
             shape = self._recipe.shape
-            seen = range_warnings(first, fitted, problem=asked.problem, shape=shape)
-            # They say more than that some are outside.
-            told = tuple(text for text in fitted.warnings if not (seen and text == OUTSIDE))
-            fitted = replace(fitted, warnings=(*told, *seen))
+            of_ranges = range_warnings(first, fitted, problem=asked.problem, shape=shape)
+            # These warnings are more specific than the warning that some rows are outside.
+            others = tuple(text for text in fitted.warnings if not (of_ranges and text == OUTSIDE))
+            fitted = replace(fitted, warnings=(*others, *of_ranges))
         self.guarantee_ = guarantee
         self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
         self.model_ = RegressionModel(
@@ -308,24 +308,24 @@ class PrivateRegression(CentralEstimator):
         self.fit_, self.coef_ = fitted, self.model_.slopes
         self.intercept_ = self.model_.intercept
         verdict = self.model_.verdict
-        told = verdict.added_to((*fitted.warnings, *self.model_.hidden_features))
-        self._warn(told, verdict.sentences)
+        warnings = verdict.added_to((*fitted.warnings, *self.model_.hidden_features))
+        self._warn(warnings, verdict.sentences)
         return self
 
     # -- prediction ----------------------------------------------------------------------------
 
     def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
-        """Targets inside their public range, or the likelier label of each row."""
+        """Predicted targets inside their public range, or the most likely label of each row."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict(X, grid_points=grid_points)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """R² of the predictions, or the part of labels that are predicted; not private."""
+        """R² of the predictions, or the share of correct labels; not private."""
         return scored(self, self.predict(X, grid_points=grid_points), y, sample_weight)
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Log-odds of the second of two classes; of more, one column each."""
+        """Log-odds of the second of two classes; for more classes, one column each."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.decision_function(X, grid_points=grid_points)
 
@@ -351,7 +351,7 @@ class PrivateRegression(CentralEstimator):
 
 
 def stated_range(given: Any) -> tuple[float, float]:
-    """The public range of y, which somebody has to know."""
+    """The public range of y; an error if it is not given."""
     if given is None:
         raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
     return _validate.interval("target_range", given)

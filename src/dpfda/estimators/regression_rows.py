@@ -1,4 +1,4 @@
-"""How rows become features of a regression: those of a table, and curves. All of it is public."""
+"""The public maps from rows of a table, or from curves, to features of a regression."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from dpfda.estimators.reading import (
     value_ranges,
 )
 
-_FUNCTIONS = {"linear": 8, "logistic": 16}  # that curves are written in
+_FUNCTIONS = {"linear": 8, "logistic": 16}  # number of basis functions of curves
 _TABLE, _CURVES = ("feature_ranges", "feature_norm_bound"), ("value_range", "encoder")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRows:
-    """Rows of a table, as features in the public ranges of its columns, or in a public ball.
+    """The map from rows of a table to features, within public ranges or a public ball.
 
     Attributes:
         feature_ranges, feature_norm_bound, feature_center: parameters of the estimator.
-        intercept: whether there is one.
-        contrasts: whether categories are compared with the first one of their column.
+        intercept: whether the model has an intercept.
+        contrasts: whether the first category of each column is the reference.
     """
 
     of_curves: ClassVar[bool] = False
@@ -50,30 +50,30 @@ class TableRows:
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Those of an estimator with parameters of these names."""
+        """The map of an estimator with parameters of these names."""
         intercept = bool(estimator.fit_intercept)
         return cls(
             feature_ranges=estimator.feature_ranges,
             feature_norm_bound=estimator.feature_norm_bound,
             feature_center=estimator.feature_center,
             intercept=intercept,
-            # Beside an intercept all categories of a column say one thing twice.
+            # With an intercept, the indicators of all categories of a column are collinear.
             contrasts=intercept and estimator._link == "linear",
         )
 
     def with_points(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
-        """Rows as they are."""
+        """The rows unchanged, with their points if they contain any."""
         return with_own_grids(X, grid_points)
 
     def checked(
         self, estimator: PrivateEstimator, X: Any, *, reset: bool, own_points: bool, least: int
     ) -> Any:
-        """X as scikit-learn checks it: a table with names, or an array of numbers."""
+        """X, checked as scikit-learn does: a table with names, or an array of numbers."""
         ranges = self.feature_ranges
         return estimator._checked_table(ranges, X, reset=reset, ensure_min_samples=least)
 
     def recipe(self, X: Any, grid_points: Any, names: Any) -> Recipe:
-        """The map from rows like X, with these names of columns if any, to features."""
+        """The map from rows like X, with optional column names, to features."""
         no_grid(grid_points, " (PrivateCurveRegression and PrivateCurveClassifier are for curves)")
         if self.feature_norm_bound is not None:
             return Recipe.plain(range(1, X.shape[1] + 1) if names is None else names)
@@ -102,11 +102,11 @@ class TableRows:
 
 @dataclass(frozen=True, kw_only=True)
 class CurveRows:
-    """Curves, as coefficients of functions; finds the range of their values if none is given.
+    """The map from curves to coefficients of basis functions; the range may be found privately.
 
     Attributes:
         value_range, domain_range, encoder: parameters of the estimator.
-        functions: how many, at most.
+        functions: largest number of basis functions.
     """
 
     of_curves: ClassVar[bool] = True
@@ -118,7 +118,7 @@ class CurveRows:
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Those of an estimator with parameters of these names."""
+        """The map of an estimator with parameters of these names."""
         return cls(
             value_range=estimator.value_range,
             domain_range=estimator.domain_range,
@@ -128,17 +128,17 @@ class CurveRows:
 
     @property
     def finds_range(self) -> bool:
-        """Whether nothing says how large curves are."""
+        """Whether the range of values must be found, because neither range nor encoder is given."""
         return self.value_range is None and self.encoder is None
 
     def with_points(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
-        """Curves with their points, which may be the names of a frame's columns."""
+        """Curves with their points, which may be the column names of a frame."""
         return with_own_grids(X, points_of(X, grid_points) if self.encoder is None else grid_points)
 
     def checked(
         self, estimator: PrivateEstimator, X: Any, *, reset: bool, own_points: bool, least: int
     ) -> Any:
-        """Curves as scikit-learn checks them."""
+        """Curves, checked as scikit-learn does."""
         return read_curves(estimator, X, reset=reset, own_points=own_points)
 
     def recipe(self, X: Any, grid_points: Any, names: Any) -> Recipe:
@@ -172,12 +172,12 @@ class CurveRows:
         if self.encoder is not None:
             return np.zeros(dimension), math.sqrt(dimension)
         assert recipe.encoder is not None
-        # `public_encoder`: a unit ball each
+        # `public_encoder` scales each channel to a unit ball.
         return np.zeros(dimension), math.sqrt(recipe.encoder.channels)
 
 
 def require_one_way(estimator: Any) -> None:
-    """Refuse public facts about rows that contradict each other, or that are missing."""
+    """Raise an error if public facts about rows contradict each other or are missing."""
     facts = {
         name: getattr(estimator, name, None)
         for name in (*_TABLE, *_CURVES, "feature_center", "domain_range")

@@ -1,14 +1,14 @@
 """scikit-learn's base classes, in a form that mypy can read.
 
-scikit-learn has no type hints, so mypy takes its classes for `Any`, and with them the constructors
-of all estimators: it would let every misspelt parameter pass. mypy reads `_scikit.pyi`
-instead; Python and other type checkers read scikit-learn. These lines are a module of their own,
-because pyright takes a class for unknown if its base is imported in two ways in the same module.
+scikit-learn has no type hints, so its classes, and the constructors of all estimators, would be
+`Any` for mypy, and misspelled parameters would not be found. mypy reads `_scikit.pyi` instead;
+Python and other type checkers read scikit-learn. This is a separate module, because a class has an
+unknown type in pyright if its base is imported in two ways in the same module.
 """
 
 from typing import Final
 
-MYPY: Final = False  # by convention, mypy alone takes this name for true
+MYPY: Final = False  # by convention, only mypy treats this name as True
 
 if MYPY:
     from dpfda.estimators._scikit import BaseEstimator, ClassifierMixin, TransformerMixin

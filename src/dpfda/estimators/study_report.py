@@ -1,4 +1,4 @@
-"""Results of a simulated study: estimates and errors as a table, a picture, report contents."""
+"""Results of a simulated study: a table of estimates and errors, a picture, report contents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Result(Protocol):
     notes: list[str]
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a number."""
+        """One row per number."""
 
 
 def study_contents(
@@ -66,15 +66,15 @@ def of_study(
     draw: Callable[[], Any],
     replies: Sequence[str] = (),
 ) -> Contents:
-    """The contents of a study's model with what the study itself knows of it.
+    """The contents of a model's report, extended by the results of its study.
 
     Args:
         own: the contents of the model alone.
-        plan: the study.
-        result: what it found.
-        simulated: whether people are made up: only then errors on held-out people are shown.
-        verdict: `protocol.beside_guessing` of it.
-        draw: makes a figure.
+        plan: the plan of the study.
+        result: the result of the study.
+        simulated: whether the study is a simulation; only then errors on held-out people are shown.
+        verdict: the comparison with guessing (`protocol.beside_guessing`).
+        draw: a function that draws a figure.
         replies: notes of the result that depend on replies only.
     """
     rows, notes = result.table(), tuple(result.notes)
@@ -88,23 +88,23 @@ def of_study(
         tables.append(errors(plan, verdict["rows"]))
     good = not verdict["nothing"]
     elsewhere = not verdict["rows"] and result.held_out and not hidden
-    told = () if elsewhere or not verdict["told"] else (verdict["told"],)
+    sentences = () if elsewhere or not verdict["told"] else (verdict["told"],)
     better = tuple(note for note in notes if note.startswith(_BETTER))
     no_better = tuple(note for note in notes if note.startswith(_NO_BETTER))
     notes = tuple(note for note in notes if note not in better + no_better)
     return replace(
         own,
-        doubts=(() if good else told) + no_better,
-        verdict=(told if good else ()) + better,
+        doubts=(() if good else sentences) + no_better,
+        verdict=(sentences if good else ()) + better,
         tables=(*tables, *own.tables),
         pictures=(Picture(caption="What was asked, and what was learnt.", draw=draw),),
         settings=settings(plan),
-        notes=(*(note for note in notes if note not in " ".join(told)), *own.notes),
+        notes=(*(note for note in notes if note not in " ".join(sentences)), *own.notes),
     )
 
 
 def errors(plan: StudyPlan, rows: Sequence[Sequence[Any]], note: str = "") -> Table:
-    """Errors compared: shares of labels in percent, those of a number in its unit.
+    """A table of errors: shares of wrong labels in percent, errors of numbers in their unit.
 
     Examples:
         >>> from dpfda.local.recipe import plan_study
@@ -116,7 +116,7 @@ def errors(plan: StudyPlan, rows: Sequence[Sequence[Any]], note: str = "") -> Ta
     def shown(error: float | None) -> Any:
         if error is None or plan.target_range is not None:
             return error
-        return f"{100 * min(max(error, 0.0), 1.0):.1f} %"  # noise leads beyond what a share can be
+        return f"{100 * min(max(error, 0.0), 1.0):.1f} %"  # noise may lead outside [0, 1]
 
     cells = tuple((name, *map(shown, numbers)) for name, *numbers in rows)
     headings = ("error of", "error", "low", "high")
@@ -141,15 +141,15 @@ def settings(plan: StudyPlan) -> dict[str, Any]:
 
 @dataclass(repr=False)
 class StudyResult:
-    """Rows for people to read; every number with its interval.
+    """Estimates and errors of a study, each with its interval.
 
     Attributes:
-        estimates: what the server learnt from replies alone, by name.
-        errors: error on held-out people, by method: the share of wrong labels, or an estimate of
-            the root mean squared error of a number; filled by the estimator's `evaluate`.
-        held_out: how many people those were.
-        notes: what a reader must know.
-        shares: names of those estimates that are parts of a whole.
+        estimates: estimates from replies only, by name.
+        errors: errors on held-out people, by method: the share of wrong labels, or an estimate of
+            the root mean squared error of a number; set by `evaluate` of the estimator.
+        held_out: number of held-out people.
+        notes: notes on reading the numbers.
+        shares: names of the estimates that are shares.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class StudyResult:
         return f"StudyResult({len(self.estimates)} estimates, {len(self.errors)} errors)"
 
     def __str__(self) -> str:
-        """The notes: what the numbers mean, in words."""
+        """The notes on reading the numbers."""
         return "\n".join(self.notes) or repr(self)
 
     def _repr_html_(self) -> str:
@@ -178,7 +178,7 @@ class StudyResult:
         return as_table(shown, headings=tuple(rows[0]) if rows else (), note=" ".join(self.notes))
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a number: value, interval, and the people behind it."""
+        """One row per number: value, interval, and number of people."""
         rows = [
             (name, found.shown(level, share=name in self.shares), found.people, "private replies")
             for name, found in self.estimates.items()
@@ -199,7 +199,7 @@ class StudyResult:
 
 
 def draw_study(model: RuleModel, findings: Findings) -> Any:
-    """Slope function (or weights), what was learnt with intervals, people by phase."""
+    """Draw the slope function (or weights), the estimates with intervals, the people by phase."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

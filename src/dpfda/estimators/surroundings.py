@@ -1,10 +1,10 @@
-"""What scikit-learn fits around a private estimator, and whether its guarantee covers that.
+"""Fits of scikit-learn that enclose a private estimator, and whether its guarantee covers them.
 
-A step of a pipeline is told nothing about the others. Therefore every fit of a pipeline, and of an
-estimator that fits others and learns something of its own, is noted while it runs: `note_fits`
-extends these classes of scikit-learn, and those that are derived from them, when this module is
-imported. An estimator that is fitted in another thread or process (`n_jobs`) is found by its copies
-and takes along, in words, what was noted here.
+A step of a pipeline has no access to the other steps. This module therefore records every running
+fit of a pipeline, and of estimators that fit others and learn something of their own. `note_fits`
+extends these classes of scikit-learn, and their subclasses, when this module is imported. If an
+estimator is fitted in another thread or process (`n_jobs`), the fits are found by its copies, which
+carry descriptions of them.
 """
 
 from __future__ import annotations
@@ -49,28 +49,29 @@ _LEARNERS: dict[type, str] = {
     SelectFromModel: "which features it keeps",
     SequentialFeatureSelector: "which features it keeps",
 }
-"""Estimators of scikit-learn that fit others several times, and what they learn of their own."""
+"""Estimators of scikit-learn that fit others several times, and what they learn themselves."""
 _UNSOUND: dict[type, str] = {
     AdaBoostClassifier: "computes weights of rows from errors on all rows",
     AdaBoostRegressor: "computes weights of rows from errors on all rows",
     BaggingClassifier: "draws rows several times",
     BaggingRegressor: "draws rows several times",
 }
-"""Ensembles of scikit-learn that change what a row counts for, and set seeds."""
+"""Ensembles of scikit-learn that change the weights of rows and set seeds, with the reasons."""
 _ENSEMBLES = BaggingClassifier, BaggingRegressor, VotingClassifier, VotingRegressor
 """Ensembles of scikit-learn that fit others several times and learn nothing else."""
 
 _running: ContextVar[tuple[Any, ...]] = ContextVar("fits that are running", default=())
-_everywhere: dict[object, Any] = {}  # the fits that are running in any thread
+_everywhere: dict[object, Any] = {}  # the running fits of all threads
 _inside: WeakKeyDictionary[Any, tuple[ref[Any], ...]] = WeakKeyDictionary()
-"""Of an estimator that may be fitted in another thread: the fits that it is a part of."""
-_originals: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
-_judged: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()  # and in which outermost fit
+"""The enclosing fits of each estimator, which may be fitted in another thread."""
+_originals: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()  # the originals of clones
+_judged: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
+"""The outermost fit in which each estimator was checked."""
 _TAKEN_ALONG = "_surroundings"  # attribute of copies in other processes
 
 
 class _Noted:
-    """A method of scikit-learn, which may be available for some instances only, that is noted."""
+    """A method of scikit-learn that is recorded while it runs; not all instances may have it."""
 
     def __init__(self, method: Any) -> None:
         self.method = method
@@ -81,7 +82,7 @@ class _Noted:
 
 
 def _noted(instance: Any, method: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    if any(one is instance for one in _running.get()):  # a class calls that it is derived from
+    if any(one is instance for one in _running.get()):  # a subclass calls its base class
         return method(*args, **kwargs)
     with _note(instance):
         return method(*args, **kwargs)
@@ -102,12 +103,12 @@ def _note(instance: Any) -> Iterator[None]:
 
 
 def _parts(instance: Any) -> list[Any]:
-    """The parameters of an estimator, and those of its parts."""
+    """The values of all parameters of an estimator, including nested ones."""
     return list(instance.get_params(deep=True).values()) if hasattr(instance, "get_params") else []
 
 
 def _fits_around(estimator: Any) -> tuple[Any, ...]:
-    """The fits that run now, outermost first: those of this thread, and those it is a part of."""
+    """The running fits, outermost first: those of this thread, and those that enclose it."""
     here, everywhere = _running.get(), list(_everywhere.values())
     known = [fit() for fit in _inside.get(estimator, ())]
     others = [one for one in known if any(one is fit for fit in everywhere)]
@@ -115,7 +116,7 @@ def _fits_around(estimator: Any) -> tuple[Any, ...]:
 
 
 def note_fits(kind: Any, *methods: str) -> None:
-    """From now on, note these methods of a class, and of all derived from it, while they run."""
+    """Record the running calls of these methods of a class and of all its subclasses."""
     for name in methods:
         _replace(kind, name)
     for derived in kind.__subclasses__():
@@ -143,7 +144,7 @@ note_fits(SelectFromModel, "partial_fit")
 
 
 def note_clone(made: Any, original: Any) -> None:
-    """Remember the step of a pipeline of which a copy is fitted, as one with a cache does."""
+    """Record the original of a clone, because a pipeline with a cache fits clones of its steps."""
     _originals[made] = ref(original)
     _inside[made] = tuple(map(ref, _fits_around(original)))
     if _TAKEN_ALONG in vars(original):
@@ -151,12 +152,12 @@ def note_clone(made: Any, original: Any) -> None:
 
 
 class Surroundings(NamedTuple):
-    """What is fitted around an estimator, in words.
+    """Descriptions of the fits that enclose an estimator.
 
     Attributes:
-        unprotected: names of steps that learn from the private rows first, each with a sentence.
+        unprotected: names of earlier steps that learn from the private rows, each with a sentence.
         unsound: names of ensembles that void the guarantee, each with a sentence.
-        warnings: about what learns something else that no guarantee covers.
+        warnings: warnings about other learning that no guarantee covers.
     """
 
     unprotected: tuple[tuple[str, str], ...] = ()
@@ -167,7 +168,7 @@ class Surroundings(NamedTuple):
 def with_surroundings(
     estimator: Any, state: Mapping[str, Any], *, private: type
 ) -> Mapping[str, Any]:
-    """The pickled state of an estimator, with its surroundings if it may be fitted elsewhere."""
+    """The pickled state of an estimator, with its surroundings if the copy may be fitted."""
     running = _fits_around(estimator)
     if not running or (estimator in _judged and _judged[estimator]() is running[0]):
         return state
@@ -175,35 +176,35 @@ def with_surroundings(
 
 
 def require_raw_rows(estimator: Any, *, private: type, simulated: bool) -> None:
-    """Refuse a pipeline that has learned from the private rows before they come to the estimator.
+    """Raise an error if an earlier step of a pipeline learns from the private rows unprotected.
 
-    A step behind that protects nothing is named in a warning: each guarantee is true, and none
-    covers it. So is a meta-estimator that learns more than its fits.
+    Later steps without protection, and meta-estimators that learn something themselves, cause
+    warnings: the guarantee of the estimator holds, but does not cover them.
 
     Args:
-        estimator: the one that is about to read the rows.
-        private: the class of those that protect what they are fitted to.
-        simulated: then a warning is enough.
+        estimator: the estimator that is about to read the rows.
+        private: the base class of estimators that protect the rows of their fit.
+        simulated: whether the fit is a simulation, which only warns.
     """
     running = _fits_around(estimator)
     found = _surroundings(estimator, running, private)
     vars(estimator).pop(_TAKEN_ALONG, None)
     for outermost in running[:1]:
         _judged[estimator] = ref(outermost)
-    for name, told in found.unprotected:
+    for name, sentence in found.unprotected:
         if not simulated:
-            raise InvalidParameter("pipeline", f"without unprotected steps. {told}", name)
-        warn(told)
-    for name, told in found.unsound:
+            raise InvalidParameter("pipeline", f"without unprotected steps. {sentence}", name)
+        warn(sentence)
+    for name, sentence in found.unsound:
         raise InvalidParameter(
-            "ensemble", f"one that leaves rows and noise as they are. {told}", name
+            "ensemble", f"one that leaves rows and noise as they are. {sentence}", name
         )
-    for told in found.warnings:
-        warn(told)
+    for sentence in found.warnings:
+        warn(sentence)
 
 
 def _surroundings(estimator: Any, running: Sequence[Any], private: type) -> Surroundings:
-    """Those of this process, and those that the estimator took along into it."""
+    """The surroundings in this process, and those that a copied estimator carries."""
     name = type(estimator).__name__
     before, behind = _steps_around(estimator, running)
     unprotected, unsound, warnings = vars(estimator).get(_TAKEN_ALONG, Surroundings())
@@ -254,7 +255,7 @@ def _inside_ensembles(estimator: Any, running: Sequence[Any]) -> Iterator[tuple[
 
 
 def _learners(running: Sequence[Any]) -> dict[str, str]:
-    """The classes of those that are learning now, and what."""
+    """The names of running meta-estimators, with what they learn themselves."""
     found = {}
     for one in running:
         known = [_LEARNERS[kind] for kind in type(one).__mro__ if kind in _LEARNERS]
@@ -263,7 +264,7 @@ def _learners(running: Sequence[Any]) -> dict[str, str]:
 
 
 def _transformers_of_targets(running: Sequence[Any]) -> list[Any]:
-    """What was fitted to the targets that come to an estimator now."""
+    """The transformers of targets in the running fits."""
     fits = (one for one in running if isinstance(one, TransformedTargetRegressor))
     return [one.transformer for one in fits if hasattr(one.transformer, "fit")]
 
@@ -288,6 +289,6 @@ def _steps_around(estimator: Any, running: Sequence[Any]) -> tuple[list[Any], li
 def _fits_such(step: Any, inner: Any) -> bool:
     """Whether a step, such as a search over a grid, has an estimator of this class inside.
 
-    It fits copies of that, perhaps copies of copies.
+    Such a step fits copies of this estimator.
     """
     return any(type(part) is type(inner) for part in _parts(step))

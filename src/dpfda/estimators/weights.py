@@ -12,14 +12,14 @@ from dpfda.errors import InvalidData, InvalidParameter
 
 
 class Weighted(NamedTuple):
-    """What belongs to each row, and the weights of rows."""
+    """The y of a fit, and the weights of the rows."""
 
     y: Any
     weights: Any
 
 
 def weighted(estimator: Any, y: Any, sample_weight: Any) -> Any:
-    """y with the weights of its rows, where there are any; refused without a public bound."""
+    """y with the weights of its rows, if there are any; an error without a public bound."""
     if sample_weight is None:
         return y
     if estimator.weight_bound is None:
@@ -29,7 +29,7 @@ def weighted(estimator: Any, y: Any, sample_weight: Any) -> Any:
 
 
 def weights_of(estimator: Any, y: Any) -> tuple[Any, Any]:
-    """y, and the weights of its rows, or None; refused where a bound is given without weights."""
+    """y, and the weights of its rows or None; an error if a bound is given without weights."""
     if isinstance(y, Weighted):
         return y
     if getattr(estimator, "weight_bound", None) is not None:
@@ -39,7 +39,7 @@ def weights_of(estimator: Any, y: Any) -> tuple[Any, Any]:
 
 
 def checked_weights(estimator: Any, weights: Any, rows: int) -> FloatArray:
-    """A weight for each row, moved into [0, weight_bound]."""
+    """The weight of each row, clipped to [0, weight_bound]."""
     bound = _validate.positive("weight_bound", estimator.weight_bound)
     with unquoted("sample_weight"):
         found = np.asarray(weights, dtype=np.float64)
