@@ -1,10 +1,10 @@
-"""Contracts that every registered class keeps, found through the registries.
+"""Contracts that every registered class must satisfy, found through the registries.
 
 A contract is a module of this package with ``FAMILY``, the base class of a family, and
 ``check(subject)``, which raises `AssertionError` when an instance breaks the contract. Instances
 come from the ``examples`` of every class that is registered in the family (or from the module's own
-``examples(member)``), so a new class is checked without a list being edited, also one that is
-defined outside this package.
+``examples(member)``), so new classes are checked automatically, including those defined outside
+this package.
 
 Examples:
     >>> "mechanism" in {case.family for case in cases()}
@@ -27,7 +27,7 @@ _LONGEST = 120
 
 @dataclass(frozen=True)
 class Case:
-    """One instance and the contract that it has to keep."""
+    """One instance and the contract that it must satisfy."""
 
     family: str
     subject: object
@@ -45,7 +45,7 @@ class Case:
 def load_all() -> None:
     """Import every layer below this one, so that all of its classes are registered.
 
-    A layer whose optional dependency is not installed is passed over.
+    Layers whose optional dependency is not installed are skipped.
     """
     above = {"checks", "cli", "collector"}
     layers = {entry.name for entry in pkgutil.iter_modules(dpfda.__path__)} - above
@@ -76,13 +76,13 @@ def cases() -> list[Case]:
 
 
 def _title(member: type[Registered], number: int, example: object) -> str:
-    """An instance in words: as it writes itself, or by its place where that is long."""
+    """The title of a case: the repr of the instance, or its number if the repr is long."""
     written = repr(example)
     return written if len(written) <= _LONGEST else f"{member.name} {number}"
 
 
 def check_all() -> int:
-    """Run every contract and return how many instances kept it.
+    """Run every contract; return the number of checked instances.
 
     Raises:
         AssertionError: an instance breaks its contract; the message names both.

@@ -1,7 +1,8 @@
 """All cases of `dpfda audit --all`: queries and conversations, attacked through their holders.
 
-No algorithm is copied here. An attack first compares, bit for bit, what the holder sends with what
-the mechanism draws from the same random words; from then on many reports are drawn at once.
+No algorithm is copied here. An attack first checks that the answers of the data holder equal the
+draws of its mechanism from the same random words, bit for bit. After that it draws many reports
+directly from the mechanism.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from dpfda.protocol.task import Task
 
 Pairs = list[tuple[FloatArray, FloatArray]]
 Holding = Callable[[Records, Source], Holder]
-_DELTA = 0.01  # at which a Gaussian price is said in ε
-_STEPS = 30  # of a climb to worse neighbors
-_SEEDS = 20  # answers of the holder that are compared bit for bit
+_DELTA = 0.01  # δ at which a Gaussian price is converted to ε
+_STEPS = 30  # steps of hill climbing to worse neighbors
+_SEEDS = 20  # seeds for which answers are compared bit for bit
 _FIRST, _SECOND = np.zeros((1, 1)), np.ones((1, 1))
 
 
 def priced(event: Event) -> tuple[Guarantee, float | None]:
-    """A price as a claim: ε, and μ where it is Gaussian."""
+    """The price of an event as a claim: ε, and μ if it is Gaussian."""
     if isinstance(event, GaussianEvent):
         epsilon = gaussian_epsilon(delta=_DELTA, multiplier=event.multiplier)
         return Guarantee(epsilon=epsilon, delta=_DELTA), 1 / event.multiplier
@@ -57,7 +58,7 @@ def priced(event: Event) -> tuple[Guarantee, float | None]:
 
 
 def curator(query: Query, records: Records, source: Source) -> Holder:
-    """A curator who agreed to one query and answered it."""
+    """A curator who has accepted and answered one query."""
     holder = Curator(
         records,
         most=compose([query.event]),
@@ -70,12 +71,12 @@ def curator(query: Query, records: Records, source: Source) -> Holder:
 
 
 class QueryAttack:
-    """One query about the worst neighbors that a search finds.
+    """An attack on one query, at the worst neighbors that a search finds.
 
     Args:
-        query: it.
-        holding: makes a holder of records; without one, tasks are answered as they stand.
-        labels: how many labels such a holder knows.
+        query: the query.
+        holding: creates a data holder of records; without one, tasks are answered directly.
+        labels: number of labels of such a holder.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class QueryAttack:
     ) -> None:
         self.query, self.mechanism = query, query.mechanism
         self.guarantee, self.mu = priced(query.event)
-        # Whatever a task computes goes through a mechanism of anything: a short search will do.
+        # The mechanism of a task accepts any input, so a short search is sufficient.
         few = {"starts": 40, "steps": 40} if isinstance(query, Task) else {}
         here, there = search(query, **few).neighbors
         self.sides = _known(here, labels), _known(there, labels)
@@ -96,7 +97,7 @@ class QueryAttack:
         self._compare(holding)
 
     def _compare(self, holding: Holding | None) -> None:
-        """The holder sends what the mechanism draws, bit for bit."""
+        """Check that the holder sends exactly what the mechanism draws."""
         for seed in range(_SEEDS):
             side, query = seed % 2, self.query
             records, source = self.sides[side], SimulationSource(seed)
@@ -125,7 +126,7 @@ class QueryAttack:
         return [(self.exact[0], self.exact[1]), *own]
 
     def randomize(self, values: FloatArray, source: Source) -> FloatArray:
-        """This many answers about the same records."""
+        """Answers about the same records, one per row of `values`."""
         if not self.draws_inside:
             return self.mechanism.randomize(values, source, clip=True)
         assert isinstance(self.query, Task)
@@ -155,17 +156,18 @@ def _known(records: Records, labels: int | None) -> Records:
 class TranscriptAttack:
     """All answers of a holder, about two neighboring data sets.
 
-    A report is a whole transcript: its loss ln p(transcript | first records) - ln p(transcript |
-    second records), which is what an attacker who knows everything else computes from what was
-    released; its depth and that law's shape (`privacy.audit.Fit`); then the answers' first numbers.
+    A report describes a whole transcript. Its first number is the loss ln p(transcript | first
+    records) - ln p(transcript | second records), which an attacker who knows everything else can
+    compute. Then follow the depth and the shape of its distribution (`privacy.audit.Fit`), and the
+    first numbers of the answers.
 
     Args:
-        asked: a holder of these records, who was asked everything.
+        asked: returns a holder of given records after the whole conversation.
         sides: the two data sets.
-        guarantee, mu: what is claimed.
+        guarantee, mu: the claim.
     """
 
-    depth_shape = 1.0  # each transcript says its own
+    depth_shape = 1.0  # not 0; the actual shape is part of each report
 
     def __init__(
         self,
@@ -178,11 +180,11 @@ class TranscriptAttack:
         self._asked, self.sides, self.guarantee, self.mu = asked, sides, guarantee, mu
 
     def worst_cases(self) -> Pairs:
-        """Which of the two data sets."""
+        """The numbers of the two data sets."""
         return [(_FIRST, _SECOND)]
 
     def randomize(self, values: FloatArray, source: Source) -> FloatArray:
-        """This many transcripts."""
+        """Transcripts, one per row of `values`."""
         side = int(values[0, 0])
         return np.array([self._transcript(side, source) for _ in range(len(values))])
 
@@ -197,7 +199,7 @@ class TranscriptAttack:
         return np.concatenate([sums, numbers[:5]])
 
     def log_likelihood(self, reports: FloatArray, values: FloatArray) -> FloatArray:
-        """Up to what both sides share."""
+        """The log-likelihood, up to a term that is common to both sides."""
         sign = 0.5 if not np.ravel(values)[0] else -0.5
         return np.asarray(sign * reports[:, 0])
 
@@ -207,8 +209,8 @@ class TranscriptAttack:
 
 
 def _loss_and_depth(query: Query, answer: Answer, own: Records, other: Records) -> FloatArray:
-    """Privacy loss of one answer about the own records, its depth, and the shape of that."""
-    if isinstance(query, TiltedQuery):  # it draws inside
+    """Privacy loss of one answer about `own`, its depth, and the shape of the depth."""
+    if isinstance(query, TiltedQuery):  # this query draws inside its computation
         source = SimulationSource(0)
         here, there = (query.log_likelihood(answer, side, source) for side in (own, other))
         return np.array([here - there, *query.depth(answer, own)])
@@ -220,10 +222,10 @@ def _loss_and_depth(query: Query, answer: Answer, own: Records, other: Records) 
 
 
 def conversation_attack(conversation: Conversation[Any], n: int) -> QueryAttack | TranscriptAttack:
-    """A whole conversation with a curator; one that asks a single sum is drawn in batches."""
+    """The attack on a whole conversation; if it is a single sum, reports are drawn in batches."""
 
     def asked(rows: Records, source: Source) -> Holder:
-        # As `curate` does, without its tally: made-up records with real noise cost nobody anything.
+        # Like `curate`, but without its tally, because invented records cost nobody anything.
         holder = Curator(rows, **conversation.agreed(source, None))
         converse(conversation, lambda query, number: holder.answer(query, number=number))
         return holder
@@ -266,7 +268,7 @@ def worst_neighbors(conversation: Conversation[Any], n: int) -> tuple[Records, R
 
 
 def spent(conversation: Conversation[Any], sides: tuple[Records, Records]) -> float:
-    """Approximate share of the announced budget that a pair uses: Σ ε_i or √Σ μ_i²."""
+    """Approximate share of the announced budget that a pair of data sets uses: Σ ε_i or √Σ μ_i²."""
     _, holder = curate(conversation, sides[0], source=SimulationSource(0))
     pure, precision = 0.0, 0.0
     for exchange in holder.transcript:
@@ -285,13 +287,13 @@ def spent(conversation: Conversation[Any], sides: tuple[Records, Records]) -> fl
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to audit, made when its turn comes.
+    """One audit case, created when it is run.
 
     Attributes:
         kind: mechanism, query, study or conversation.
-        name: which.
-        make: what is attacked.
-        goal: the relative violation that the audit should see.
+        name: name of the case.
+        make: creates the object to attack.
+        goal: the relative violation that the audit should detect.
     """
 
     kind: str
@@ -301,11 +303,11 @@ class Case:
 
 
 RECORDS = 250
-"""In the data sets that conversations are audited about."""
-_WHOLE = 0.25  # violation of a whole conversation that is seen
-_SMALL = 0.3  # ε
-_FEW = 100  # of them find an event
-_RUNS = 0.0008  # conversations are slow: this part of a mechanism's draws
+"""Number of records in audits of conversations."""
+_WHOLE = 0.25  # violation of a whole conversation to detect
+_SMALL = 0.3  # ε below which a coarser goal is used
+_FEW = 100  # pilot draws that select an event
+_RUNS = 0.0008  # share of draws for conversations, which are slow
 _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "moments"}, 400, 2),
     ({"name": "mrma"}, 400, 2),
@@ -318,7 +320,7 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "vectors"}, 4000, 3),
     ({"name": "vector_numbers", "evaluation_share": 0.1}, 4000, 0),
 )
-"""Designs, people and classes (0: a number), such that every phase has somebody."""
+"""Designs, people and classes (0: a number), such that every phase has participants."""
 
 
 def audit_cases() -> list[Case]:
@@ -341,7 +343,7 @@ def attacked(
     source: Source,
     goal: float = GOAL,
 ) -> AuditResult:
-    """Attack a mechanism, or what `checks.attacks` makes of queries and conversations."""
+    """Audit a mechanism, or the attack on a query or conversation."""
     slow = isinstance(subject, TranscriptAttack)
     event = getattr(subject, "event", None)
     mu = 1 / event.multiplier if isinstance(event, GaussianEvent) else getattr(subject, "mu", None)
@@ -364,7 +366,7 @@ def _mechanisms() -> Iterator[Case]:
 
 
 def _goal(mechanism: Mechanism) -> float:
-    """The relative violation that is to be seen; a small ε is hard to see, and so are choices."""
+    """The relative violation to detect; coarser for a small ε and for choices."""
     coarse = isinstance(mechanism, Exponential) or mechanism.epsilon < _SMALL
     return 0.1 if coarse else GOAL
 
@@ -383,7 +385,7 @@ def _queries() -> Iterator[Case]:
 
 
 def _studies() -> Iterator[Case]:
-    """The first person of every phase of every study, in a server's state that others left."""
+    """The first person of every phase of every study, after the replies of earlier phases."""
     seen = set()
     for design, people, classes in _STUDIES:
         plan = StudyPlan(
@@ -433,7 +435,7 @@ def _conversations() -> Iterator[Case]:
 
 
 def _courses(examples: list[Conversation[Any]]) -> list[tuple[int, Conversation[Any]]]:
-    """The first of those that ask the same kinds of questions."""
+    """The first conversation for each sequence of kinds of queries."""
     found: dict[tuple[str, ...], tuple[int, Conversation[Any]]] = {}
     for number, conversation in enumerate(examples):
         holder = Rehearsal(conversation, RECORDS)

@@ -1,8 +1,8 @@
-"""The contract of every conversation: what it asks adds up to what it announced, and no more leaks.
+"""The contract of every conversation: its cost equals the announcement, and it leaks no more.
 
-`Rehearsal` answers without records, so it shows what a conversation costs before anybody is asked;
-`transcript_losses` asks a real curator about neighboring records and computes what an attacker who
-knows everything else learns from the whole transcript.
+`Rehearsal` answers without records, so it shows the cost of a conversation in advance.
+`transcript_losses` runs a conversation with a real curator about neighboring records, and computes
+the privacy loss of the whole transcript for an attacker who knows everything else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RUNS = 60
 
 
 def examples(member: type[Conversation[Any]]) -> list[tuple[Conversation[Any], int]]:
-    """Every course of a conversation, pure and with δ, with few records and with some more."""
+    """Every variant of a conversation, pure and with δ, for two numbers of records."""
     return [
         (conversation, n)
         for n in (100, 250)
@@ -56,7 +56,7 @@ check = check_conversation
 
 
 class Rehearsal(Holder):
-    """Holds nothing: answers as if every sum were 0, and lets a conversation ask what it likes."""
+    """A holder without data: answers as if every sum were 0, and accepts every query."""
 
     def __init__(self, conversation: Conversation[Any], n: int, *, seed: int = 0) -> None:
         endless = Price(epsilon=_ENDLESS, delta=_ENDLESS, precision=_ENDLESS)
@@ -89,10 +89,10 @@ def rehearse(conversation: Conversation[Any], n: int, *, seed: int = 0) -> Price
 
 
 def check_price(conversation: Conversation[Any], n: int, *, seed: int = 0) -> None:
-    """Questions cost what was announced: no more, and nothing is left unspent."""
+    """The queries cost exactly what was announced."""
     try:
         spent, most = rehearse(conversation, n, seed=seed), conversation.most
-    except InvalidParameter:  # refused by public numbers, before the first question
+    except InvalidParameter:  # refused because of public numbers, before the first query
         return
     expect(within(spent, most), "a conversation asks for more than it announced")
     full = spent.epsilon + spent.precision >= (most.epsilon + most.precision) * (1 - _LITTLE)
@@ -100,7 +100,7 @@ def check_price(conversation: Conversation[Any], n: int, *, seed: int = 0) -> No
 
 
 def check_ledger(conversation: Conversation[Any], n: int) -> None:
-    """The ledger is spent look by look; empty, it refuses everything."""
+    """Each query is spent from the ledger; an empty ledger refuses everything."""
     here, _ = conversation.neighbors(n)
     ledger = Ledger(conversation.epsilon, limit_delta=conversation.delta)
     _, curator = curate(conversation, here, source=SimulationSource(0), ledger=ledger)
@@ -116,7 +116,7 @@ def check_ledger(conversation: Conversation[Any], n: int) -> None:
 
 
 class _Refusing(Ledger):
-    """Seems to have budget for all, and pays for nothing."""
+    """A ledger that reports enough budget, and refuses every cost."""
 
     def spend(self, *_: object, **__: object) -> NoReturn:
         """Refuse."""
@@ -124,7 +124,7 @@ class _Refusing(Ledger):
 
 
 def check_order(conversation: Conversation[Any], n: int) -> None:
-    """Spending comes first: where it is refused, nothing was drawn."""
+    """Spending comes first: if it is refused, no noise was drawn."""
     here, _ = conversation.neighbors(n)
     watched = Counting(0)
     ledger = _Refusing(conversation.epsilon, limit_delta=conversation.delta)
@@ -187,7 +187,7 @@ def transcript_losses(conversation: Conversation[Any], n: int) -> FloatArray:
 
 
 def replay(holder: Holder, here: Records, there: Records) -> FloatArray:
-    """Loss of each answer of a conversation that was held about `here`, `there` its neighbor."""
+    """Loss of each answer of a conversation about `here`, compared with its neighbor `there`."""
     source = SimulationSource(0)
     return np.array(
         [
@@ -201,8 +201,8 @@ def replay(holder: Holder, here: Records, there: Records) -> FloatArray:
 def excess(conversation: Conversation[Any], lost: FloatArray) -> float:
     """The excess of losses over the claim; at most 0 if the claim holds.
 
-    Pure ε: the largest loss beyond ε. With δ: E(1 - e^{ε - L})₊ beyond δ, five standard errors
-    given away.
+    For pure ε, it is the largest loss minus ε. With δ, it is E(1 - e^{ε - L})₊ minus δ and minus
+    five standard errors.
     """
     claim = conversation.guarantee
     if not claim.delta:

@@ -1,15 +1,13 @@
 """The contract of every query against hostile parameters and hostile records.
 
 A malformed query is refused as a whole, before anything is computed, spent or stored. For a
-well-formed one, whatever its numbers, the outcome (an answer of the stated shape, or a refusal)
-never depends on what records hold, its sensitivity is never exceeded, and the time it takes stays
-of one kind.
+well-formed query with any numbers, the outcome (an answer of the stated shape, or a refusal) must
+not depend on the records, the sensitivity must not be exceeded, and the time must not depend
+strongly on the records.
 
-Hostile queries, made from the declared rules of a query's fields, and hostile records.
-
-Whoever writes queries may be hostile: nothing about a field is taken for granted. What comes out of
-`hostile_queries` is JSON that breaks a rule or goes to its edge; what comes out of
-`hostile_records` is what a holder may happen to hold.
+Queries may be written by attackers, so all their fields are tested: `hostile_queries` yields JSON
+that breaks a declared rule or lies at its limits. `hostile_records` yields records with unusual
+contents.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _HELD = (0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e-320)
 
 
 def hostile_queries(query: Query) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Spoiled versions of a query's JSON, each with a word for what was done."""
+    """Modified versions of a query's JSON, each with a description of the change."""
     good = query.to_dict()
     yield "a key more", good | {"backdoor": 1}
     yield "another name", good | {"name": "no such query"}
@@ -101,7 +99,7 @@ def _spoiled_arrays(rule: Array, good: AnyArray) -> Iterator[object]:
 
 
 def hostile_records(records: Records) -> Iterator[tuple[str, Records]]:
-    """Records of the same shapes with other numbers: everybody's, or the first one's; each once."""
+    """Records of the same shapes with other numbers for all or for the first, without repeats."""
     seen = {_bytes(records)}
     for sentence, held in _spoiled_records(records):
         if _bytes(held) not in seen:
@@ -138,14 +136,14 @@ def _spoiled_records(records: Records) -> Iterator[tuple[str, Records]]:
 
 
 FAMILY = Query
-_MOST_TRIED = 1000  # numbers in and out of a query that is still searched for its sensitivity
-_LARGE = 20.0  # ε beyond which probabilities of a response underflow
-_QUICK = 0.01  # seconds: below, times tell nothing apart
+_MOST_TRIED = 1000  # largest size of a query whose sensitivity is searched
+_LARGE = 20.0  # ε above which probabilities of a response underflow
+_QUICK = 0.01  # seconds below which times are not compared
 _SLOWER = 20
 
 
 def check_fuzz(query: Query) -> None:
-    """Try everything on one query.
+    """Run all hostile inputs on one query.
 
     Examples:
         >>> from dpfda.protocol.tasks.questions import StumpTask
@@ -160,7 +158,7 @@ def check_fuzz(query: Query) -> None:
             if made is None:
                 refused += 1
                 continue
-            if made.digest in tried:  # what was spoiled was the same before
+            if made.digest in tried:  # the modified query equals an earlier one
                 continue
             tried.add(made.digest)
             check_outcomes(made, records, sentence)
@@ -173,7 +171,7 @@ check = check_fuzz
 
 
 def made_from(data: dict[str, Any]) -> Query | None:
-    """The query that this JSON describes; None where it is refused, as it should be."""
+    """The query that this JSON describes; None if it is refused."""
     try:
         return Query.from_dict(json.loads(json.dumps(data)))
     except DpfdaError:
@@ -181,7 +179,7 @@ def made_from(data: dict[str, Any]) -> Query | None:
 
 
 def outcome(query: Query, records: Records) -> tuple[Any, ...]:
-    """What an observer sees: the shape of an answer, or the message of a refusal."""
+    """The observable outcome: the shape of an answer, or the message of a refusal."""
     try:
         answer = query.answer(records, SimulationSource(0))
     except DpfdaError as refusal:
@@ -210,7 +208,7 @@ def stated_shape(query: Query) -> tuple[int, ...]:
 
 
 def check_reach(query: Query, context: str) -> None:
-    """For all accepted numbers, neighbors are within the sensitivity that is paid for."""
+    """For all accepted numbers, neighbors are within the stated sensitivity."""
     if query.inside:
         return
     numbers = (*stated_shape(query), query.columns if isinstance(query, Task) else 1)
@@ -229,7 +227,7 @@ def check_time(query: Query, records: Records) -> None:
 
 
 def _seconds(query: Query, records: Records) -> float:
-    """The least of three times of the processor: waiting for others does not count."""
+    """The minimum of three processor times, which exclude waiting."""
     times = []
     for _ in range(3):
         start = time.process_time()

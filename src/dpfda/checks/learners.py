@@ -65,7 +65,7 @@ def check_shapes_and_precision(learner: Learner) -> None:
 
 
 def check_learns(learner: Learner) -> None:
-    """Classes that overlap a little are separated."""
+    """Classes with little overlap are separated."""
     rng = np.random.default_rng(1)
     labels = np.where(np.arange(400) % 2 == 0, 1.0, -1.0)[None, :]
     features = np.clip(rng.normal(0.4 * labels[:, :, None], 0.3, (1, 400, FEATURES)), -1, 1)
@@ -89,7 +89,7 @@ def check_batch_equals_single_fits(learner: Learner) -> None:
 
 
 def check_zero_weight_is_absence(learner: Learner) -> None:
-    """A row of weight 0 changes nothing, however wild it is."""
+    """A row of weight 0 changes nothing, even with extreme values."""
     features, labels = _data()
     wild = np.concatenate([features, np.full((MEMBERS, 2, FEATURES), 1e6)], axis=1)
     more = np.concatenate([labels, np.ones((MEMBERS, 2))], axis=1)
@@ -99,7 +99,7 @@ def check_zero_weight_is_absence(learner: Learner) -> None:
 
 
 def check_integer_weights_are_repeats(learner: Learner) -> None:
-    """Weight 3 is the row three times."""
+    """A row with weight 3 equals three copies of the row."""
     features, labels = _data()
     repeats = 1 + np.arange(ROWS) % 3
     weights = np.broadcast_to(repeats, labels.shape)
@@ -116,7 +116,7 @@ def check_flipped_labels_flip_the_model(learner: Learner) -> None:
 
 
 def check_identity_gram_is_the_default(learner: Learner) -> None:
-    """No Gram matrix means an orthonormal basis."""
+    """Without a Gram matrix, the basis is orthonormal."""
     features, labels = _data()
     explicit = learner.fit(features, labels, gram=np.eye(FEATURES))
     _same(explicit, learner.fit(features, labels), "identity Gram matrix")
@@ -179,7 +179,7 @@ CHECKS: tuple[Callable[[Learner], None], ...] = (
     check_learner_travels,
     check_refuses_bad_input,
 )
-"""Every promise, in the order in which they are checked."""
+"""All checks, in their order."""
 
 
 def _data() -> tuple[Floats, Floats]:

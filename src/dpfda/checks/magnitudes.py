@@ -1,12 +1,12 @@
-"""The contract of sizes: for all accepted values of fields, noise has its stated size.
+"""The contract of magnitudes: for all accepted values of fields, noise has its stated size.
 
-Four ways in which numbers of a computer stop being numbers, tried on every query:
+Four numerical failures are tested for every query:
 
-* a sensitivity, scale, variance or lattice step that is 0, infinite or has lost its digits;
-* a square or a quotient on the way to them that under- or overflows: where scaling a field by 2^k
-  multiplies them by 2^pk for small k, it must do so for every k that is accepted;
-* a sum over records that wraps around, or a statistic whose rounding error passes the noise;
-* a statistic that is cut off where the lattice of its noise ends.
+* a sensitivity, scale, variance or lattice step that is 0, infinite or subnormal;
+* an intermediate square or quotient that under- or overflows: if scaling a field by 2^k multiplies
+  these numbers by 2^pk for small k, it must do so for every accepted k;
+* a sum over records that overflows, or a statistic whose rounding error exceeds its allowance;
+* a statistic that is truncated at the end of the lattice of its noise.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ Path = tuple[str, ...]
 _SIZES = (5e-324, 1e-316, 1e-290, 1e-162, 1e-112, 1e-50, 1e-20, 1.0, 1e20, 1e50, 1e100, 1e308)
 _EPSILONS = (1e-300, 1e-6, 1e-3, 1.0, 50.0, 1e6, 1e300)
 _RECORDS = (2, 1 << 22, 1 << 27)
-_MIXED = 40  # queries of which several fields are extreme at once
-_NEAR = (-2, -1, 1, 2)  # powers of two that tell how a number goes with a field
-_FAR = tuple(range(-640, 641, 16))  # squares lose digits over 23 powers before they are 0
-_SAME = 1e-11  # relative; a power of two itself changes no digit
+_MIXED = 40  # queries with several extreme fields
+_NEAR = (-2, -1, 1, 2)  # powers of two that show how a number depends on a field
+# squares are subnormal over 23 powers before they are 0, so steps of 16 detect this
+_FAR = tuple(range(-640, 641, 16))
+_SAME = 1e-11  # relative tolerance; scaling by a power of two is exact
 _SEARCHED = 4  # queries with several extreme fields whose neighbors are searched
 _SMALL = 0.1  # ε with which the noise is not too fine for many records
 _LARGE = 20.0  # ε of the test of rounding errors: noise is small
@@ -48,7 +49,7 @@ _TRIED = 12
 
 
 def check_magnitudes(query: Query) -> None:
-    """Try every size on one query.
+    """Test all magnitudes on one query.
 
     Examples:
         >>> from dpfda.central.queries import BallMean
@@ -68,7 +69,7 @@ check = check_magnitudes
 
 
 def check_extremes(query: Query) -> None:
-    """Fields at the ends of their ranges, alone and together: refused, or noise of a normal size.
+    """With extreme fields, alone or together, a query is refused or has noise of normal size.
 
     Invalid fields are refused when the query is built, before any record is read.
     """
@@ -102,7 +103,7 @@ def check_extremes(query: Query) -> None:
 
 
 def expect_normal(query: Query, context: str) -> None:
-    """All numbers that noise is made of are normal floats, steps with room on either side."""
+    """All parameters of the noise are normal floats, and lattice steps are within their limits."""
     mechanism = query.mechanism
     expect(math.isfinite(mechanism.epsilon), f"{context}: ε must be finite")
     if not isinstance(mechanism, Additive):
@@ -118,7 +119,7 @@ def expect_normal(query: Query, context: str) -> None:
 
 @dataclass(frozen=True)
 class Law:
-    """Sensitivity and scales are multiplied by 2^pk where some fields are multiplied by 2^k."""
+    """If some fields are multiplied by 2^k, sensitivity and scales are multiplied by 2^pk."""
 
     paths: tuple[Path, ...]
     powers: FloatArray
@@ -150,7 +151,7 @@ def _laws(query: Query) -> list[Law]:
 
 
 def _law(query: Query, paths: tuple[Path, ...]) -> Law | None:
-    """Powers with which the numbers of a query go with fields, if they do."""
+    """The law by which the numbers of a query follow some fields; None if there is none."""
     good, here = query.to_dict(), _numbers(query)
     half = _scaled(good, [(Law(paths, here), -1)])
     if half is None or _numbers(half).shape != here.shape:
@@ -165,7 +166,7 @@ def _follows(good: dict[str, Any], here: FloatArray, shifts: list[tuple[Law, int
     if made is None:
         return None
     exponent = np.sum([law.powers * k for law, k in shifts], axis=0)
-    # In logarithms: 2^pk itself may be no float.
+    # In logarithms, because 2^pk itself may overflow.
     found = np.log2(_numbers(made)) - np.log2(here) - exponent
     return bool((np.abs(found) <= _SAME / math.log(2) + 2**-52 * np.abs(exponent)).all())
 
@@ -178,7 +179,7 @@ def _expect_law(good: dict[str, Any], here: FloatArray, shifts: list[tuple[Law, 
 
 
 def _scaled(good: dict[str, Any], shifts: list[tuple[Law, int]]) -> Query | None:
-    """The query with fields multiplied by powers of two; None where it is refused."""
+    """The query with fields multiplied by powers of two; None if it is refused."""
     data = copy.deepcopy(good)
     for law, k in shifts:
         for path in law.paths:
@@ -227,7 +228,7 @@ def _about(query: AdditiveQuery, n: int, *, epsilon: float | None = None) -> Add
 
 
 def _places_of_n(data: dict[str, Any]) -> list[Path]:
-    """Where a query states a number of records."""
+    """Paths at which a query states a number of records."""
     places: tuple[Path, ...] = (("n",), ("query", "n"))
     return [path for path in places if path[0] in data and path[-1] in _at(data, path[:-1])]
 
@@ -241,7 +242,7 @@ def _counts(query: AdditiveQuery, n: int, *, part: bool = False) -> bool:
 
 
 def check_rounding(query: AdditiveQuery) -> None:
-    """Neighbors among as many records as are allowed, with little noise: no more steps apart."""
+    """Rounding errors of large sums stay within their allowance, also with little noise."""
     data = _about(query, _RECORDS[-1]).to_dict()
     if "cost" in data:
         _put(data, ("cost", "epsilon"), _LARGE)
@@ -264,7 +265,7 @@ def check_rounding(query: AdditiveQuery) -> None:
 
 
 def check_cut(query: AdditiveQuery) -> None:
-    """For every accepted ε and number of equal records, no exact answer is cut off."""
+    """For every accepted ε and number of equal records, no exact answer is truncated."""
     for n, epsilon in product(_RECORDS, _EPSILONS):
         data = _about(query, n).to_dict()
         if "cost" in data:
@@ -295,7 +296,7 @@ def real_fields(query: object, above: Path = ()) -> Iterator[tuple[Path, Number 
 
 
 def _sized(value: object, size: float) -> object:
-    """A field of this size: an array keeps its shape, and its zeros."""
+    """A field scaled to this size; an array keeps its shape and zeros."""
     array = np.array(value, dtype=np.float64)
     largest = float(np.abs(array).max(initial=0.0))
     sized = array / largest * size if largest else np.full(array.shape, size)

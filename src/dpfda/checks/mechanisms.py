@@ -1,11 +1,9 @@
 """The contract of every mechanism: its draws agree with its statements.
 
 Statistical parts use `DRAWS` reports from a fixed seed and a two-sided level of `LEVEL` for each
-comparison, so a sound mechanism passes forever and a wrong one fails forever.
-
-The part of the contract that concerns bad input: refuse, and never repeat a private value.
-
-Also parameters of any size: what is accepted has noise of a normal size, which scales with it.
+comparison, so the results do not vary between runs. The contract also covers invalid input, which
+must be refused without quoting a private value, and parameters of any size: if they are accepted,
+the noise has a normal size and scales with them.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _POWERS = range(-1070, 1021, 10)
 
 
 def check_bad_input(mechanism: Mechanism) -> None:
-    """NaN, infinity, wrong shapes, nothing, text and out-of-bounds values raise `InvalidData`."""
+    """NaN, infinity, wrong shapes, empty batches, text and large values raise `InvalidData`."""
     for what, values in _bad_batches(mechanism):
         try:
             mechanism.randomize(values, SimulationSource(0))
@@ -123,7 +121,7 @@ def _bad_batches(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
 
 
 def _expect_silence(error: BaseException | None, what: str) -> None:
-    """Neither the message nor anything that a traceback prints below it holds the value."""
+    """Neither the message nor its chained errors in a traceback contain the value."""
     while error is not None:
         expect(_TRACE not in str(error), f"the error for {what} must not show a private value")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -166,7 +164,7 @@ def check_description(mechanism: Mechanism) -> None:
 
 
 def check_repeatable(mechanism: Mechanism) -> None:
-    """Same seed, same reports; another seed, others; shapes agree; the input is left alone."""
+    """Reports depend on the seed only; shapes agree; the input is not changed."""
     for values in _probes(mechanism, 64):
         before = values.copy()
         reports = mechanism.randomize(values, SimulationSource(1))
@@ -175,7 +173,7 @@ def check_repeatable(mechanism: Mechanism) -> None:
         expect(bool(np.isfinite(reports).all()), "reports must be finite")
         same = mechanism.randomize(values, SimulationSource(1))
         expect(np.array_equal(reports, same), "the same seed must give the same reports")
-        # A nearly honest bit seldom changes: look at several seeds before complaining.
+        # With a large ε a bit rarely flips, so several seeds are tried.
         others = (mechanism.randomize(values, SimulationSource(seed)) for seed in range(2, 40))
         differ = any(not np.array_equal(reports, other) for other in others)
         expect(differ, "another seed must give other reports")
@@ -198,7 +196,7 @@ def check_moments(mechanism: Mechanism) -> None:
             bool((np.abs(mean) <= _Z * np.sqrt(stated / DRAWS) + 1e-12).all()),
             "debias(randomize(values)) must be unbiased",
         )
-        # The mean of squares has its own spread; where every square is equal there is none.
+        # The mean of squares has its own standard error, which is 0 if all squares are equal.
         spread = (errors**2).std(axis=0) / np.sqrt(DRAWS)
         expect(
             bool((np.abs(square - stated) <= _Z * spread + 1e-6 * stated).all()),
@@ -207,7 +205,7 @@ def check_moments(mechanism: Mechanism) -> None:
 
 
 def check_independence(mechanism: Mechanism) -> None:
-    """Rows are independent people; noise that is added to two coordinates is uncorrelated."""
+    """Reports of different rows are independent; noise on two coordinates is uncorrelated."""
     bound = _Z / np.sqrt(DRAWS)
     for seed, values in enumerate(_probes(mechanism, DRAWS)):
         reports = mechanism.randomize(values, SimulationSource(seed)).reshape(DRAWS, -1)
@@ -240,7 +238,7 @@ def _check_frequencies(mechanism: Mechanism, reports: FloatArray, values: FloatA
         return
     logs = mechanism.log_likelihood(patterns, _repeat(values, len(patterns)))
     expected = DRAWS * np.exp(logs)
-    # Patterns that were never drawn are missing from the sum: at most about one draw each.
+    # Patterns that were never drawn are missing from the sum.
     missing = DRAWS - expected.sum()
     expect(
         -1e-6 * DRAWS <= missing <= len(patterns) + 20,
@@ -253,7 +251,7 @@ def _check_frequencies(mechanism: Mechanism, reports: FloatArray, values: FloatA
 
 
 def check_promise(mechanism: Mechanism) -> None:
-    """At the worst cases the likelihood ratio keeps the guarantee."""
+    """At the worst cases the likelihood ratio satisfies the guarantee."""
     promise = mechanism.guarantee
     for seed, (one, other) in enumerate(mechanism.worst_cases()):
         for here, there in ((one, other), (other, one)):

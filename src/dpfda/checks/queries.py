@@ -30,18 +30,19 @@ from dpfda.protocol.task import Task
 _SIZES = (0.3, 1.0, 3.0, 1e3)
 _PROBES = 64
 _MOVES = ((True, True), (True, False), (False, True))  # which of the two sides
-_ROUNDED = 1e-13  # what the logarithm of a small probability is rounded by
+_ROUNDED = 1e-13  # rounding error of the logarithm of a small probability
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The worst neighbors that a search came upon.
+    """The worst neighbors that a search found.
 
     Attributes:
-        ratio: how far apart their exact answers are, in units of what the mechanism is made for.
+        ratio: distance of their exact answers, in units of the stated sensitivity.
         neighbors: the two data sets; they differ in record 0.
-        exact: what goes into the mechanism about either.
-        score: what the search climbs by: the ratio or, where any input is allowed, the mean loss.
+        exact: the inputs of the mechanism for both data sets.
+        score: the maximized quantity: the ratio or, if the mechanism accepts any input, the mean
+            loss.
     """
 
     ratio: float
@@ -52,7 +53,7 @@ class Found:
 
 @lru_cache(maxsize=256)
 def search(query: Query, *, seed: int = 0, starts: int = 60, steps: int = 500) -> Found:
-    """Climb from the best of many random pairs, tiny and huge ones among them."""
+    """Hill climbing from the best of many random pairs of very different sizes."""
     rng = np.random.default_rng(seed)
     first = query.trial(rng)
     best = Found(0.0, (first, first), (exact_answer(query, first),) * 2)
@@ -67,7 +68,7 @@ def search(query: Query, *, seed: int = 0, starts: int = 60, steps: int = 500) -
 
 
 def _climb(query: Query, best: Found, rng: np.random.Generator, *, steps: int) -> Found:
-    """Small moves of the replaced record, on either side, kept if they help."""
+    """Move the replaced record by small steps on either side; keep improvements."""
     for step in range(steps):
         moving, reach = _MOVES[step % 3], 0.98 ** (step % 250)
         pair = [
@@ -75,7 +76,7 @@ def _climb(query: Query, best: Found, rng: np.random.Generator, *, steps: int) -
             for side, moves in zip(best.neighbors, moving, strict=True)
         ]
         exact = [
-            exact_answer(query, side) if moves else known  # most of the work
+            exact_answer(query, side) if moves else known  # the most expensive step
             for side, moves, known in zip(pair, moving, best.exact, strict=True)
         ]
         found = _compared(query, (pair[0], pair[1]), (exact[0], exact[1]))
@@ -84,7 +85,7 @@ def _climb(query: Query, best: Found, rng: np.random.Generator, *, steps: int) -
 
 
 def _moved(side: Records, reach: float, rng: np.random.Generator) -> Records:
-    """Records with another one at place 0; labels stay."""
+    """Records with record 0 moved at random; labels are not changed."""
     moved = tuple(column.copy() for column in side)
     for column in moved:
         if column.dtype.kind == "f":
@@ -94,7 +95,7 @@ def _moved(side: Records, reach: float, rng: np.random.Generator) -> Records:
 
 
 def measured(query: Query, pair: tuple[Records, Records]) -> Found:
-    """A pair, and how far apart its exact answers are."""
+    """A pair with the distance of its exact answers."""
     return _compared(query, pair, (exact_answer(query, pair[0]), exact_answer(query, pair[1])))
 
 
@@ -120,7 +121,7 @@ def exact_answer(query: Query, records: Records) -> FloatArray:
 
 
 class _Same:
-    """A source of the same words each time; they are made for those few queries that draw."""
+    """A source of fixed random words, created only if a query draws inside its computation."""
 
     sampler: Sampler = "simulation"
 
@@ -129,23 +130,23 @@ class _Same:
         return SimulationSource(0)
 
     def words(self, count: int) -> Words:
-        """The next ones."""
+        """The next words."""
         return self._source.words(count)
 
 
 @lru_cache(maxsize=256)
 def _single(query: Query) -> bool:
-    """Whether the mechanism takes a number for each record."""
+    """Whether the mechanism takes one number per record."""
     return np.ndim(query.mechanism.worst_cases()[0][0]) == 1
 
 
 def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
-    """1 where two inputs are as far apart as the mechanism allows neighbors to be."""
+    """The distance of two inputs, relative to the largest one allowed for neighbors."""
     if isinstance(mechanism, Additive):
         return mechanism.reach(np.ravel(one - other)) / mechanism.sensitivity
     if isinstance(mechanism, Exponential):
         return float(np.abs(one - other).max())
-    # A local mechanism takes any input: what counts is the loss itself.
+    # A local mechanism accepts any input, so the loss itself is compared with ε.
     return _share_lost(mechanism, losses(mechanism, _reports(mechanism, one), one, other))
 
 
@@ -163,7 +164,7 @@ def _reports(mechanism: Mechanism, value: FloatArray) -> FloatArray:
 def losses(
     mechanism: Mechanism, reports: FloatArray, one: FloatArray, other: FloatArray
 ) -> FloatArray:
-    """Log-likelihood of each report from `one`, less that from `other`."""
+    """Log-likelihood of each report from `one`, minus that from `other`."""
     here, there = (np.repeat(value, len(reports), axis=0) for value in (one, other))
     return np.asarray(
         mechanism.log_likelihood(reports, here) - mechanism.log_likelihood(reports, there)
@@ -172,7 +173,7 @@ def losses(
 
 FAMILY = Query
 _DRAWS = 4000
-_LITTLE = 1e-9  # relative: rounding errors of floats
+_LITTLE = 1e-9  # relative tolerance for rounding errors
 _HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e-320)
 
 
@@ -215,8 +216,8 @@ def check_description(query: Query) -> None:
 
 
 def check_sensitivity(query: Query) -> None:
-    """No neighbors are further apart than the mechanism is made for; some nearly are."""
-    if query.inside:  # judged by its likelihood, with whole conversations
+    """The sensitivity is never exceeded, and nearly attained by some neighbors."""
+    if query.inside:  # tested by its likelihood, with whole conversations
         return
     ratio = search(query).ratio
     expect(ratio <= 1 + _LITTLE, f"neighbors are {ratio:.6f} sensitivities apart")
@@ -240,7 +241,7 @@ def check_losses(query: Query) -> None:
         for seed, (one, other) in enumerate(sides):
             rows = np.repeat(one, _DRAWS, axis=0)
             reports = mechanism.randomize(rows, SimulationSource(seed), clip=True)
-            if isinstance(mechanism, Additive):  # and far out, where the loss is largest
+            if isinstance(mechanism, Additive):  # also far out, where the loss is largest
                 reports = np.concatenate([reports, one + 20 * (one - other)])
             found.append(losses(mechanism, reports, one, other).max())
         spent, price = max(found), float(compose([query.event]).epsilon)
@@ -265,14 +266,14 @@ class Counting:
 
 
 def check_answer(query: Query) -> None:
-    """An answer is the exact one through the mechanism, once, with the mechanism's law."""
+    """An answer is the exact answer, randomized once by the mechanism."""
     records, mechanism = search(query).neighbors[0], query.mechanism
     answer = query.answer(records, SimulationSource(7))
     expect(answer.values.dtype == np.float64, "answers are numbers")
     expect(answer.n == len(records[0]), "an answer says how many records were asked")
     counting = Counting(0)
     query.exact(query.fitting(records), counting)
-    if counting.drawn:  # a query that draws inside: what it sends is judged by its likelihood
+    if counting.drawn:  # a query that draws inside its computation is tested by its likelihood
         return
     direct = mechanism.randomize(exact_answer(query, records), SimulationSource(7), clip=True)
     expect(np.array_equal(np.ravel(direct), np.ravel(answer.values)), "more than the mechanism")
@@ -304,7 +305,7 @@ def check_sums(query: Query) -> None:
 
 
 def check_hostile_records(query: Query) -> None:
-    """Records of NaN, infinity and huge numbers are answered and move no more than others."""
+    """Records with NaN, infinity or huge numbers get answers within the sensitivity."""
     here = search(query).neighbors[0]
     shape = query.answer(here, SimulationSource(0)).values.shape
     for value in _HOSTILE:

@@ -1,9 +1,8 @@
 """Broken twins: mechanisms with a planted flaw that an audit must catch.
 
-Each twin makes the claim of the sound mechanism it resembles, and breaks it in a way that has been
-printed, shipped or nearly shipped somewhere. An audit that lets one pass is worth nothing, so
-`dpfda audit --twins` runs them all; those that the papers printed come with dpfda-bench. A new twin
-is one class.
+Each twin makes the claim of a correct mechanism and violates it by a flaw that occurred in
+publications or software. An audit must detect all of them, so `dpfda audit --twins` runs them all.
+Twins with flaws of the papers are part of dpfda-bench. A new twin is one class.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Twin(Registered, family="twin"):
 
     @property
     def log_likelihood(self) -> None:
-        """A twin does not confess: audits see its reports only."""
+        """None, so that audits use the reports only."""
         return
 
     @property
@@ -52,7 +51,7 @@ class Twin(Registered, family="twin"):
 
     @abstractmethod
     def worst_cases(self) -> Pairs:
-        """Neighboring inputs at which the flaw shows."""
+        """Neighboring inputs at which the flaw can be detected."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class FloatLaplace(Twin, name="float_laplace"):
         return np.asarray(rows + 2.0 * np.log(one / other))
 
     def worst_cases(self) -> Pairs:
-        """The center has finer floats around it than the corner."""
+        """Inputs with different spacing of floats."""
         return [(np.zeros((1, 1)), np.ones((1, 1)))]
 
 
@@ -80,7 +79,7 @@ class UnroundedSum(Twin, name="unrounded_sum"):
     flaw = "the sum was not rounded: its fractional part passes through lattice noise (C20)"
 
     def randomize(self, values: FloatArray, source: Source) -> FloatArray:
-        """Exact noise on multiples of 1/1024, value left as it is."""
+        """Exact noise on multiples of 1/1024, added to an unrounded value."""
         rows = np.asarray(values, dtype=np.float64)
         noise = discrete_laplace(rows.size, scale=2048, source=source).reshape(rows.shape)
         return rows + noise / 1024
@@ -97,7 +96,7 @@ class WrongKeepProbability(Twin, name="wrong_keep_probability"):
     flaw = "keep probability 1 - e^{-ε}/2 instead of e^ε/(1 + e^ε)"
 
     def randomize(self, values: FloatArray, source: Source) -> FloatArray:
-        """Keep too often."""
+        """Keep the bit too often."""
         bits = np.asarray(values, dtype=np.float64)
         parts = 1 << 30
         kept = below(parts, bits.size, source) < np.uint64(parts * (1 - math.exp(-1.0) / 2))
@@ -112,7 +111,7 @@ class _Shared(Twin):
     """Laplace noise of the right size on four numbers of [-1, 1], some of it shared."""
 
     def randomize(self, values: FloatArray, source: Source) -> FloatArray:
-        """Exact noise for ε = 1, in parts that are the same."""
+        """Exact noise for ε = 1, some of it shared."""
         rows = np.rint(np.asarray(values, dtype=np.float64) * 1024)
         noise = discrete_laplace(rows.size, scale=8 * 1024, source=source)
         return np.asarray((rows + self.shared(noise.reshape(-1, 4))) / 1024)
@@ -135,7 +134,7 @@ class SharedByCoordinates(_Shared, name="shared_by_coordinates"):
 
     @staticmethod
     def shared(noise: IntArray) -> IntArray:
-        """The second and the fourth."""
+        """The second and the fourth coordinate share their noise."""
         return noise[:, [0, 1, 2, 1]]
 
 
@@ -147,18 +146,18 @@ class SharedByPeople(_Shared, name="shared_by_people"):
 
     @staticmethod
     def shared(noise: IntArray) -> IntArray:
-        """Pairs of rows."""
+        """Pairs of rows share their noise."""
         return noise[np.arange(len(noise)) // 2 * 2]
 
 
 @dataclass(frozen=True)
 class ClassByClass(Twin, name="class_by_class"):
-    """The residual of each of three classes in a report of its own, with the whole ε."""
+    """Separate reports of the residuals of three classes, each with the whole ε."""
 
     flaw = "another label changes the residuals of two classes, and each was reported with all of ε"
 
     def randomize(self, values: FloatArray, source: Source) -> FloatArray:
-        """One codeword a class."""
+        """One codeword per class."""
         residuals = np.eye(3)[np.asarray(values, dtype=np.int64).ravel()] - 1 / 3
         report = CapIndex(epsilon=1.0, dimension=1, codewords=2)
         blocks = [report.debias(report.randomize(np.sign(r)[:, None], source)) for r in residuals.T]

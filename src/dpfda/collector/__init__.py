@@ -1,5 +1,5 @@
-"""The collector: a study over HTTP. Read `service.py` first; `api.py` only translates.
+"""The collector runs studies over HTTP. Read `service.py` first; `api.py` only translates.
 
-The learning code is that of every other transport (`dpfda.protocol`): a person asks for a task,
-sends one reply, and is done. What is stored are public tasks and randomized replies, nothing else.
+The learning code is the same as for every other transport (`dpfda.protocol`). Each person requests
+one task and sends one reply. Only public tasks and randomized replies are stored.
 """

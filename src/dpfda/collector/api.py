@@ -68,7 +68,7 @@ _LARGE = 1024 * 1024
 
 
 def host_of(request: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """The address that a request comes from, or that a trusted proxy says it comes from."""
+    """The address of the client, as seen here or as stated by a trusted proxy."""
     return request.client.host if request.client else ""
 
 
@@ -77,7 +77,7 @@ _ACCOUNT = "dpfda_account"
 
 
 async def require_key(connection: Connected, _: object) -> None:
-    """Accept a request whose head carries an organizer's key; the body is read only afterwards."""
+    """Require an organizer's key in the header, before the body is read."""
     auth: AdminAuth = connection.app.state.keyhole
     key = bearer(connection.headers.get("authorization"))
     account = await auth.account(key, host_of(connection))
@@ -88,18 +88,18 @@ async def require_key(connection: Connected, _: object) -> None:
 
 
 def account_in(connection: Connected) -> Account:
-    """Whose key the request carries, after `require_key`."""
+    """The organizer whose key the request contains, after `require_key`."""
     return cast("dict[str, Account]", connection.scope)[_ACCOUNT]
 
 
 async def require_creator(connection: Connected, _: object) -> None:
-    """Accept organizers who may create studies."""
+    """Require an organizer who may create studies."""
     await require_key(connection, None)
     account_in(connection).require_creator()
 
 
 async def require_owner(connection: Connected, _: object) -> None:
-    """Accept the owner of the study in the path, and the administrator."""
+    """Require the owner of the study in the path, or the administrator."""
     await require_key(connection, None)
     study = str(connection.path_params["study"])
     if not re.fullmatch("[0-9a-f]{1,64}", study):
@@ -109,7 +109,7 @@ async def require_owner(connection: Connected, _: object) -> None:
 
 
 async def require_administrator(connection: Connected, _: object) -> None:
-    """Accept the administrator."""
+    """Require the administrator."""
     await require_key(connection, None)
     account_in(connection).require_administrator()
 
@@ -122,7 +122,7 @@ class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: StudySettings = StudySettings()
 
     def contract(self) -> dict[str, Any]:
-        """The plan that was meant."""
+        """The given plan, or the plan that follows from the facts."""
         if self.plan is not None and self.facts is None:
             return self.plan
         if self.facts is None or self.plan is not None:
@@ -182,13 +182,13 @@ class OrganizerLine(msgspec.Struct, frozen=True):
 
 
 class NewOwner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """To whom a study shall belong."""
+    """The new owner of a study."""
 
     name: Annotated[str, msgspec.Meta(pattern=NAME)]
 
 
 class ActivityLine(msgspec.Struct, frozen=True):
-    """Who did what: `study` and `detail` say to what."""
+    """One action of an organizer; `study` and `detail` state its object."""
 
     number: int
     at: float
@@ -268,9 +268,9 @@ async def create_study(data: JSONBody[NewStudy], request: Asked, collector: Serv
 async def create_exchange(
     data: JSONBody[NewExchange], request: Asked, collector: Service
 ) -> StudyStatus:
-    """Pull peers' models and begin a study that evaluates them. For the administrator.
+    """Fetch peers' models and create a study that evaluates them. For the administrator.
 
-    The collector asks other hosts for them, which the machine it runs on may reach alone.
+    The collector fetches them from other hosts, possibly hosts that only its own machine can reach.
     """
     strict_json(await request.body())
     own = None
@@ -285,19 +285,19 @@ async def create_exchange(
 async def list_studies(
     request: Asked, collector: Service, after: After = None, most: PageSize = 50
 ) -> StudyPage:
-    """The studies here, newest first, a page at a time: without the key, those open to anybody."""
+    """The studies, newest first, in pages; without a key, only those open to anybody."""
     only_open = request.headers.get("authorization") is None
     if not only_open:
         await require_key(request, None)
     lines, following = await page_of(collector, after, most, only_open=only_open)
-    if only_open:  # who runs a study here is no matter of strangers
+    if only_open:  # the owners of studies are not public
         lines = [msgspec.structs.replace(line, owner="") for line in lines]
     return StudyPage(lines, following)
 
 
 @get("/studies/{study:str}")
 async def show_study(study: StudyName, request: Asked, collector: Service) -> StudyStatus:
-    """Plan, hash and progress of a study; the page for participants, if its host was set."""
+    """Plan, hash and progress of a study, and the participant page, if its host is configured."""
     return await _status(request, await collector.study(study))
 
 
@@ -311,22 +311,22 @@ async def show_study(study: StudyName, request: Asked, collector: Service) -> St
 async def invite(
     study: StudyName, data: JSONBody[TokenRequest], request: Asked, collector: Service
 ) -> Tokens:
-    """Invitations: tokens, each for one person, one task and one reply. Needs its owner's key."""
+    """Create invitations: tokens, each for one person and one reply. Needs the owner's key."""
     return Tokens(await collector.invite(study, data.count, by=account_in(request).name))
 
 
 @post("/studies/{study:str}/enrol", status_code=201, request_max_body_size=_SMALL)
 async def enrol(study: StudyName, request: Asked) -> Token:
-    """Take part in a study that is open to anybody: a token, for one task and one reply."""
+    """Take part in a study that is open to anybody; returns a token for one task and one reply."""
     return Token(await _collector(request).enrol(study, host_of(request)))
 
 
-# Requests for these never come here: `people.py` serves them. This is their description.
+# `people.py` serves the following routes; these functions only describe them.
 
 
 @get("/studies/{study:str}/task", security=TOKEN)
 async def get_task(study: StudyName, authorization: Credential = None) -> TaskMessage:
-    """The task of the token's owner: the same one until they have answered, then 409."""
+    """The task of this person: always the same one; 409 after the reply."""
     raise NotFoundException
 
 
@@ -334,7 +334,7 @@ async def get_task(study: StudyName, authorization: Credential = None) -> TaskMe
 async def send_reply(
     study: StudyName, data: JSONBody[ReplyMessage], authorization: Credential = None
 ) -> Receipt:
-    """The one reply of the token's owner; the same bytes again get the same answer."""
+    """Send the reply of this person; the same bytes again get the same answer."""
     raise NotFoundException
 
 
@@ -342,9 +342,9 @@ async def send_reply(
 async def send_replies(
     study: StudyName, data: JSONBody[Deliveries], authorization: Credential = None
 ) -> Verdicts:
-    """Replies of up to 1000 people, each with its token: each is judged as if it came alone.
+    """Send replies of up to 1000 people, each with its token; each is checked separately.
 
-    The head carries the token of any of them.
+    The header contains the token of any of them.
     """
     raise NotFoundException
 
@@ -355,7 +355,7 @@ async def send_replies(
 async def withdraw_reply(
     study: StudyName, data: JSONBody[Withdrawal], authorization: Credential = None
 ) -> Withdrawn:
-    """Remove the reply of the token's owner, while its phase takes replies.
+    """Withdraw the reply of this person, while its phase accepts replies.
 
     `reply` is the text that was sent; SHA-256 of the 32 bytes of `secret` begins with its nonce.
     """
@@ -371,7 +371,7 @@ async def withdraw_reply(
 async def close_phase(
     study: StudyName, phase: PhaseNumber, request: Asked, collector: Service
 ) -> StudyStatus:
-    """End a phase with the replies it has. Needs the key of the study's owner."""
+    """End a phase with the replies that have arrived. Needs the owner's key."""
     await collector.close_phase(study, phase, by=account_in(request).name)
     return await _status(request, await collector.study(study))
 
@@ -380,7 +380,7 @@ async def close_phase(
 async def list_replies(
     study: StudyName, phase: PhaseNumber, request: Asked, collector: Service
 ) -> Response[bytes]:
-    """The randomized replies of a phase, one JSON object a line. Needs an organizer's key."""
+    """The randomized replies of a phase, one JSON object per line. Needs an organizer's key."""
     rows = await collector.all_replies(study, phase, by=account_in(request).name)
     body = b"".join(reply + b"\n" for _, reply in rows)
     return Response(body, media_type="application/x-ndjson")
@@ -394,13 +394,13 @@ async def check_receipt(study: StudyName, receipt: ReceiptText, collector: Servi
 
 @delete("/studies/{study:str}/replies", status_code=200, security=KEY, guards=[require_owner])
 async def purge_study(study: StudyName, request: Asked, collector: Service) -> Response[Forgotten]:
-    """Delete the replies of finished phases; models and receipts stay. Needs its owner's key."""
+    """Delete the replies of finished phases, but not models and receipts. Needs the owner's key."""
     return _forgotten(study, await collector.purge(study, by=account_in(request).name))
 
 
 @delete("/studies/{study:str}", status_code=200, security=KEY, guards=[require_owner])
 async def delete_study(study: StudyName, request: Asked, collector: Service) -> Response[Forgotten]:
-    """End a study now, whatever it does, and forget all of it. Needs the key of its owner."""
+    """End a study in any state, and delete all its data. Needs the owner's key."""
     return _forgotten(study, await collector.delete(study, by=account_in(request).name))
 
 
@@ -410,7 +410,7 @@ def _forgotten(study: str, done: bool) -> Response[Forgotten]:
 
 @post("/clock", status_code=202, security=KEY, guards=[require_administrator])
 async def confirm_clock(request: Asked, collector: Service) -> ClockState:
-    """Say that the system's clock is right, so that deadlines follow it. For the administrator."""
+    """Confirm the system clock, so that deadlines follow it. For the administrator."""
     found = ClockState(jump_seconds=round(collector.clock.jump(), 3))
     await collector.confirm_clock(by=account_in(request).name)
     return found
@@ -426,7 +426,7 @@ async def confirm_clock(request: Asked, collector: Service) -> ClockState:
 async def give_study(
     study: StudyName, data: JSONBody[NewOwner], request: Asked, collector: Service
 ) -> NewOwner:
-    """Let a study belong to another owner, or to the administrator. Needs its owner's key."""
+    """Transfer a study to another owner, or to the administrator. Needs the owner's key."""
     await collector.give(study, data.name, by=account_in(request).name)
     return data
 
@@ -457,7 +457,7 @@ async def add_organizer(
 
 @post("/organizers/{name:str}/key", status_code=201, security=KEY, guards=[require_key])
 async def rotate_key(name: OrganizerName, request: Asked, collector: Service) -> OrganizerKey:
-    """A new key for an organizer, shown only now. For the administrator, and for themselves."""
+    """Replace the key of an organizer; shown only now. For the administrator and this organizer."""
     account = account_in(request)
     if account.name != name:
         account.require_administrator()
@@ -469,7 +469,7 @@ async def rotate_key(name: OrganizerName, request: Asked, collector: Service) ->
 
 @delete("/organizers/{name:str}", status_code=204, security=KEY, guards=[require_administrator])
 async def remove_organizer(name: OrganizerName, request: Asked, collector: Service) -> None:
-    """End an organizer's key and sessions; their studies go on. For the administrator."""
+    """Remove an organizer, with key and sessions; the studies continue. For the administrator."""
     await collector.remove_organizer(name, by=account_in(request).name)
 
 
@@ -477,14 +477,14 @@ async def remove_organizer(name: OrganizerName, request: Asked, collector: Servi
 async def list_activity(
     collector: Service, before: BeforeNumber = None, most: PageSize = 50
 ) -> list[ActivityLine]:
-    """Who did what, the latest first. Needs an organizer's key."""
+    """The log of organizers' actions, newest first. Needs an organizer's key."""
     found = await collector.activities(most=most, before=before)
     return [ActivityLine(**msgspec.structs.asdict(one)) for one in found]
 
 
 @get("/studies/{study:str}/model")
 async def get_model(study: StudyName, request: Asked, collector: Service) -> Response[bytes]:
-    """The present model: basis, rescaling, coefficients, guarantee."""
+    """The current model: basis, rescaling, coefficients, guarantee."""
     await _require_view(study, request, collector)
     newest = (await collector.models(study))[-1]
     return Response(newest.document.encode(), media_type="application/json")
@@ -492,7 +492,7 @@ async def get_model(study: StudyName, request: Asked, collector: Service) -> Res
 
 @get("/studies/{study:str}/verdict")
 async def get_verdict(study: StudyName, request: Asked, collector: Service) -> Verdict:
-    """Whether the model is any good; of a study that goes on, from how many replies it is."""
+    """The evaluation of the model; for a running study, the number of replies behind it."""
     await _require_view(study, request, collector)
     record, history = await collector.study(study), await collector.models(study)
     said = standing(record, await collector.answered(record), history)
@@ -514,7 +514,7 @@ async def list_models(study: StudyName, request: Asked, collector: Service) -> l
 
 
 async def _require_view(study: str, request: Asked, collector: Collector) -> None:
-    """Results of a study for invited people are for them and for organizers."""
+    """Require a participant or an organizer, if the study is not open to anybody."""
     if (await collector.study(study)).open:
         return
     credential = bearer(request.headers.get("authorization"))
@@ -546,7 +546,7 @@ async def _status(request: Asked, record: StudyRecord) -> StudyStatus:
         plan = msgspec.json.decode(record.plan, type=dict[str, Any])
         people = msgspec.convert(plan.get("n_people"), int)
         settings = msgspec.json.decode(record.settings, type=StudySettings)
-    except msgspec.MsgspecError:  # of another release, or another hand
+    except msgspec.MsgspecError:  # written by another release, or changed by somebody
         raise Refused(409, "unreadable", "this collector cannot read this study") from None
     same = ("id", "hash", "title", "status", "phase", "kind", "issued", "successor")
     return StudyStatus(

@@ -47,7 +47,7 @@ from dpfda.collector.tracing import tracing
 from dpfda.errors import DpfdaError
 
 ENVIRONMENT = "DPFDA_COLLECTOR"
-_YOUNG = 20_000  # new objects between two looks for cycles
+_YOUNG = 20_000  # new objects between two runs of the garbage collector
 log = logging.getLogger("dpfda.collector")
 
 
@@ -83,7 +83,7 @@ def create_app(settings: Settings) -> Observed:
         lifespan=[lifespan],
         dependencies={
             "collector": Provide(collector_of),
-            # Not "settings": a body has a field of that name, and the framework would mix them up.
+            # Not "settings", because the framework would confuse it with a field of a request body.
             "configuration": Provide(lambda: settings, sync_to_thread=False),
             "visitor": Provide(routes.signed_in),
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
@@ -114,11 +114,11 @@ def create_app(settings: Settings) -> Observed:
 
 
 def from_environment() -> Observed:
-    """The application, with settings from the environment, which other users cannot read."""
+    """Create the application from settings in the environment, which other users cannot read."""
     log_to_stderr()
     application = create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
-    # Requests make many small objects and hardly ever a cycle: looking for cycles after every few
-    # hundred of them, through all that was imported, took most of a reply's time.
+    # Requests create many small objects and hardly any cycles. With the default thresholds, garbage
+    # collection over all imported modules took most of the time of a reply.
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, 20, 20)
@@ -138,7 +138,7 @@ def _refused(_: Request[Any, Any, Any], error: Refused) -> Response[dict[str, An
 
 
 def _refused_somewhere(request: Request[Any, Any, Any], error: Refused) -> Response[Any]:
-    """The same as a page, where somebody reads it in a browser: programs ask for no HTML."""
+    """The refusal as a page for browsers, which accept HTML; otherwise as JSON."""
     told = _refused(request, error)
     asked = str(request.headers.get("accept", ""))
     if "text/html" not in asked or request.url.path.startswith("/api"):
@@ -152,7 +152,7 @@ def _refused_somewhere(request: Request[Any, Any, Any], error: Refused) -> Respo
 
 
 def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
-    # Litestar's details quote what was sent; the status says enough.
+    # Litestar's messages quote the request, so only the status is used.
     status = error.status_code
     code = {400: "malformed", 404: "not_found", 405: "method", 413: "too_large"}.get(status, "http")
     return Response(
@@ -178,7 +178,7 @@ def _package_error(_: Request[Any, Any, Any], error: DpfdaError) -> Response[dic
 def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
     if isinstance(error, RecursionError):  # JSON that is nested thousands deep
         return Response(error_body("malformed", "the body is nested too deep"), status_code=400)
-    if isinstance(error, UnicodeDecodeError):  # JSON with bytes that are no text
+    if isinstance(error, UnicodeDecodeError):  # JSON with bytes that are not UTF-8
         return Response(error_body("malformed", "the body is not UTF-8"), status_code=400)
     log.error("unexpected", exc_info=(type(error), error, error.__traceback__))
     return Response(error_body("internal", "something went wrong here"), status_code=500)

@@ -1,15 +1,15 @@
-"""The time that deadlines and tickets go by, which does not follow a jump of the system's clock.
+"""The clock for deadlines and tickets, which does not follow jumps of the system clock.
 
-Deadlines are stored as seconds since 1970, because they outlive a process. A system clock that
-jumps by a day would close phases for good. So time goes on by a clock that counts the seconds since
-the machine was started. Small corrections of the system clock are followed. A difference of more
-than a minute is a jump: it is reported, and followed only after an operator has confirmed that the
-system clock is right.
+Deadlines are stored as seconds since 1970, because they outlive a process. A jump of the system
+clock by a day would irreversibly end phases. Therefore time is measured by a clock that counts the
+seconds since the machine was started. Small corrections of the system clock are followed. A
+difference of more than a minute is a jump. It is reported, and followed only after an operator has
+confirmed that the system clock is right.
 
-What a process knows of its clock is stored (`ClockMark`). A process that starts later on a machine
-that was not restarted meanwhile knows from it which time it must be, and detects a jump that
-happened while no process ran. After a restart of the machine this is impossible; a jump that was
-not confirmed before it is still reported.
+Each process stores the state of its clock (`ClockMark`). If the machine is not restarted, a later
+process computes the correct time from this state and detects a jump that happened while no process
+ran. After a restart of the machine this is impossible, but an earlier unconfirmed jump is still
+reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGEST_STEP = 60.0  # seconds; time servers correct a running machine by much l
 
 
 def _boot() -> str:
-    """The id of this start of the machine; empty where the system has none."""
+    """The id of this start of the machine; empty if the system provides none."""
     return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
 
 
@@ -62,11 +62,11 @@ class Clock:
         self._wall, self._steady = wall, steady
         self._boot = _boot() if boot is None else boot
         self._ahead = wall() - steady()
-        self._jumped_to: float | None = None  # what the system's clock showed at first
+        self._jumped_to: float | None = None  # the system clock right after its jump
         self._known: float | None = None  # the last confirmation before that
 
     def now(self) -> float:
-        """The time to go by."""
+        """The time for deadlines and tickets."""
         return self._steady() + self._ahead
 
     def jump(self) -> float:
@@ -75,11 +75,11 @@ class Clock:
 
     @property
     def has_jumped(self) -> bool:
-        """Whether an operator must say which time is right."""
+        """Whether an operator must confirm the system clock."""
         return self._jumped_to is not None
 
     def is_off(self) -> bool:
-        """Whether the system's clock shows another time."""
+        """Whether the system clock differs by more than `LARGEST_STEP`."""
         return abs(self._wall() - self.now()) >= LARGEST_STEP
 
     def wall(self) -> float:
@@ -93,15 +93,15 @@ class Clock:
         return ClockMark(boot=self._boot, at=now, elapsed=self._steady(), jump=jump)
 
     def begin_after(self, marks: Sequence[ClockMark], *, confirmed: float | None = None) -> None:
-        """Go on where an earlier process stopped, if the system's clock has jumped since.
+        """Continue the time of an earlier process, if the system clock has jumped since.
 
         On a machine that was not restarted, any difference of more than a minute is a jump. After a
-        restart a clock that is behind the last stored time has jumped, and so has one whose jump
-        was not confirmed before.
+        restart, a clock that is behind the last stored time has jumped, and so has a clock with an
+        earlier unconfirmed jump.
 
         Args:
-            marks: what earlier processes stored, one for each start of a machine.
-            confirmed: what the system's clock showed when an operator last said that it is right.
+            marks: states that earlier processes stored, one per start of a machine.
+            confirmed: the system time of the last confirmation by an operator.
         """
         if not marks:
             return
@@ -121,10 +121,10 @@ class Clock:
             self._jumped_to, self._known = wall, confirmed
 
     def look(self, *, confirmed: float | None) -> None:
-        """Compare with the system's clock.
+        """Compare with the system clock, and follow it unless it has jumped.
 
         Args:
-            confirmed: what the system's clock showed when an operator last said that it is right.
+            confirmed: the system time of the last confirmation by an operator.
         """
         wall = self._wall()
         if not self.is_off():

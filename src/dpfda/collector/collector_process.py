@@ -1,4 +1,4 @@
-"""A collector in a process of its own, as the demo, tests and benchmarks use it."""
+"""A collector in a separate process, for the demo, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE = 60.0  # seconds
 
 
 class CollectorProcess:
-    """``dpfda serve`` on a free loopback port, until the block ends.
+    """Runs ``dpfda serve`` on a free loopback port until the block ends.
 
     Args:
         database: URL of the storage.
@@ -45,7 +45,7 @@ class CollectorProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> Self:
-        """Start it, and wait until it answers. After a kill: on the same port as before."""
+        """Start the process and wait until it answers; after a kill, on the same port as before."""
         told = {"DPFDA_ADMIN_KEY": self.admin_key, "DPFDA_DATABASE": self.database}
         arguments = ["serve", "--port", str(self.port), *self.options]
         with open(self.log or os.devnull, "ab") as log:
@@ -66,14 +66,14 @@ class CollectorProcess:
         return self
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process (kill -9)."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
         self._close_pipe()
 
     def stop(self) -> None:
-        """Ask it to end; insist after a while."""
+        """Terminate the process; kill it after 20 seconds."""
         if self._process is None or self._process.poll() is not None:
             return
         self._process.terminate()
@@ -97,7 +97,7 @@ class CollectorProcess:
     def read(
         self, method: str, path: str, body: object = None, *, token: str | None = None
     ) -> bytes:
-        """The same as it is; somebody else's request, if it is with a token."""
+        """Send a request with the administrator's key or a token; return the body as bytes."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token or self.admin_key}"}
         if data is not None:
@@ -107,7 +107,7 @@ class CollectorProcess:
             return bytes(answer.read())
 
     def create(self, plan: StudyPlan, **settings: object) -> dict[str, Any]:
-        """A new study."""
+        """Create a study."""
         body = {"plan": plan.to_dict(), "settings": settings}
         found: dict[str, Any] = self.request("POST", "/api/studies", body)
         return found
@@ -131,7 +131,7 @@ class CollectorProcess:
             time.sleep(0.1)
 
     def _wait(self) -> None:
-        """It listens before it says where: a request waits until it is answered."""
+        """Wait for the first answer; the process listens before it prints its address."""
         try:
             urllib.request.urlopen(self.url + "/health", timeout=60).close()
         except OSError:  # refused, hung up, or too late

@@ -1,9 +1,9 @@
-"""The end of a phase: from replies to the next phase. Pure, slow, run in a process of its own.
+"""The conclusion of a phase, which computes the next phase from the replies, and its processes.
 
-Everything random in it is public and follows from the plan, so the same replies always lead to the
-same next phase: after a crash the work is simply done again.
-
-Processes that compute, so that the event loop never waits: one concludes, one reads plans.
+The computation is a deterministic function of plan and replies, because its randomness is public
+and follows from the plan. After a crash it is repeated with the same result. It runs in separate
+processes, so that the event loop never waits: one process concludes phases, another one reads
+plans.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Conclusion(msgspec.Struct, frozen=True):
     Attributes:
         following: number, kind, quota, status and state of the next phase.
         document: the model as JSON.
-        summary: what the dashboard shows, as JSON.
-        people: how many replies there were.
-        carried: the plan that goes on after this study, as JSON, if it is a stream and finished.
+        summary: contents of the dashboard, as JSON.
+        people: number of replies.
+        carried: the plan of the next round, as JSON, if this was one round of a stream.
     """
 
     following: dict[str, Any]
@@ -57,7 +57,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     carried: str | None = None
 
     def recorded(self, study: str, phase: int, kind: str, *, created: float) -> ModelRecord:
-        """The same as it is stored in the history of a study's model."""
+        """The record for the history of the model."""
         return ModelRecord(
             study=study,
             phase=phase,
@@ -75,15 +75,15 @@ def read_plan(plan: str) -> StudyPlan:
 
 
 def begin(plan: dict[str, Any]) -> tuple[StudyPlan, Conclusion] | str:
-    """A study before its first person, from a plan that somebody sent; or what is wrong with it.
+    """Create the initial state of a study from a received plan; return the error if it is invalid.
 
-    The complaint is returned, not raised: exceptions do not travel well between processes.
+    The error is returned as text, because exceptions do not pass well between processes.
     """
     try:
         return _begin(plan)
     except DpfdaError as error:
         return _shortened(error)
-    except Exception:  # whatever a part of it made of something odd
+    except Exception:  # any error of a part that received an invalid value
         return _shortened(InvalidParameter(*odd_part(plan)))
 
 
@@ -95,7 +95,7 @@ def _begin(plan: dict[str, Any]) -> tuple[StudyPlan, Conclusion]:
     check_shape(plan)
     contract = StudyPlan.from_dict(plan)
     check_sizes(contract)
-    # Through JSON and back: what is stored and published must say the same.
+    # The plan must survive a round trip through JSON, in which it is stored and published.
     if read_plan(msgspec.json.encode(contract.to_dict()).decode()).hash != contract.hash:
         raise InvalidParameter("plan", "made of values that JSON can hold", "others")
     rehearse(contract)
@@ -108,10 +108,9 @@ def resume(plan: StudyPlan, state: str) -> Server:
 
 
 def conclude_stored(url: str, record: StudyRecord, median_group: int = 0) -> Conclusion:
-    """End a phase with the replies that are stored; `url` says where.
+    """End a phase with the replies in the storage at `url`.
 
-    Whoever serves people has no time to carry a hundred thousand replies from one process to
-    another.
+    Reading here avoids sending many replies from the serving process to this one.
     """
     replies = _storage(url).replies(record.id, record.phase)
     return conclude(record.plan, record.state, replies, median_group)
@@ -125,13 +124,13 @@ def _storage(url: str) -> Storage:
 def conclude(
     plan: str, state: str, replies: Sequence[tuple[int, bytes]], median_group: int = 0
 ) -> Conclusion:
-    """End a phase with the replies it had.
+    """End a phase with the given replies.
 
     Args:
         plan: the study's plan.
-        state: what was known when the phase began.
+        state: the stored state at the beginning of the phase.
         replies: ticket numbers and bodies, in the order of tickets.
-        median_group: people in a group of a median of means; 0 takes plain means.
+        median_group: people per group of a median of means; 0 for plain means.
     """
     contract = read_plan(plan)
     server = Server.resume(contract, msgspec.json.decode(state), median_group=median_group)
@@ -147,7 +146,7 @@ def conclude(
 
 
 def _receive(server: Server, numbers: IntArray, values: FloatArray, quota: int) -> None:
-    """Hand all replies to the server, a block of tickets at a time."""
+    """Pass all replies to the server, one block of tickets at a time."""
     for first in range(0, quota, BLOCK):
         last = min(first + BLOCK, quota)
         here = (numbers >= first) & (numbers < last)
@@ -177,7 +176,7 @@ def _describe(server: Server, *, people: int) -> Conclusion:
 
 
 def _carried(server: Server) -> str | None:
-    """The plan of the next round, where the design is one round of a stream."""
+    """The plan of the next round, if the design is one round of a stream; otherwise None."""
     following = server.findings.following
     if following is None:
         return None
@@ -188,16 +187,16 @@ def _carried(server: Server) -> str | None:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MODEST = 10  # how much less urgent than the collector it is
+_MODEST = 10  # niceness of low-priority computations
 
 
 class Worker:
-    """One process that is started again if it dies, or if it comes to no end.
+    """One process, which is restarted if it dies or exceeds a time limit.
 
     Args:
-        limit: seconds after which a computation is given up, so that others have their turn.
-        modest: whether it is less urgent than the collector: people wait for that, nobody for
-            conclusions.
+        limit: seconds after which a computation is aborted, so that others can run.
+        modest: whether it runs with lower priority than the collector, because nobody waits for its
+            results.
     """
 
     def __init__(self, *, limit: float = 3600.0, modest: bool = True) -> None:
@@ -207,9 +206,9 @@ class Worker:
         self._turn = asyncio.Lock()
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function of an importable module over there."""
+        """Call a function of an importable module in this process."""
         call = partial(function, *args, **kwargs)
-        async with self._turn:  # so that whoever kills the process takes nobody else's work with it
+        async with self._turn:  # one computation at a time, so that a kill aborts only that one
             try:
                 found = await self._run(call)
             except BrokenProcessPool:  # it may have died before
@@ -238,7 +237,7 @@ class Worker:
             return _Failure("TimeoutError", f"no end after {self._limit:g} seconds")
 
     def close(self) -> None:
-        """End the process for good, whatever it does: what it has not finished is done again."""
+        """Kill the process permanently; unfinished work is repeated after a restart."""
         self._ended = True
         self._kill()
 
@@ -256,7 +255,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 def _guarded(call: Callable[[], R]) -> R | _Failure:
-    """The result, or what failed: an exception may not survive the way, and may quote replies."""
+    """The result or the failure; not the exception, which may be unpicklable or quote replies."""
     try:
         return call()
     except BaseException as error:
@@ -264,7 +263,7 @@ def _guarded(call: Callable[[], R]) -> R | _Failure:
 
 
 def _follow(parent: int, modest: bool) -> None:
-    """End when the collector ends, even if it was killed; leave Ctrl-C to it."""
+    """End this process when the collector ends, even if it was killed; ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if modest and hasattr(os, "nice"):
         os.nice(_MODEST)
@@ -278,21 +277,21 @@ def _follow(parent: int, modest: bool) -> None:
 
 
 PLAN_SECONDS = 60.0
-"""In which a plan must be begun."""
+"""Time limit for reading and rehearsing a plan."""
 _ID_DIGITS = 16
 
 
 async def begin_study(
     worker: Worker, sent: dict[str, Any], settings: StudySettings, *, now: Callable[[], float]
 ) -> tuple[StudyRecord, ModelRecord]:
-    """A study before its first person, and its model then; not stored yet."""
+    """The records of a new study and of its initial model, not stored yet."""
     try:
         begun = await worker.run(begin, sent)
     except WorkFailed as error:
         if error.error != TimeoutError.__name__:
             raise
         begun = f"plan must be one that can be begun within {PLAN_SECONDS:g} seconds"
-    if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
+    if isinstance(begun, str):  # the error text from the worker
         raise bad_plan(begun)
     plan, first = begun
     record = StudyRecord(

@@ -21,7 +21,7 @@ WAITING = "the oldest write has waited"
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):
-    """A study that cannot go on; what it failed with is in the log beside the same id."""
+    """A study that cannot continue; the log has the error under the same id."""
 
     study: str
     phase: int
@@ -31,7 +31,7 @@ class Stuck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slow(msgspec.Struct, frozen=True, kw_only=True):
-    """A study whose phase has been concluded for long; the phases of others wait for it."""
+    """A study whose phase takes long to conclude; the phases of other studies wait for it."""
 
     study: str
     phase: int
@@ -45,18 +45,19 @@ class Alive(msgspec.Struct, frozen=True):
 
 
 class Failing(msgspec.Struct, frozen=True):
-    """Nothing can be stored; why."""
+    """Nothing can be stored; `reason` states why."""
 
     reason: str
     status: str = "failing"
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``ok``; or ``stuck`` if some studies cannot go on: the others can, so this is no failure.
+    """The state: ``ok``, ``stuck``, ``slow`` or ``clock``.
 
-    ``slow`` if conclusions have been drawn from one phase for more than a minute; ``clock`` if the
-    system's clock has jumped by more than a minute: deadlines do not follow it until an operator
-    confirms that it is right (``dpfda studies confirm-clock``).
+    ``stuck``: some studies cannot continue; others can, so this is not a failure. ``slow``: the
+    conclusion of one phase has taken more than a minute. ``clock``: the system clock has jumped by
+    more than a minute; deadlines do not follow it until an operator confirms it (``dpfda studies
+    confirm-clock``).
     """
 
     status: str
@@ -103,8 +104,8 @@ async def health(request: Request[Any, Any, Any], collector: Service) -> Respons
 async def trouble_of(collector: Collector) -> str:
     """Why replies cannot be stored now; empty if they can.
 
-    A probe writes to a table of its own, so it does not meet every lock. How long the oldest write
-    has waited shows the others.
+    A probe writes to a separate table, so it does not detect every lock. Other locks are detected
+    by the waiting time of the oldest write.
     """
     waited = collector.pending.oldest()
     if waited > LONGEST_WAIT:
@@ -132,20 +133,20 @@ async def show_metrics(
     """Numbers for Prometheus, of all worker processes together."""
     works = not await trouble_of(collector)
     collector.measure()
-    totals = await collector.totals() if works else None  # or else nobody answers
+    totals = await collector.totals() if works else None  # otherwise the storage does not answer
     text, kind = metrics.text(request.headers.get("accept", ""), works=works, totals=totals)
     return Response(text, media_type=kind)
 
 
 @route("/live", http_method=_READS, media_type=MediaType.JSON, include_in_schema=False)
 async def live() -> Alive:
-    """Whether the process answers at all: if not, restart it."""
+    """Whether the process answers; if not, restart it."""
     return Alive()
 
 
 @route("/ready", http_method=_READS, media_type=MediaType.JSON, include_in_schema=False)
 async def ready(collector: Service) -> Response[Alive | Failing]:
-    """Whether requests should come here: 503 while nothing can be stored."""
+    """Whether this process can serve requests; 503 while nothing can be stored."""
     trouble = await trouble_of(collector)
     if trouble:
         return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})

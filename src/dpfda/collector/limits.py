@@ -1,9 +1,9 @@
-"""Rate limits for tokens and addresses, by token buckets that refill with time.
+"""Rate limits for tokens, addresses and keys.
 
-How much of an open study one address, and the network around it, may hold at once, in an hour and
-altogether.
-
-The keys of organizers: nobody may try many.
+* `RateLimit` is a token bucket per key, which refills with time.
+* `Places` limits how many people of one address, and of its network, take part in an open study at
+  once, per hour and in total.
+* `AdminAuth` limits attempts with wrong keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpfda.collector.storage.base import Organizer
 
 Sleep = Callable[[float], Awaitable[object]]
 _KEPT = 1 << 17
-_NETWORK = 64  # bits of an IPv6 address that name a household; the rest its devices choose
+_NETWORK = 64  # bits of an IPv6 address that identify a household; devices choose the other bits
 
 
 class RateLimit:
@@ -54,14 +54,15 @@ class RateLimit:
         self._left[key] = (left, now)
         self._left.move_to_end(key)
         if len(self._left) > _KEPT:
-            self._left.popitem(last=False)  # the longest silent one, whose bucket is full by now
+            # the least recently used one, whose bucket is full by now
+            self._left.popitem(last=False)
 
     def would_allow(self, key: Hashable, *, least: float = 1.0) -> bool:
-        """Whether the key's bucket holds so much; nothing is taken."""
+        """Whether the key's bucket holds at least this amount; nothing is taken."""
         return self._filled(key)[0] >= least
 
     def charge(self, key: Hashable, amount: float) -> None:
-        """Take what was used already, even if the bucket does not hold it."""
+        """Take an amount that was already used, even if the bucket holds less."""
         left, now = self._filled(key)
         self._store(key, left - amount, now)
 
@@ -81,7 +82,7 @@ def origin(host: str) -> str:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
-        return host[:64]  # what a proxy calls a client that has no address
+        return host[:64]  # the name that a proxy gives to a client without address
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     if address.ipv4_mapped is not None:
@@ -90,7 +91,7 @@ def origin(host: str) -> str:
 
 
 def network(host: str) -> str:
-    """The network around an address: what one party can easily have all of.
+    """The network around an address, of which one party can easily own all addresses.
 
     Examples:
         >>> network("192.0.2.7"), network("2001:db8::1:2:3:4")
@@ -106,20 +107,21 @@ def network(host: str) -> str:
 
 _AROUND = {4: 24, 6: 48}  # bits of the network around an address
 WIDER = 2
-"""So many times the people of one address may come from the network around it."""
+"""Factor between the limit of one address and the limit of its network."""
 _HOUR = 3600.0
-_SHARE = 5  # of a phase, for one address at the same time
+_SHARE = 5  # at most one fifth of a phase may be taken by one address at the same time
 
 
 class _Network:
-    """Whoever came to one study from one network."""
+    """The people from one network in one study."""
 
     def __init__(self) -> None:
-        self.taken: dict[bytes, tuple[float, str]] = {}  # end of a place, and whose address it is
-        self.people: Counter[str] = Counter()  # of each address: those, and who has answered
+        self.taken: dict[bytes, tuple[float, str]] = {}  # end of the place, and its address
+        # per address: those with a place and those who have answered
+        self.people: Counter[str] = Counter()
 
     def has_room(self, address: str, now: float, *, at_once: int, limit: int) -> bool:
-        """Whether somebody else may come from an address of this network."""
+        """Whether another person from this address may take part."""
         self.leave([token for token, (end, _) in self.taken.items() if now > end], counted=False)
         here = sum(one == address for _, one in self.taken.values())
         return (
@@ -130,7 +132,7 @@ class _Network:
         )
 
     def leave(self, tokens: Collection[bytes], *, counted: bool) -> None:
-        """These have answered, or did not and never will (not `counted`)."""
+        """Free the places of these tokens; they count as participants if `counted`."""
         for token in tokens:
             if token in self.taken:
                 _, address = self.taken.pop(token)
@@ -138,24 +140,23 @@ class _Network:
 
 
 class Places:
-    """How many people of one address may take part in an open study: at once, an hour, altogether.
+    """Limits the people of one address in an open study: at once, per hour and in total.
 
-    A place is taken with a token and kept as long as that token can hold a ticket: a token may be
-    shown at the end of its time, and its ticket lasts that long again. A place whose time were the
-    ticket's alone would be free while the ticket is held. Whoever has answered leaves the place and
-    counts towards the limit of all people. The network around an address has places, too, so that
-    whoever has many addresses of it gets only `WIDER` times those of one.
+    Each new token takes a place, for as long as the token can hold a ticket. A token may be used
+    for the first time at the end of its lifetime, and its ticket then lasts for another lifetime,
+    so a place lasts for both. A person who has answered leaves the place and counts towards the
+    total. The network of an address has limits, too: `WIDER` times those of one address.
 
-    Which token came from where is known to this process alone, and is forgotten with the place; how
-    many came from an address is forgotten with the process.
+    Only this process knows the address of a token, and forgets it with the place. The number of
+    people per address is forgotten when the process ends.
 
-    A reply needs a token, so people are counted when they get theirs: somebody who has computed a
-    reply, and spent privacy, is never refused because others at their address were faster.
+    People are counted when they get a token, not when they reply. So a person who has computed a
+    reply, and spent ε, is never refused because of others at the same address.
 
     Args:
-        most: people of one address without a reply; 0 for any number, also altogether.
-        processes: how many share the work: each has a part of the places, and one at least.
-        clock: seconds.
+        most: limit on people of one address without a reply; 0 switches all limits off.
+        processes: number of processes; each has an equal share of the places, at least one.
+        clock: returns seconds.
 
     Examples:
         >>> places = Places(most=20, clock=lambda: 0.0)
@@ -184,16 +185,17 @@ class Places:
         limit: int = sys.maxsize,
         hourly: int = 0,
     ) -> bool:
-        """Let somebody in, if there is a place.
+        """Take a place for a new token, if there is one.
 
         Args:
             study: the study.
-            host: where they come from.
-            token: the hash of the token that they get.
-            people: tickets of the study's smallest phase.
-            seconds: how long a token can keep tickets from others (`Lapse.longest`).
-            limit: people of one address in the whole study.
-            hourly: people of one address in an hour, after the first `FEW`; 0 for any number.
+            host: the address of the person.
+            token: the hash of the new token.
+            people: number of tickets in the study's smallest phase.
+            seconds: how long a token can hold tickets (`Lapse.longest`).
+            limit: largest number of people of one address in the whole study.
+            hourly: largest number of people of one address per hour, after the first `FEW`; 0 for
+                any number.
         """
         if not self._most:
             return True
@@ -210,11 +212,11 @@ class Places:
             known.taken[token] = now + seconds, address
             known.people[address] += 1
         if len(self._known) > _KEPT:
-            self._known.popitem(last=False)  # the longest silent one
+            self._known.popitem(last=False)  # the least recently used one
         return granted
 
     def _keeps_pace(self, address: Hashable, around: Hashable, hourly: int) -> bool:
-        """Whether neither an address nor the network around it brings people too fast."""
+        """Whether an address and its network are within their hourly limits."""
         if not hourly:
             return True
         if hourly not in self._paces:
@@ -228,53 +230,53 @@ class Places:
         return one.would_allow(address) and wide.allows(around) and one.allows(address)
 
     def held(self, study: str, host: str) -> list[bytes]:
-        """Tokens that have places in the network around an address."""
+        """The tokens with places in the network of an address."""
         known = self._known.get((study, network(host)))
         return [] if known is None else list(known.taken)
 
     def leave(
         self, study: str, host: str, tokens: Collection[bytes], *, counted: bool = True
     ) -> None:
-        """Remove the tickets of these tokens for good.
+        """Free the places of these tokens.
 
         Args:
             study: the study.
-            host: an address of the network that they came from.
-            tokens: theirs.
-            counted: whether they took part.
+            host: an address in their network.
+            tokens: hashes of the tokens.
+            counted: whether these people count as participants.
         """
         known = self._known.get((study, network(host)))
         if known is not None:
             known.leave(tokens, counted=counted)
 
 
-WRONG_KEYS = 10  # from one address, at once
+WRONG_KEYS = 10  # from one address, before slowing down
 WRONG_A_SECOND = 20.0  # after that
-_PAUSE = 1.0  # seconds until somebody is told that nothing was compared
+_PAUSE = 1.0  # seconds before the answer that a key was not compared
 
 
 class AdminAuth:
-    """Compares keys; of an address only so many wrong ones a second.
+    """Compares keys, with a limit on wrong keys per second from one address.
 
-    To compare whatever comes is to let everybody guess, and to compare nothing for a while after
-    wrong keys is to let whoever shares the organizer's address lock them out. So wrong keys are
-    slowed down, and nobody is shut out for longer than a pause:
+    Without a limit, keys could be guessed. With a lockout after wrong keys, anybody at the
+    organizer's address could lock out the organizer. So wrong keys are slowed down, and nobody is
+    excluded for longer than a pause:
 
-    * Only wrong keys count. Who has the right one may use it as often as they like.
-    * Each address has its own count, and there is none of all addresses together, which others
-      could use up.
-    * Where the count is used up, a key is not compared, and its sender is told so only after a
-      pause. So somebody who holds `n` connections from the organizer's address sends about `n` keys
-      a second, of which 10 to 20 are compared: the organizer, who tries as often, is let in after
-      `n` / 10 seconds on average at the latest, and soon where `n` is small.
-    * 20 a second are 2^30 in a year, which finds no key of 128 bits: that is what the shortest key
-      allowed holds, if it is drawn by lot, and what the collector makes up is twice as long.
+    * Only wrong keys count. The right key may be used at any rate.
+    * Each address has a separate count. There is no common count, which others could use up.
+    * If the count is used up, a key is not compared, and the refusal is sent after a pause. So an
+      attacker with `n` connections from the organizer's address can send about `n` keys per second,
+      of which 10 to 20 are compared. The organizer, who tries at the same rate, is admitted after
+      at most `n` / 10 seconds on average.
+    * 20 keys per second are 2^30 in a year, far too few to find a random key of 128 bits, which is
+      the shortest one allowed. The keys that the collector generates have 256 bits.
 
     Args:
-        settings: hold the administrator's key.
-        limit: of wrong keys.
-        sleep: how to let time pass.
-        organizers: reads the others, each time anew: a key that was replaced is wrong at once.
+        settings: contain the administrator's key.
+        limit: rate limit of wrong keys.
+        sleep: waits for some seconds.
+        organizers: reads the other organizers at each call, so that a replaced key is refused at
+            once.
 
     Examples:
         >>> admin = AdminAuth(Settings(database="memory:", admin_key="0123456789abcdef012345"))
@@ -298,17 +300,19 @@ class AdminAuth:
         self._sleep = sleep
 
     async def account(self, key: str, host: str) -> Account | None:
-        """Whose key this is; refuses to say so where too many were wrong just now."""
+        """The organizer with this key; raises an error after too many wrong keys."""
         place = origin(host)
         if not self._wrong.would_allow(place):
             await self._sleep(_PAUSE)
             told = "too many wrong keys come from this address; try again"
             raise Refused(429, "too_fast", told, retry_after=1)
-        if self._settings.is_admin(key):  # also while the storage does not answer
+        # first, so that it works while the storage does not answer
+        if self._settings.is_admin(key):
             return FIRST
         found = None
         if self._organizers is not None:
             found = account_of(key, await self._organizers())
         if found is None:
-            self._wrong.charge(place, 1.0)  # also for guesses that were sent together
+            # charged after the comparison, so that simultaneous guesses count as well
+            self._wrong.charge(place, 1.0)
         return found

@@ -1,4 +1,4 @@
-"""The log of a collector: JSON lines, bounded in number, without anything about participants.
+"""The log of a collector: JSON lines in limited number, without data about participants.
 
 Tickets are numbered in the order of requests, so a line with a time for each request of a
 participant would disclose when each ticket was taken. Such requests are counted, not logged, unless
@@ -19,17 +19,17 @@ from dpfda.collector.limits import RateLimit
 from dpfda.errors import DpfdaError
 
 LINES = 20  # of one kind at once
-LINES_A_SECOND = 0.1  # and after that: ten kinds are at most 26 MB a day
+LINES_A_SECOND = 0.1  # after that; ten kinds produce at most 26 MB per day
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""Name of the request that is being served; the answer to a request that failed contains it."""
+"""Id of the request that is being served; answers to failed requests contain it."""
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, event, request if there is one, and named fields."""
+    """One JSON object per line: time, level, event, request id if any, and named fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line; of an exception only type and place, as its message may quote what was sent."""
+        """Format a line; of exceptions only type and place, as messages may quote requests."""
         entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
@@ -46,10 +46,10 @@ class JsonLines(logging.Formatter):
 
 
 class BoundedLines(logging.Filter):
-    """Lets through so many lines of a kind; the next one says how many were dropped.
+    """Limits the number of lines of each kind; the next line states how many were dropped.
 
-    Anybody can cause errors and warnings, by malformed requests or while the storage fails.
-    Information comes from administrators and from phases that end, and is never dropped.
+    Anybody can cause errors and warnings, by malformed requests or while the storage fails. Lines
+    of level INFO come from administrators and from phases that end; they are never dropped.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -70,7 +70,7 @@ class BoundedLines(logging.Filter):
 
 
 def failure(error: BaseException) -> dict[str, str]:
-    """The loggable part of an exception: its kind and its place."""
+    """The loggable part of an exception: its type and its place."""
     if isinstance(error, WorkFailed):
         return {"error": error.error, "where": error.where}
     place = error.__traceback__
@@ -81,10 +81,10 @@ def failure(error: BaseException) -> dict[str, str]:
 
 
 class WorkFailed(DpfdaError):
-    """A computation in another process failed; of its exception only this came back.
+    """A computation in another process failed; only type and place of its exception are known.
 
     Attributes:
-        error: the exception's kind.
+        error: type of the exception.
         where: its place.
     """
 

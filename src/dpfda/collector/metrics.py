@@ -1,8 +1,8 @@
-"""Numbers for Prometheus, the same for a scrape of any worker process.
+"""Metrics for Prometheus, equal for a scrape of any worker process.
 
-Several workers write their numbers to files in one directory, which `serve` creates and names in
-the environment before a worker imports this module. A scrape adds them up: counters and histograms
-of all workers since the start, gauges of those that are alive.
+Workers write their metrics to files in one directory, which `serve` creates and names in the
+environment before a worker imports this module. A scrape adds them up: counters and histograms of
+all workers since the start, gauges of those that are alive.
 
 Requests are counted by route and status. Labels never contain a study, a token or an address.
 """
@@ -126,7 +126,7 @@ class Metrics:
         self._committed.labels(kind).inc(items)
 
     def set(self, **gauges: float) -> None:
-        """Set the gauges to their present values."""
+        """Set the gauges to their current values."""
         for name, value in gauges.items():
             self._gauges[name].set(value)
         with suppress(OSError):
@@ -137,9 +137,9 @@ class Metrics:
         """The document for Prometheus and its type.
 
         Args:
-            accept: which formats the scraper understands.
-            works: whether the storage does.
-            totals: what is in it; None if it does not work.
+            accept: formats that the scraper understands.
+            works: whether the storage works.
+            totals: totals of the storage; None if it does not work.
         """
         registry = self._registry
         if self._directory:
@@ -149,20 +149,20 @@ class Metrics:
         encode, kind = choose_encoder(accept)
         present = CollectorRegistry()
         present.register(_Present(works, totals))
-        # Two registries: what is in the storage is the same for all processes.
+        # Two registries, because totals of the storage are the same for all processes.
         ends = b"# EOF\n"
         head, tail = encode(registry), encode(present)
         return head.removesuffix(ends) + tail, kind
 
 
 class _Present:
-    """Numbers that are read when somebody asks for them."""
+    """Metrics that are read at each scrape."""
 
     def __init__(self, works: bool, totals: Totals | None) -> None:
         self._works, self._totals = works, totals
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One family each."""
+        """Yield one family per metric."""
         built = GaugeMetricFamily(
             "dpfda_build_info", "Versions that serve.", labels=("version", "python")
         )
@@ -182,7 +182,7 @@ class _Present:
 
 
 def _forget_the_dead(directory: str) -> None:
-    """Gauges of processes that ended are no longer true."""
+    """Remove the gauges of processes that have ended."""
     for file in Path(directory).glob("gauge_live*.db"):
         found = _LIVE.fullmatch(file.name)
         if found is not None and not Path(f"/proc/{found[1]}").exists():

@@ -1,13 +1,12 @@
 """Middleware of every request: timeouts, headers, limits on large bodies, and CORS.
 
 * `Observed` measures a request, adds headers and logs failures.
-* `Separated` serves organizers and monitoring on a listener of their own.
-* `ProcessorTime` bounds what requests of strangers from one address may cost.
-* `LargeBodies` bounds what large bodies of one address may cost.
-* `Origins` lets pages of named hosts talk to this collector in a person's browser. A browser asks
-  before a page of one host talks to another, and refuses without an answer. An operator may name an
-  origin, so that the page on which people take part is served by a host that they trust more than
-  the collector. Only requests of participants are opened, not those of organizers.
+* `Separated` serves organizers and monitoring on a separate listener.
+* `ProcessorTime` limits the processor time for requests of strangers from one address.
+* `LargeBodies` limits the cost of large bodies from one address.
+* `Origins` allows pages of named hosts to access this collector from a browser (CORS). An operator
+  can thereby use a participant page on a host that people trust more than the collector. Only
+  requests of participants are allowed, not those of organizers.
 """
 
 from __future__ import annotations
@@ -63,20 +62,21 @@ _ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")  # seconds: a y
 
 
 AT_ONCE = "dpfda.at_once"
-"""Extension of a server that sends head and body of an answer in one piece (`run.py`)."""
+"""Name of the server extension that sends head and body of an answer in one piece (`run.py`)."""
 
 
 class Observed:
-    """The application with a clock and security headers around it.
+    """Measures and logs the requests of an application, and adds security headers.
 
     All requests are counted. A request is logged if it failed in the collector (5xx), or if it
-    changed something and was not a participant's (`log.py`). The answer to a request that failed
-    names it, as its line in the log does.
+    changed something and was not from a participant (`log.py`). The answer to a failed request and
+    its log line contain the same request id.
 
     Args:
         application: serves every request.
-        metrics: counts them.
-        secure: whether browsers reach it through TLS; then they are told never to do otherwise.
+        metrics: counts the requests.
+        secure: whether browsers reach it through TLS; then answers require them to always use TLS
+            (HSTS).
     """
 
     def __init__(self, application: Application, metrics: Metrics, *, secure: bool = False) -> None:
@@ -86,7 +86,7 @@ class Observed:
         self._lines = b"".join(b"%b: %b\r\n" % header for header in self._headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
@@ -96,7 +96,7 @@ class Observed:
         request_id.set(name)
 
         at_once = scope.get("extensions", {}).get(AT_ONCE, {}).get("send")
-        held: MutableMapping[str, Any] | None = None  # a head that waits for its body
+        held: MutableMapping[str, Any] | None = None  # a head that was not sent yet
 
         async def observed_send(message: MutableMapping[str, Any]) -> None:
             nonlocal status, held
@@ -134,7 +134,7 @@ class Observed:
                     tracing.request(scope["method"], route, status, began, name)
 
     def _protected(self, message: MutableMapping[str, Any], name: str) -> MutableMapping[str, Any]:
-        """The head of an answer with the headers of all; the name of a request that failed."""
+        """Add the common headers to the head of an answer, and the request id if it failed."""
         if message["type"] == "http.response.start":
             message["headers"] = [*message["headers"], *self._headers]
             if message["status"] >= 500:
@@ -149,7 +149,7 @@ _OF_PEOPLE = re.compile(r"/api/studies/[^/]+/(?:enrol|task|reply|replies|withdra
 def _is_logged(method: str, route: str, status: int) -> bool:
     """Whether a successful request changed something and is not from a participant.
 
-    Removing the replies of a study is the administrator's.
+    DELETE is never from a participant.
     """
     if status >= 400 or method not in ("POST", "PUT", "PATCH", "DELETE"):
         return False
@@ -166,12 +166,12 @@ _PUBLIC = re.compile(
 class Separated:
     """An application that serves two listeners.
 
-    On the public one it has only what participants and readers of results need. What needs the
-    administrator's key, the dashboard and the metrics are on the other one.
+    The public listener serves only requests of participants and of readers of results. The other
+    listener also serves the dashboard, the metrics and all requests that need a key.
 
     Args:
         application: serves every request.
-        port: of the listener for administrators.
+        port: port of the listener for administrators.
     """
 
     def __init__(self, application: Application, port: int) -> None:
@@ -179,7 +179,7 @@ class Separated:
         self._port = port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         if scope["type"] == "http" and scope["server"][1] != self._port:
             writes = scope["method"] in ("PUT", "PATCH", "DELETE")
             creates = scope["method"] == "POST" and scope["path"].rstrip("/").endswith("studies")
@@ -192,25 +192,26 @@ class Separated:
 
 
 SECONDS = 0.5
-"""Of processor time, for strangers of one address at once,"""
+"""Seconds of processor time that strangers from one address may use at once."""
 SECONDS_A_SECOND = 0.1
-"""and after that. Addresses that took more are answered late, and only that they are too fast."""
-_CONNECTION = 0.0003  # seconds of the processor around a request: connection, parser, answer
-_REFUSAL = 0.0006  # for a participant's request that is refused after a look into the database
-_HERE = ("127.0.0.1", "::1")  # whoever is on this machine can stop the collector anyway
+"""Seconds of processor time per second after that. Further requests are refused after a pause."""
+# processor seconds outside the measured part of a request: connection, parser, answer
+_CONNECTION = 0.0003
+_REFUSAL = 0.0006  # for a participant's request that is refused after a query to the database
+_HERE = ("127.0.0.1", "::1")  # local users can stop the collector anyway
 _OWN_WAY = ("task", "reply", "replies", "withdraw")  # served by `people.py`
 
 
 class ProcessorTime:
-    """Gives the strangers of an address a bounded share of the processor.
+    """Limits the processor time that strangers from one address can use.
 
-    A stranger is who shows neither the key, nor a session, nor the token of a participant. Requests
-    that the framework serves are measured: everything that the event loop computes for them, and a
-    fixed amount for their connection. A request of a participant costs nothing if it succeeds and a
-    fixed amount if it is refused.
+    A stranger sends neither a valid key, nor a session, nor the token of a participant. For
+    requests that the framework serves, the time of the event loop is measured, and a fixed amount
+    is added for the connection. A request of a participant is charged only if it is refused, with a
+    fixed amount.
 
-    Each worker process has its own count. The count of an address may be used up by others at that
-    address; then its requests are answered with 429 after a pause, and a device repeats them.
+    Each worker process has a separate count. If others at an address use up its time, its requests
+    are answered with 429 after a pause, and devices repeat them.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class ProcessorTime:
         self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         client = scope.get("client")
         if scope["type"] != "http" or client is None or client[0] in _HERE:
             await self.application(scope, receive, send)
@@ -261,7 +262,7 @@ class ProcessorTime:
 
 
 class _Measured:
-    """A coroutine, and the seconds of the event loop's thread that its steps take."""
+    """A coroutine that measures the time of its steps in the thread of the event loop."""
 
     def __init__(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = work
@@ -279,25 +280,25 @@ class _Measured:
                 self.seconds += time.thread_time() - began
             try:
                 step = partial(self._work.send, (yield awaited))
-            except BaseException as error:  # such as that the request was cancelled
+            except BaseException as error:  # for example because the request was cancelled
                 step = partial(self._work.throw, error)
 
 
 LARGE = 64 * 1024
-"""Bytes; a body that is longer is large, and so is one whose head does not state its length."""
+"""Bytes above which a body is large; a body without a stated length is also large."""
 MOST_AT_ONCE = 8
 """Large bodies that are read at the same time from one address: each may hold megabytes."""
-_REFUSED = 10  # large bodies of one address that are refused at once
+_REFUSED = 10  # refused large bodies of one address before slowing down
 _REFUSED_A_SECOND = 0.5  # and after that
-_PAUSE = 1.0  # seconds until an address that has sent more is answered
+_PAUSE = 1.0  # seconds before the answer to an address that has sent more
 
 
 class LargeBodies:
-    """Bounds what large bodies of one address may cost everybody else.
+    """Limits the cost of large bodies from one address.
 
-    A large body that is refused was received for nothing. An address may send a few of them. After
-    that its large bodies are not read: each is refused after a pause, and its connection is closed,
-    so that the sender has to wait for every attempt. Large bodies that are accepted cost nothing.
+    Receiving a large body that is then refused is wasted work. An address may send a few of them.
+    After that, its large bodies are not read: each is refused after a pause, and the connection is
+    closed. Large bodies that are accepted are not charged.
     """
 
     def __init__(
@@ -313,7 +314,7 @@ class LargeBodies:
         self._reading: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         if scope["type"] != "http" or not _is_large(scope):
             await self.application(scope, receive, send)
             return
@@ -347,7 +348,7 @@ class LargeBodies:
 
         async def noted_send(message: MutableMapping[str, Any]) -> None:
             refused = message["type"] == "http.response.start" and 400 <= message["status"] < 500
-            if refused and not lost:  # a connection that broke off is nobody's mistake
+            if refused and not lost:  # a lost connection is not charged
                 self._refused.allows(place)
             await send(message)
 
@@ -368,7 +369,7 @@ def _is_large(scope: Scope) -> bool:
 
 
 async def _refuse(send: Send, refused: Refused) -> None:
-    """An answer after which the connection is closed with what was not read of the body."""
+    """Send a refusal and close the connection without reading the rest of the body."""
     body = msgspec.json.encode(refused.to_dict())
     headers = [
         (b"content-type", b"application/json"),
@@ -395,7 +396,7 @@ _ALLOWED = [
 
 
 def checked_origin(origin: str, *, name: str = "--allow-origin") -> str:
-    """An origin as browsers write it.
+    """Check an origin, which must have the form that browsers send.
 
     Examples:
         >>> checked_origin("https://studies.example")
@@ -409,11 +410,11 @@ def checked_origin(origin: str, *, name: str = "--allow-origin") -> str:
 
 
 class Origins:
-    """An application that pages of these origins may use, as far as people take part.
+    """Lets pages of these origins send requests of participants.
 
     Args:
         application: serves every request.
-        allowed: origins, as `checked_origin` has them.
+        allowed: origins in the form of `checked_origin`.
     """
 
     def __init__(self, application: Application, allowed: Iterable[str]) -> None:
@@ -421,7 +422,7 @@ class Origins:
         self._allowed = frozenset(origin.encode() for origin in allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         heads = dict(scope["headers"]) if scope["type"] == "http" else {}
         origin = heads.get(b"origin")
         asks = scope.get("method") == "OPTIONS"

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the framework reads off the handlers, and what travels in them."""
+"""The OpenAPI document: the framework's description of the handlers, and the message schemas."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SAID = {
     ("TaskMessage", "task"): "Task",
     ("ModelEntry", "model"): "Model",
 }
-"""Fields that hold plain values for the framework, and what they really are."""
+"""Schemas of fields that the framework knows only as plain values."""
 
 
 PATH = "/openapi/openapi.json"
@@ -104,14 +104,14 @@ _REFUSALS: dict[tuple[str, str], tuple[int, ...]] = {
     ("get", "/health"): (401,),
     ("head", "/health"): (401,),
 }
-"""Statuses of refusals; every request may be answered with 400, 429, 500 and 503 besides."""
+"""Statuses of refusals; in addition, every request may be answered with 400, 429, 500 or 503."""
 
 
 def describe(found: dict[str, Any]) -> bytes:
     """The document as JSON, with the schemas of plans, tasks, replies, receipts and models.
 
     Args:
-        found: what the framework reads off the handlers.
+        found: the framework's description of the handlers.
     """
     parts = found["components"]
     schemas = parts["schemas"] | _wire() | {"Error": _ERROR}
@@ -127,17 +127,17 @@ def describe(found: dict[str, Any]) -> bytes:
                     schema = {"$ref": _PLACE + "Failing"}
                 content = {} if method == "head" else {"application/json": {"schema": schema}}
                 answers[str(status)] = {"description": _MEANING[status], "content": content}
-            if method == "delete" and "200" in answers:  # the collector is still about it
+            if method == "delete" and "200" in answers:  # the deletion continues in the background
                 answers["202"] = answers["200"]
     return msgspec.json.encode(found | {"components": parts | {"schemas": schemas}})
 
 
 class Document:
-    """An application whose OpenAPI document is made once and sent from memory.
+    """Serves the OpenAPI document, which is created once and kept in memory.
 
     Args:
         application: serves every other request.
-        framework: knows the handlers.
+        framework: describes the handlers.
     """
 
     def __init__(self, application: Application, framework: Litestar) -> None:

@@ -1,14 +1,13 @@
 """Organizers: their names, keys and rights.
 
-The administrator is the first organizer. Their key is the one that ``dpfda serve`` makes or is
-given, it is in no table, and it is good for everything. The administrator adds others:
+The administrator is the first organizer. Their key is the one that ``dpfda serve`` generates or is
+given. It is not stored in the database and permits everything. The administrator adds others:
 
-* An owner creates studies, invites people to them, and ends, changes and deletes them. Studies of
-  others an owner can only read.
+* An owner creates studies, invites people to them, and ends, changes and deletes them. An owner can
+  only read the studies of others.
 * A viewer reads every study and its exports, and changes nothing.
 
-A key is drawn at random, shown once, and stored as its SHA-256: 256 random bits cannot be guessed
-from it.
+A key has 256 random bits, is shown once, and is stored only as its SHA-256 hash.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ NAME = r"^[a-z][a-z0-9-]{0,31}$"
 
 
 class Account(NamedTuple):
-    """An organizer who has shown their key.
+    """An organizer whose key was verified.
 
     Attributes:
-        name: of the organizer.
+        name: name of the organizer.
         role: ``administrator``, ``owner`` or ``viewer``.
-        key: SHA-256 of the key; empty for the administrator, whose key is not stored. Sessions are
-            signed with it and end when it is replaced.
+        key: SHA-256 of the key; empty for the administrator, whose key is not stored. Signatures of
+            sessions depend on it, so they end when the key is replaced.
 
     Examples:
         >>> anna, ben = Account("anna", "owner"), Account("ben", "viewer")
@@ -58,13 +57,13 @@ class Account(NamedTuple):
         return self.role == "administrator" or (self.role == "owner" and self.name == owner)
 
     def require_creator(self) -> None:
-        """Refuse a viewer."""
+        """Raise an error for a viewer."""
         if not self.may_create:
             told = f"{self.name} is a viewer here: a viewer reads studies and creates none"
             raise Refused(403, "viewer", told)
 
     def require_owner(self, owner: str) -> None:
-        """Refuse everybody but the owner of a study and the administrator."""
+        """Raise an error unless this is the owner of the study or the administrator."""
         if self.may_change(owner):
             return
         shown = named(owner)
@@ -74,14 +73,14 @@ class Account(NamedTuple):
         raise Refused(403, "not_owner", told)
 
     def require_administrator(self) -> None:
-        """Refuse everybody else."""
+        """Raise an error unless this is the administrator."""
         if self.role != "administrator":
             told = f"only the administrator can do this, and {self.name} is not the administrator"
             raise Refused(403, "not_administrator", told)
 
 
 FIRST = Account(ADMINISTRATOR, "administrator")
-"""Whoever has the key of ``dpfda serve``."""
+"""The account of the key of ``dpfda serve``."""
 
 
 def named(owner: str) -> str:
@@ -95,12 +94,12 @@ def named(owner: str) -> str:
 
 
 def new_key() -> str:
-    """A key that nobody can guess."""
+    """A new random key."""
     return secrets.token_urlsafe(32)
 
 
 def key_hash(key: str) -> bytes:
-    """What is stored of a key."""
+    """The hash of a key, which is stored instead of it."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -132,7 +131,7 @@ def _account(organizer: Organizer) -> Account | None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no name here, or is the administrator's."""
+    """Refuse an invalid name, and the name of the administrator."""
     if not re.fullmatch(NAME, name) or name == ADMINISTRATOR:
         told = "a name has 1 to 32 small letters, digits and hyphens, begins with a letter, and is "
         raise Refused(422, "bad_name", told + f"not “{ADMINISTRATOR}”")

@@ -1,7 +1,7 @@
 """Requests of participants without the web framework: tasks and replies, single or in batches.
 
-The framework takes longer than everything else in such a request, so these addresses are served
-here. `api.py` declares them, for the description of the interface.
+The framework would take longer than all other work for such a request, so these routes are served
+here. `api.py` declares them for the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from dpfda.collector.service import Collector
 from dpfda.protocol.wire import Receipt, ReplyMessage, Withdrawal, Withdrawn, nonce_of, token_hash
 
 SMALL = 64 * 1024
-"""No reply is longer."""
+"""Largest size of a reply in bytes."""
 MOST_REPLIES = 1000
-"""No gateway sends more at once,"""
+"""Largest number of replies in one batch."""
 MOST_BYTES = 4 * 1024 * 1024
-"""nor more than this."""
+"""Largest size of a batch in bytes."""
 _BRACES = 2 * MOST_REPLIES + 1
-"""Opening braces of so many deliveries: of each, of its reply, and of the whole."""
-_AROUND = 1024  # bytes of a wish to withdraw a reply, without the reply
-_AT_A_TIME = 50  # deliveries that are read before other requests have their turn
+"""Opening braces of the largest batch: one for the whole, two for each delivery."""
+_AROUND = 1024  # bytes of a withdrawal without the reply
+_AT_A_TIME = 50  # deliveries that are read before other requests are served
 
 _ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies|withdraw)/*")
-_ABOUT_NONCE = ("`nonce`", "`$.nonce`")  # how the decoder's words end: missing, or of another form
+# ends of the decoder's messages about a missing or invalid nonce
+_ABOUT_NONCE = ("`nonce`", "`$.nonce`")
 _NONCE = "a reply needs a nonce: 32 hexadecimal digits, in lower case, drawn at random for it alone"
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -81,15 +82,15 @@ Handlers = Mapping[int | type[Exception], Callable[[Any, Any], Told]]
 
 
 class People:
-    """An application in front of another one.
+    """Serves requests of participants; other requests are passed to another application.
 
     Args:
         application: serves everything else.
-        limit: of the requests of one token.
-        handlers: what exceptions are answered with.
+        limit: rate limit of the requests with one token.
+        handlers: responses to exceptions, by type.
 
     Attributes:
-        collector: has to be set before the first request.
+        collector: must be set before the first request.
     """
 
     collector: Collector
@@ -106,7 +107,7 @@ class People:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         asked = _ROUTE.fullmatch(scope["path"]) if scope["type"] == "http" else None
         serve = None if asked is None else self._served.get((scope["method"], asked[2]))
         if asked is None or serve is None:
@@ -138,7 +139,7 @@ class People:
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
         hashed = self._token(_bearer(scope))
-        if not await self.collector.knows(study, hashed):  # before a large body is read
+        if not await self.collector.knows(study, hashed):  # check before a large body is read
             raise no_token()
         brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
         judged: list[Sent | Exception] = []
@@ -166,7 +167,7 @@ class People:
         return _ENCODE(Withdrawn(True))
 
     def _token(self, token: str) -> bytes:
-        """The hash of a token, unless it asks too often."""
+        """The hash of a token; raises an error above its rate limit."""
         return _limited(token, self._limit)
 
     def _verdict(self, found: Receipt | Exception) -> Verdict:
@@ -242,10 +243,11 @@ def _read_reply(body: bytes) -> ReplyMessage:
 
 
 def _read_deliveries(body: bytes) -> list[Delivery]:
-    """Each of them, unread; they are counted first, as reading millions takes long.
+    """Parse the deliveries, but not the replies in them.
 
-    What is no delivery is the gateway's mistake, and its whole request is refused; the reply inside
-    a delivery may be any JSON, and is judged alone.
+    They are counted first, because parsing millions takes long. If a delivery is malformed, the
+    whole request is refused, because that is a mistake of the gateway. The reply in a delivery may
+    be any JSON and is checked separately.
     """
     if body.count(b"{") > _BRACES:
         raise _too_many()

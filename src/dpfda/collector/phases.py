@@ -1,7 +1,7 @@
-"""The present phase of a study as a process knows it: what to ask and what to accept.
+"""The current phase of a study: its tasks, and the check of its replies.
 
-`OpenPhase` is one phase. `Phases` is a cache of those that were used last; it is read again from
-the storage when another process may have ended a phase.
+`OpenPhase` is one phase. `Phases` is a cache of recently used phases. It reads a phase again from
+the storage if another process may have ended it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
 log = logging.getLogger("dpfda.collector")
 
-_MOST = 64  # tickets whose tasks are made at once
-_BYTES = 1 << 18  # and how long all of them may be
-_KEPT = 16  # blocks of tasks remembered
+_MOST = 64  # tickets whose tasks are created at once
+_BYTES = 1 << 18  # largest total size of these tasks
+_KEPT = 16  # blocks of tasks in the cache
 
 _encode = msgspec.json.Encoder().encode
 
 
 def opened(record: StudyRecord) -> OpenPhase:
-    """The phase that a record describes; refused where this release cannot read what is stored."""
+    """The phase of a record; an error if this release cannot read the stored state."""
     try:
         return OpenPhase(record)
     except Exception as error:
@@ -49,7 +49,7 @@ def opened(record: StudyRecord) -> OpenPhase:
 
 
 class OpenPhase:
-    """Tasks of a phase follow from what is stored at its beginning: no state but a cache."""
+    """One phase, whose tasks follow from its stored initial state; it holds only a cache."""
 
     def __init__(self, record: StudyRecord) -> None:
         self.record = record
@@ -59,7 +59,7 @@ class OpenPhase:
         self.smallest = record.quota
         self.lapse = Lapse(self.settings.lapse, final=self.settings.open)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
-        if record.quota:  # a finished study is asked nothing, and needs no version that can go on
+        if record.quota:  # a finished study has no tasks, so its state need not be readable
             self._run = resume(self.plan, record.state).run
             self.smallest = min(step.people for step in self._run.steps if step.people)
             self._first = self._run.tasks(0, 1)
@@ -67,7 +67,7 @@ class OpenPhase:
             self._size = max(1, min(_MOST, _BYTES // length))
 
     def message(self, ticket: int) -> bytes:
-        """The task on its way to the holder of a ticket: a `TaskMessage` as JSON."""
+        """The message with the task of a ticket: a `TaskMessage` as JSON."""
         number, place = divmod(ticket, self._size)
         block = self._blocks.get(number)
         if block is None:
@@ -79,8 +79,8 @@ class OpenPhase:
         return _encode(TaskMessage(self.record.hash, self.record.phase, ticket, block.asked(place)))
 
     def judge(self, messages: Sequence[ReplyMessage]) -> list[Refused | None]:
-        """Check each reply by itself, in one pass; None where a reply is valid."""
-        record = self.record  # which may be replaced meanwhile
+        """Check each reply separately, in one pass; None if a reply is valid."""
+        record = self.record  # another thread may replace it meanwhile
         present, taking = record.phase, record.status == "open"
         verdicts: list[Refused | None] = []
         for message in messages:
@@ -104,7 +104,7 @@ class OpenPhase:
         return verdicts
 
     def _all_possible(self, values: list[list[float]]) -> bool:
-        """Whether every reply could come from the phase's mechanism: one look at all of them."""
+        """Whether every reply could come from the phase's mechanism, checked for all at once."""
         if not values:
             return True
         width = self._first.width
@@ -122,7 +122,7 @@ class OpenPhase:
 
 
 class _Block:
-    """Tasks of neighboring tickets, made at once; what they have in common is encoded once."""
+    """Tasks of consecutive tickets, created at once; their common fields are encoded once."""
 
     def __init__(self, task: Task) -> None:
         asked = task.to_dict() | {"people": 1}
@@ -130,36 +130,36 @@ class _Block:
         self._common = {name: msgspec.Raw(_encode(value)) for name, value in asked.items()}
 
     def asked(self, place: int) -> dict[str, object]:
-        """The task of one of them, as JSON has it."""
+        """The task of one ticket, as plain JSON values."""
         return self._common | {name: [rows[place]] for name, rows in self._own.items()}
 
 
-INTERVAL = 0.1  # seconds between two looks at one study
-MOST_PHASES = 256  # in memory; one takes up to 225 kB, and milliseconds to read again
+INTERVAL = 0.1  # seconds between two reads of one study
+# phases in memory; one takes up to 225 kB, and reading it again takes milliseconds
+MOST_PHASES = 256
 
 
 class _Known(NamedTuple):
     phase: OpenPhase
-    began: float  # to be read
+    began: float  # when reading began
 
     def serves(self, at_least: int) -> bool:
-        record = self.phase.record  # without a ticket its settings may still be edited
+        record = self.phase.record  # before the first ticket its settings may still change
         return record.phase >= at_least and record.status != "closing" and record.issued > 0
 
 
 class Phases:
     """A cache of phases.
 
-    Another process may have ended what is known here, so whoever speaks of a later phase than the
-    known one is a reason to look, and so is a phase that closes, or one of which nobody has seen a
-    question: its settings may have been edited. Anybody may speak of phase a
-    million: a study is looked at once in an interval, and all who asked meanwhile wait for that.
-    None of them is refused for what was true before they asked.
+    Another process may have changed a cached phase. It is read again if a request mentions a later
+    phase, if it is closing, or if no ticket was issued, because then its settings may have been
+    edited. As anybody can send any phase number, a study is read at most once per `INTERVAL`, and
+    all requests meanwhile wait for that read. So no request is refused because of outdated state.
 
     Args:
-        read: the present phase of a study from the storage, given the known one.
-        clock: seconds.
-        sleep: how to let time pass.
+        read: reads the current phase of a study from the storage, given the cached one.
+        clock: returns seconds.
+        sleep: waits for some seconds.
     """
 
     def __init__(
@@ -172,11 +172,11 @@ class Phases:
         self._read = read
         self._clock = clock
         self._sleep = sleep
-        self._known: OrderedDict[str, _Known] = OrderedDict()  # the longest unused one first
+        self._known: OrderedDict[str, _Known] = OrderedDict()  # least recently used first
         self._looking: dict[str, asyncio.Task[None]] = {}
 
     async def get(self, study: str, *, at_least: int = 0) -> OpenPhase:
-        """The present phase; of an earlier one than `at_least` it is certain that it is present."""
+        """The current phase; read again if the cached one is earlier than `at_least`."""
         known = self._known.get(study)
         if known is not None and known.serves(at_least):
             self._known.move_to_end(study)
@@ -186,14 +186,14 @@ class Phases:
             look = self._looking.get(study)
             if look is None:
                 look = self._looking[study] = asyncio.create_task(self._look(study))
-            await asyncio.shield(look)  # whoever hangs up does not stop it
+            await asyncio.shield(look)  # a client that disconnects does not cancel it
             known = self._known.get(study)
         return known.phase
 
     def forget(self, study: str) -> None:
         """Drop the cached phase of a study."""
         self._known.pop(study, None)
-        self._looking.pop(study, None)  # what it finds may be no longer true
+        self._looking.pop(study, None)  # its result may be outdated
 
     def __contains__(self, study: str) -> bool:
         return study in self._known

@@ -1,8 +1,7 @@
-"""Plans that somebody sent: read strictly, bounded, and rehearsed, before any of them is stored.
+"""Checks of received plans: they are parsed strictly, limited in size and rehearsed.
 
-Whatever is stored can be shown, asked and concluded: what could not, must be refused here.
-
-Several collectors: pull the others' models, and let participants here evaluate them (000 §4).
+Every stored plan must be possible to show, to run and to conclude, so invalid plans are refused
+here. A plan can also evaluate the models of other collectors (000 §4).
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import Design, StudyPlan
 from dpfda.protocol.server import Server
 
-LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3  # with less, all people together say nothing
+LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3  # with less, all people together give no information
 MOST_PEOPLE = 10**7
 MOST_FEATURES = 1000
 MOST_CLASSES = 100
-MOST_PRODUCTS = 4 * 10**6  # of features with each other, for every score: what a server may keep
+MOST_PRODUCTS = 4 * 10**6  # products of pairs of features, for every score, that a server may store
 MOST_STATE = 1 << 26
 IN_PROCESS = (VoteDesign.name,)
 """Designs whose tasks the participant page does not know."""
-_SMALLEST, _LARGEST = 1e-30, 1e30  # products of several numbers of a plan stay finite
+_SMALLEST, _LARGEST = 1e-30, 1e30  # limits that keep products of several numbers of a plan finite
 _DEEPEST = 12
 _LONGEST = 1000  # characters of a word
 _REHEARSED = 64  # phases
-_DIVISORS = ("epsilon", "encoder", "target_range")  # numbers that others are divided by
-_SIZES = ("n_basis", "order", "n_points")  # of a basis, which may be a part of another
+_DIVISORS = ("epsilon", "encoder", "target_range")  # parts with numbers that are used as divisors
+_SIZES = ("n_basis", "order", "n_points")  # sizes of a basis, also of a nested one
 
 
 def strict_json(body: bytes) -> None:
@@ -47,7 +46,7 @@ def strict_json(body: bytes) -> None:
         json.loads(body, object_pairs_hook=_once)
     except RecursionError:
         raise Refused(400, "malformed", "the body is nested too deep") from None
-    except ValueError:  # numbers of thousands of digits, too
+    except ValueError:  # also raised by numbers with thousands of digits
         raise Refused(400, "malformed", "the body is not JSON") from None
 
 
@@ -81,7 +80,7 @@ def _check_number(name: str, value: float) -> None:
 
 
 def _values(value: object, name: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Every value with its place, as in design.scales[3]."""
+    """Every value with its path, such as design.scales[3]."""
     if depth > _DEEPEST:
         raise InvalidParameter(name[:_LONGEST], f"nested at most {_DEEPEST} deep", "deeper")
     yield name, value
@@ -97,7 +96,7 @@ def _values(value: object, name: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def check_sizes(plan: StudyPlan) -> None:
-    """Refuse a study that this collector could not hold."""
+    """Refuse a study that is too large for this collector."""
     if not LEAST_EPSILON <= plan.epsilon <= MOST_EPSILON:
         rule = f"from {LEAST_EPSILON:g} to {MOST_EPSILON:g}"
         raise InvalidParameter("epsilon", rule, plan.epsilon)
@@ -124,7 +123,7 @@ def check_sizes(plan: StudyPlan) -> None:
 
 
 def odd_part(plan: Mapping[str, Any]) -> tuple[str, str, Any]:
-    """Name, rule and value of the part of a plan of which nothing can be made."""
+    """Name, rule and value of the part of a plan that cannot be read."""
     for name, read in (("encoder", read_encoder), ("design", Design.from_dict)):
         try:
             read(plan[name])
@@ -156,9 +155,9 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A study of another collector.
 
     Attributes:
-        url: where that collector is.
+        url: address of that collector.
         study: id of the study there.
-        key: sent as a bearer credential, if that collector asks for one.
+        key: bearer credential for that collector, if it needs one.
         insecure: allow a collector on another machine without encryption.
     """
 
@@ -182,7 +181,7 @@ class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
-    """The plan of a study that evaluates the models of peers, and its own if there is one."""
+    """The plan of a study that evaluates the models of peers and, if given, its own model."""
     models = [] if own is None else [CurveModel.from_dict(json.loads(own))]
     models += [_pull(peer) for peer in asked.peers]
     for model in models:

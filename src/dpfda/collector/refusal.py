@@ -13,7 +13,7 @@ KNOWN = "dpfda_known"
 
 
 def note_known(scope: Scope) -> None:
-    """Note that the request carries a valid key, session or participant's token."""
+    """Mark a request that has a valid key, session or participant's token."""
     cast("dict[str, object]", scope)[KNOWN] = True
 
 
@@ -27,7 +27,7 @@ class Refused(DpfdaError):
         self.details = details
 
     def to_dict(self) -> dict[str, Any]:
-        """The one shape of every error."""
+        """The common JSON form of all errors."""
         return error_body(self.code, str(self), **self.details)
 
 
@@ -37,7 +37,7 @@ def error_body(code: str, message: str, **details: object) -> dict[str, Any]:
 
 
 def bad_plan(reason: object) -> Refused:
-    """400; what is wrong with a plan names field, rule and value, which are public."""
+    """400 for an invalid plan; the message may name values, because plans are public."""
     return Refused(400, "bad_plan", " ".join(str(reason).split())[:500])
 
 
@@ -72,7 +72,7 @@ def no_place() -> Refused:
 
 
 def no_ticket(reason: Issued) -> Refused:
-    """Why somebody gets no task."""
+    """The refusal of a task."""
     if reason == "unknown":
         return no_token()
     if reason == "foreign":
@@ -91,7 +91,7 @@ def no_ticket(reason: Issued) -> Refused:
 
 
 def not_stored(outcome: Stored | Exception) -> Exception:
-    """Why a reply was not stored."""
+    """The refusal of a reply."""
     if isinstance(outcome, Exception):
         return outcome
     if outcome == "unknown":
@@ -111,7 +111,7 @@ def not_stored(outcome: Stored | Exception) -> Exception:
 
 
 def not_removed(outcome: Removed) -> Exception:
-    """Why a reply was not withdrawn."""
+    """The refusal of a withdrawal."""
     if outcome == "late":
         told = "the phase of this reply is over, and what was learnt from all replies is public"
         return Refused(410, "late", told)

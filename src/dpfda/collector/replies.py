@@ -1,9 +1,9 @@
-"""Replies on their way into the storage: how they are checked and committed in groups.
+"""Storing replies: how they are checked and committed in groups.
 
-Requests that arrive while a commit is under way share the next one. No request waits for a group to
-fill, so a single request is as fast as it can be; under load groups grow, and one sync of the disk
-serves many requests. `PendingWrites` counts the requests that wait, and for how long. A request
-that waits too long is answered that nothing could be stored; its sender may repeat it without harm.
+Requests that arrive during a commit share the next one. No request waits for a group to fill, so a
+single request has no delay. Under load the groups grow, and one sync of the disk serves many
+requests. `PendingWrites` counts the waiting requests and measures their waiting times. A request
+that waits too long gets the answer that nothing could be stored; its sender may safely repeat it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.storage.base import NewReply, Storage, Stored, Unavailable
 from dpfda.protocol.wire import ReplyMessage, token_hash
 
-_LARGEST = 2**31 - 1  # number that every database can hold
-LONGEST = 12.0  # seconds that a request waits; a lock in the database is waited for at most 10
+_LARGEST = 2**31 - 1  # largest integer of every database
+LONGEST = 12.0  # seconds; longer than the 10 seconds that the database waits for a lock
 SILENT = "the database does not answer"
 _encode = msgspec.json.Encoder().encode
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
-    """A reply as it came: hash of the token, what it says, and a digest of the bytes that said it.
+    """A received reply: hash of the token, message, and digest of its bytes.
 
-    The digest is keyed with the token itself, which the storage does not have, and covers the
-    nonce, which is not kept: neither whoever asks with another token, nor whoever has the token and
-    reads the storage, can try which reply it belongs to.
+    The digest is keyed with the token, which is not stored, and covers the nonce, which is not
+    stored either. So neither a person with another token, nor a person with the token and access to
+    the storage, can find out to which reply a digest belongs.
     """
 
     token: bytes
@@ -51,7 +51,7 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
         return cls(hashed or token_hash(token), message, digest)
 
     def stored(self, study: str) -> NewReply:
-        """The same as it is kept: what it says, without nonce, spaces, or digits without end."""
+        """The stored form of the reply, without nonce and in canonical JSON."""
         message = self.message
         number = min(message.ticket, _LARGEST)
         body = _encode(message.kept())
@@ -59,11 +59,11 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
 
 
 Arrived = tuple[OpenPhase, ReplyMessage, NewReply]
-"""A reply on its way into the storage, and who judges it."""
+"""A reply to store, with the phase that checks it."""
 
 
 def store(storage: Storage, arrived: Sequence[Arrived]) -> list[Stored | Refused]:
-    """Judge a group of replies phase by phase, and store those that are none's fault."""
+    """Check a group of replies phase by phase, and store the valid ones."""
     refused: dict[int, Refused] = {}
     for phase in dict.fromkeys(phase for phase, *_ in arrived):
         places = [place for place, one in enumerate(arrived) if one[0] is phase]
@@ -82,7 +82,7 @@ R = TypeVar("R")
 
 
 class PendingWrites:
-    """Requests that wait until what they sent is durable.
+    """The requests that wait until their data are durable.
 
     Examples:
         >>> clock = iter([0.0, 2.5])
@@ -100,27 +100,27 @@ class PendingWrites:
         self.depth = 0
 
     def waiting(self, items: int = 1) -> _Waiting:
-        """Count a request as long as the block lasts."""
+        """Count a request during the block."""
         return _Waiting(self, items)
 
     def begin(self, key: object, items: int) -> None:
-        """Somebody waits from now on."""
+        """Note that a request begins to wait."""
         self._since[key] = self._clock()
         self.depth += items
 
     def end(self, key: object, items: int) -> None:
-        """They do not wait any more."""
+        """Note that a request no longer waits."""
         del self._since[key]
         self.depth -= items
 
     def oldest(self) -> float:
-        """Seconds that the request which came first has waited; 0 if none waits."""
+        """Seconds that the oldest waiting request has waited; 0 if there is none."""
         first = next(iter(self._since.values()), None)
         return 0.0 if first is None else self._clock() - first
 
 
 class _Waiting:
-    """A block in which somebody waits. No generator: each reply has one."""
+    """Context of a waiting request; a class, because it is faster than a generator."""
 
     __slots__ = ("_items", "_pending")
 
@@ -135,7 +135,7 @@ class _Waiting:
 
 
 class _Request(Generic[T, R]):
-    """Items that came together, who waits for them, and since when."""
+    """Items of one request, with the time of arrival and the future of the result."""
 
     __slots__ = ("future", "items", "since")
 
@@ -148,17 +148,17 @@ class _Request(Generic[T, R]):
 class GroupCommit(Generic[T, R]):
     """Collects items and hands them to `write` in groups, in a thread.
 
-    A request that has waited for `longest` seconds fails (`Unavailable`). If its commit has begun,
-    the commit goes on; otherwise it is not begun.
+    A request that has waited for `longest` seconds fails (`Unavailable`). A commit that has begun
+    continues; otherwise it does not begin.
 
     Args:
-        write: stores a group and returns one result an item, all durable.
-        executor: where `write` runs.
-        most: a group that has so many items takes no more; 1 commits every request alone. Items
-            that came together stay together.
-        pending: counts those that wait.
-        longest: seconds.
-        noted: is given the size of each group that was committed, and the seconds that it took.
+        write: stores a group durably and returns one result per item.
+        executor: executor that runs `write`.
+        most: number of items from which a group is full; 1 commits every request separately. Items
+            of one request stay together.
+        pending: counts the waiting requests.
+        longest: time limit in seconds.
+        noted: called with the size of each committed group and its duration in seconds.
     """
 
     def __init__(
@@ -201,9 +201,9 @@ class GroupCommit(Generic[T, R]):
             return await request.future
 
     def _expire(self) -> None:
-        """Answer requests that have waited too long; look again when the next one may have.
+        """Fail requests that have waited too long, and restart the timer for the next one.
 
-        There is one timer for all of them, and it looks at few: those that came first.
+        One timer serves all requests; it checks only the oldest ones.
         """
         begun_before = time.monotonic() - self._longest
         for request in (*self._writing, *self._waiting):
@@ -223,7 +223,7 @@ class GroupCommit(Generic[T, R]):
                 self._writing = []
                 while self._waiting and len(group) < self._most:
                     request = self._waiting.popleft()
-                    if not request.future.done():  # nobody waits for it any more
+                    if not request.future.done():  # the request has not timed out or been cancelled
                         group += request.items
                         self._writing.append(request)
                 if not group:
@@ -232,12 +232,12 @@ class GroupCommit(Generic[T, R]):
                 try:
                     results = await loop.run_in_executor(self._executor, self._commit, group)
                     self._noted(len(group), time.perf_counter() - began)
-                except Exception as error:  # the executor takes no more work
+                except Exception as error:  # the executor was shut down
                     results = [error] * len(group)
                 first = 0
                 for request in self._writing:
                     size = len(request.items)
-                    if not request.future.done():  # the client did not hang up
+                    if not request.future.done():  # the client did not disconnect
                         request.future.set_result(results[first : first + size])
                     first += size
         finally:
@@ -245,11 +245,11 @@ class GroupCommit(Generic[T, R]):
             self._writing = []
 
     def _commit(self, group: list[T]) -> list[R | Exception]:
-        """Results of a group; whatever is wrong with one item, the others are tried alone."""
+        """Commit a group; after an error, commit its items separately."""
         try:
             return list(self._write(group))
         except Exception as error:
-            if isinstance(error, Unavailable):  # one after the other they would wait for ever
+            if isinstance(error, Unavailable):  # separate commits would each wait again
                 return [error] * len(group)
             if len(group) == 1:
                 return [error]
@@ -257,10 +257,10 @@ class GroupCommit(Generic[T, R]):
 
 
 class Threads:
-    """The thread that writes into a storage, and those that read.
+    """The threads of a storage: one that writes, and two that read.
 
     Args:
-        pending: counts the requests that wait for a write.
+        pending: counts requests that wait for a write.
     """
 
     def __init__(self, pending: PendingWrites) -> None:
@@ -269,18 +269,18 @@ class Threads:
         self._pending = pending
 
     async def write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a method that writes, unless it takes too long."""
+        """Run a writing method, with a time limit."""
         with self._pending.waiting():
             return await _in_time(self.in_writer(method, *args, **kwargs))
 
     async def read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a method that reads, unless it takes too long."""
+        """Run a reading method, with a time limit."""
         return await _in_time(self.in_reader(method, *args, **kwargs))
 
     def in_writer(
         self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> asyncio.Future[R]:
-        """Write without a limit on its time, and without counting it as somebody who waits."""
+        """Run a writing method without a time limit, and without counting it as waiting."""
         return _run(self.writer, partial(method, *args, **kwargs))
 
     def in_reader(
@@ -290,7 +290,7 @@ class Threads:
         return _run(self.readers, partial(method, *args, **kwargs))
 
     def shutdown(self) -> None:
-        """Take no more work."""
+        """Shut the threads down."""
         self.writer.shutdown()
         self.readers.shutdown()
 
@@ -300,7 +300,7 @@ def _run(executor: Executor, call: Callable[[], R]) -> asyncio.Future[R]:
 
 
 async def _in_time(work: asyncio.Future[R]) -> R:
-    work.add_done_callback(_ignore)  # whoever waits may hang up
+    work.add_done_callback(_ignore)  # the waiting client may disconnect
     done, _ = await asyncio.wait([work], timeout=LONGEST)
     if not done:
         raise Unavailable(SILENT)

@@ -1,11 +1,9 @@
 """Serve a collector with uvicorn: one process, or several on the same socket.
 
-Granian stores replies somewhat faster, because its parser is not written in Python. It is not used:
-the limits that keep one connection from blocking the others (`connection.py`) are a subclass of
-uvicorn's protocol, and granian has no such class.
-
-The limits concern connections, not requests: what one may send, how long it may take, and which is
-closed when there are too many.
+Granian stores replies somewhat faster, because its parser is not written in Python. It is not used,
+because the limits here, which keep one connection from blocking the others, are a subclass of
+uvicorn's protocol, and granian has no such class. The limits concern connections: how much one may
+send, how long it may take, and which one is closed if there are too many.
 """
 
 from __future__ import annotations
@@ -44,32 +42,34 @@ from dpfda.errors import InvalidParameter
 
 MOST_HEAD = 16 * 1024  # bytes of a request's first line and headers, as in many servers
 MOST_HEADERS = 100
-_PIECES, _PIECE = 1000, 256  # a body may come in so many pieces, and one for so many bytes
-_LAST = 1.0  # seconds in which an idle connection may bring one more request to a process that ends
-_START = 30  # seconds in which a worker starts or answers its supervisor; else it is replaced
+_PIECES, _PIECE = 1000, 256  # a body may come in 1000 pieces, plus one for each 256 bytes
+_LAST = 1.0  # seconds in which an idle connection may send one more request to a process that ends
+# seconds in which a worker must start or answer its supervisor; otherwise it is replaced
+_START = 30
 _NOT_AT_ONCE = (b"connection", b"transfer-encoding")
-_SPARE = 64  # files that are no connections: database, sockets, log
+_SPARE = 64  # open files that are not connections: database, sockets, log
 
 
 class _TooLarge(Exception):
-    """A head that goes on and on, or a body of crumbs: an error, which the parser passes on."""
+    """Raised in the parser for a head that is too large, or a body in too many small pieces."""
 
 
 class PatientProtocol(HttpToolsProtocol):
     """Uvicorn's protocol with limits on the size of request heads and on the time of requests.
 
-    The patience is that for idle connections: so long a head may take, then a body, then each part
-    of an answer that the other side reads. When there are as many connections as the process may
-    have, whoever has kept it waiting longest makes room.
+    The time limit is that for idle connections. It applies to the head, then to the body, then to
+    each part of an answer that the client reads. If there are too many connections, the one that
+    has waited longest for a complete request is closed.
     """
 
-    _waiting: ClassVar[dict[PatientProtocol, None]] = {}  # without a whole request, oldest first
+    # connections without a complete request, oldest first
+    _waiting: ClassVar[dict[PatientProtocol, None]] = {}
     _timer: asyncio.TimerHandle | None = None
     _head = 0  # bytes of this request's first line and headers
-    _pieces = _body = 0  # of this request's body, and their bytes
-    _silent = 0  # bytes since the parser last found anything
-    _unread = 0  # bytes of answers that the other side had not read at the last look
-    _ending = False  # the process ends: this request is the last one
+    _pieces = _body = 0  # number and bytes of the pieces of this request's body
+    _silent = 0  # bytes since the last event of the parser
+    _unread = 0  # bytes of answers that the client had not read at the last check
+    _ending = False  # the process ends; this request is the last one
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
@@ -77,7 +77,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._waiting[self] = None
         if len(self.connections) > most_connections():
             oldest = next(iter(self._waiting))
-            del self._waiting[oldest]  # now: its end is told later, when others may have come
+            # at once: `connection_lost` comes later, after further connections
+            del self._waiting[oldest]
             oldest.transport.abort()
         self._wait()
 
@@ -87,7 +88,7 @@ class PatientProtocol(HttpToolsProtocol):
     def _hang_up(self) -> None:
         cycle, unread = self.cycle, self.transport.get_write_buffer_size()
         making = cycle is not None and not cycle.response_complete and not cycle.more_body
-        if unread and unread >= self._unread > 0:  # nothing was read since the last look
+        if unread and unread >= self._unread > 0:  # nothing was read since the last check
             self.transport.abort()
         elif unread or making:
             self._unread = unread
@@ -96,7 +97,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Wait anew for every new request."""
+        """Restart the timer for every new request."""
         before = self.cycle
         self._silent += len(data)
         super().data_received(data)
@@ -132,7 +133,7 @@ class PatientProtocol(HttpToolsProtocol):
                 self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body, whose size each route bounds; it may not come crumb by crumb."""
+        """Receive a piece of the body; the number of small pieces is limited."""
         self._silent = 0
         self._pieces += 1
         self._body += len(body)
@@ -147,7 +148,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The answer is complete: the next request is waited for."""
+        """The answer is complete; wait for the next request."""
         if self in self.connections:
             self._waiting[self] = None
         super().on_response_complete()
@@ -162,10 +163,10 @@ class PatientProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def shutdown(self) -> None:
-        """The process ends: answer what is under way, or on its way, and hang up.
+        """End the connection after answering current requests and those that arrive shortly.
 
         A request may arrive at this moment, also the first one of a new connection. Its sender
-        cannot know whether it was read, and would have to send it again.
+        could not know whether it was read, and would have to send it again.
         """
         if self.cycle is None or self.cycle.response_complete:
             self._ending = True
@@ -187,15 +188,15 @@ def _answer(
     lines: bytes,
     body: bytes,
 ) -> bool:
-    """Send status 200, headers and body in one piece; False where uvicorn has to send them.
+    """Send status 200, headers and body in one piece; False if uvicorn must send them.
 
     Uvicorn writes twice and searches each header, which takes longer than to read a reply.
 
     Args:
-        send: uvicorn's, of the request that is answered.
-        headers: of this answer.
-        lines: further headers, the same for all answers.
-        body: all of it.
+        send: uvicorn's `send` method of this request.
+        headers: headers of this answer.
+        lines: further headers, common to all answers.
+        body: the whole body.
     """
     cycle = cast("RequestResponseCycle", send.__self__)
     if not cycle.keep_alive or cycle.flow.write_paused or cycle.scope["method"] == "HEAD":
@@ -219,17 +220,17 @@ def _answer(
     return True
 
 
-# The same for all requests: what knew its own request would leave garbage for the collector of it.
+# Shared by all requests: a reference to the request would create cyclic garbage.
 _EXTENSIONS: dict[str, dict[object, object]] = {AT_ONCE: {"send": _answer}}
 
 
 def most_connections() -> int:
-    """How many connections this process may have, by its limit of open files."""
+    """Largest number of connections of this process, by its limit of open files."""
     return max(_SPARE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE)
 
 
 def allow_many_files() -> None:
-    """Raise the limit of open files as far as it may be raised without asking anybody."""
+    """Raise the soft limit of open files to the hard limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -240,7 +241,7 @@ def listen(host: str, port: int, *, name: str = "--port") -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
-        number = error.errno or -1  # negative: names that nobody resolves
+        number = error.errno or -1  # negative for host names that cannot be resolved
         if number < 0 or number == errno.EADDRNOTAVAIL:
             which = "--host" if name == "--port" else name
             raise InvalidParameter(which, "an address of this machine", host) from None
@@ -249,9 +250,9 @@ def listen(host: str, port: int, *, name: str = "--port") -> socket.socket:
 
 
 def inherited() -> dict[str, socket.socket]:
-    """Listeners that the service manager opened and keeps while this program is started again.
+    """Listeners that the service manager opened and keeps open while this program restarts.
 
-    By the protocol of systemd: as many as `LISTEN_FDS` says, from file 3 on, for the process
+    By systemd's protocol there are `LISTEN_FDS` of them, from file 3 on, for the process
     `LISTEN_PID`. They are ``public`` and ``admin`` by `LISTEN_FDNAMES`, or in this order.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
@@ -266,7 +267,7 @@ def inherited() -> dict[str, socket.socket]:
 
 
 def check_certificate(certificate: str, private_key: str) -> None:
-    """Refuse files that are no certificate and its key."""
+    """Check a certificate and its key."""
     try:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
             certificate, private_key, password=lambda: ""
@@ -278,7 +279,7 @@ def check_certificate(certificate: str, private_key: str) -> None:
 
 
 def check_storage(url: str) -> None:
-    """Open a storage once, so that what is wrong with it is said in words; never its password."""
+    """Open a storage once to report errors clearly, without its password."""
     name = "--database"
     try:
         parts = make_url(url) if "://" in url else None
@@ -298,7 +299,7 @@ def check_storage(url: str) -> None:
 
 
 def _shown(url: str) -> str:
-    """A URL without what may be secret in it."""
+    """A URL without its possibly secret parts."""
     parts = make_url(url)
     return str(parts.database if parts.host is None else f"{parts.host}/{parts.database}")
 
@@ -320,12 +321,12 @@ def serve(
         settings: what to serve.
         host: the address to listen on.
         port: 0 takes a free one.
-        listener: what `listen` has opened already at this address.
-        admin_listener: another one, for dashboard, metrics and what needs the key.
-        workers: how many processes, with a supervisor; more than one needs a database that they
-            can share. None: this process.
+        listener: a socket that `listen` has already opened at this address.
+        admin_listener: a separate socket for dashboard, metrics and requests that need a key.
+        workers: number of processes, with a supervisor; more than one needs a database that they
+            can share. None for this process only.
         tls: files with the TLS certificate (PEM) and with its key.
-        announce: is given the URLs of the listeners, a line each, once they are open.
+        announce: called with the URLs of the listeners, one per line, once they are open.
     """
     allow_many_files()
     if admin_listener is not None:
@@ -340,7 +341,7 @@ def serve(
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=bool(settings.proxies),  # uvicorn itself would believe whoever is local
+        proxy_headers=bool(settings.proxies),  # by default uvicorn would trust local clients
         forwarded_allow_ips=list(settings.proxies),
         timeout_keep_alive=max(1, round(settings.patience)),
         timeout_graceful_shutdown=10,

@@ -1,7 +1,7 @@
 """The service of a collector without HTTP: studies, tokens, tasks, replies, phases.
 
-Nothing is held in memory but caches: several processes may serve the same database, and a process
-that is killed takes nothing with it. An answer is given only after what it promises is durable.
+Memory holds only caches, so several processes may serve the same database, and a killed process
+loses nothing. An answer is sent only after the data that it acknowledges are durable.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ from dpfda.protocol.wire import Counted, Receipt, receipt_of, ticket_of, token_h
 R = TypeVar("R")
 S = TypeVar("S")
 
-_LARGEST = 2**31 - 1  # number that every database can hold
-_AT_ONCE = 1000  # invitations on their way into the storage
+_LARGEST = 2**31 - 1  # largest integer of every database
+_AT_ONCE = 1000  # invitations that are stored at once
 _DAY = 86400.0
-_LOOK_FOR_OLD = 60.0  # seconds between two looks for studies whose replies are to be purged
-_MARKED_EVERY = 10.0  # seconds between two marks of the clock, if nobody asks for the health
+_LOOK_FOR_OLD = 60.0  # seconds between searches for studies whose replies must be purged
+_MARKED_EVERY = 10.0  # seconds between stored states of the clock, without health checks
 
 log = logging.getLogger("dpfda.collector")
 
@@ -80,11 +80,12 @@ class Collector:
     """Every study of one database.
 
     Args:
-        storage: where they are kept.
+        storage: storage of the studies.
         group: largest group commit.
         places: how many people of one address may take part in an open study at once.
-        metrics: what is counted.
-        purge_after: days after its end in which a study keeps its replies; None: for ever.
+        metrics: counters for Prometheus.
+        purge_after: days after its end after which the replies of a study are purged; None for
+            never.
     """
 
     def __init__(
@@ -102,14 +103,15 @@ class Collector:
         self.pending = PendingWrites()
         self._db = Threads(self.pending)
         self._worker = Worker()
-        self._planner = Worker(limit=PLAN_SECONDS, modest=False)  # whose plan it is waits for it
+        # the organizer waits for the result
+        self._planner = Worker(limit=PLAN_SECONDS, modest=False)
         self.phases = Phases(self._opened)
         self.watcher = Watcher(self._due, self._conclude)
         self.clock = Clock()
         self.pulse = Pulse(lambda: storage.probe(self.clock.mark()))
         self._purge_after = purge_after
         self._looked_for_old = -_LOOK_FOR_OLD
-        self._marked = -_MARKED_EVERY  # when the clock was last written, by the monotonic clock
+        self._marked = -_MARKED_EVERY  # monotonic time of the last stored clock state
         self._forgetter = Forgetter(self._forget)
 
         def commits(write: Callable[[Sequence[S]], list[R]], kind: str) -> GroupCommit[S, R]:
@@ -124,7 +126,7 @@ class Collector:
         self._ticker = Repeated(self._tick, "what is due each second failed")
 
     async def start(self) -> None:
-        """Begin to watch deadlines, and take up what a crash interrupted."""
+        """Start the background work, which continues what a crash interrupted."""
         marks, confirmed = await self._db.read(self.storage.clock)
         self.clock.begin_after(marks, confirmed=confirmed)
         self.watcher.start()
@@ -132,7 +134,7 @@ class Collector:
         self._ticker.start()
 
     async def stop(self) -> None:
-        """Let go of everything."""
+        """Stop the background work and release all resources."""
         for repeated in (self._ticker, self.watcher, self._forgetter):
             await repeated.stop()
         self._worker.close()
@@ -146,7 +148,7 @@ class Collector:
     async def create(
         self, sent: dict[str, Any], settings: StudySettings, *, by: str = ADMINISTRATOR
     ) -> StudyRecord:
-        """A new study; the same plan again is refused, since its hash names it."""
+        """Create a study; a plan can be used only once, because its hash identifies the study."""
         record, first = await self._begin(sent, settings, owner=by)
         note = self._note(by, "created", record.id)
         if not await self._db.write(self.storage.create, record, first, note=note):
@@ -158,7 +160,7 @@ class Collector:
     async def edit(
         self, study: str, sent: dict[str, Any], settings: StudySettings, *, by: str = ADMINISTRATOR
     ) -> StudyRecord:
-        """Change a study of which nobody has seen a question yet; another plan, another id."""
+        """Change a study before its first ticket; another plan means another id."""
         owner = (await self.study(study)).owner
         record, first = await self._begin(sent, settings, owner=owner)
         note = self._note(by, "edited", record.id)
@@ -176,37 +178,37 @@ class Collector:
     async def _begin(
         self, sent: dict[str, Any], settings: StudySettings, *, owner: str
     ) -> tuple[StudyRecord, ModelRecord]:
-        """A study before its first person, and its model then; not stored yet."""
+        """The records of a new study and of its initial model, not stored yet."""
         record, first = await begin_study(self._planner, sent, settings, now=self.clock.now)
         return msgspec.structs.replace(record, owner=owner), first
 
     def _note(self, who: str, what: Act, study: str | None = None, detail: str = "") -> Activity:
-        """Who does what, now."""
+        """A record of an organizer's action at this time."""
         return Activity(at=self.clock.now(), who=who, what=what, study=study, detail=detail)
 
     async def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
     ) -> list[StudyLine]:
-        """Some of them, newest first."""
+        """A page of the studies, newest first."""
         return await self._db.read(self.storage.page, most=most, after=after, only_open=only_open)
 
     async def totals(self) -> Totals:
-        """How many there are."""
+        """The numbers of studies and people."""
         return await self._db.read(self.storage.totals)
 
     async def study(self, study: str) -> StudyRecord:
-        """One of them, as it is now."""
+        """The current record of a study."""
         record = await self._db.read(self.storage.study, study)
         if record is None:
             raise no_study()
         return record
 
     async def answered(self, record: StudyRecord) -> int:
-        """How many people have answered in the present phase."""
+        """The number of replies in the current phase."""
         return await self._db.read(self.storage.answered, record.id, record.phase)
 
     async def invitations(self, record: StudyRecord) -> Invitations | None:
-        """What became of the links of a study for invited people; None if anybody may take part."""
+        """How many links of a study were used; None if anybody may take part."""
         if record.open:
             return None
         return await self._db.read(self.storage.invitations, record.id)
@@ -221,13 +223,13 @@ class Collector:
     async def all_replies(
         self, study: str, phase: int, *, by: str = ADMINISTRATOR
     ) -> list[tuple[int, bytes]]:
-        """Randomized replies of a phase, for organizers."""
+        """The randomized replies of a phase; the access is logged."""
         await self.study(study)
         await self._db.write(self.storage.note, self._note(by, "read", study, f"phase {phase}"))
         return await self._db.in_reader(self.storage.replies, study, phase)
 
     async def end_session(self, session: bytes, *, until: float) -> None:
-        """Sign an organizer out, in every process."""
+        """End an organizer's session, in every process."""
         await self._db.write(self.storage.end_session, session, until=until, now=self.clock.now())
 
     async def session_ended(self, session: bytes) -> bool:
@@ -235,14 +237,14 @@ class Collector:
         return await self._db.read(self.storage.session_ended, session)
 
     async def purge(self, study: str, *, by: str = ADMINISTRATOR) -> bool:
-        """Delete the replies of finished phases; whether that is done already."""
+        """Delete the replies of finished phases; True if the deletion is complete."""
         note = self._note(by, "purged", study)
         if not await self._db.write(self.storage.purge, study, note=note):
             raise no_study()
         return await self._forgetter.finish()
 
     async def delete(self, study: str, *, by: str = ADMINISTRATOR) -> bool:
-        """End a study now, whatever it does, and forget it; whether that is done already."""
+        """Delete a study in any state; True if the deletion is complete."""
         note = self._note(by, "deleted", study)
         if not await self._db.write(self.storage.delete, study, note=note):
             raise no_study()
@@ -263,7 +265,7 @@ class Collector:
     async def add_organizer(
         self, name: str, role: Literal["owner", "viewer"], *, by: str = ADMINISTRATOR
     ) -> str:
-        """The key of a new organizer, which is not stored."""
+        """Add an organizer; return the key, which is not stored."""
         check_name(name)
         key, now = new_key(), self.clock.now()
         made = Organizer(name=name, role=role, key=key_hash(key), created=now, rotated=now)
@@ -274,7 +276,7 @@ class Collector:
         return key
 
     async def rotate_key(self, name: str, *, by: str = ADMINISTRATOR) -> str:
-        """A new key for an organizer; the old one and all of their sessions end."""
+        """Replace the key of an organizer; the old key and all sessions end."""
         key = new_key()
         note = self._note(by, "rotated", detail=name)
         change = self.storage.change_organizer
@@ -283,14 +285,14 @@ class Collector:
         return key
 
     async def remove_organizer(self, name: str, *, by: str = ADMINISTRATOR) -> None:
-        """An organizer's key and sessions end; their studies stay, and go on."""
+        """Remove an organizer with key and sessions; the studies continue."""
         note = self._note(by, "removed", detail=name)
         change = partial(self.storage.change_organizer, key=key_hash(new_key()), role="removed")
         if not await self._db.write(change, name, note=note):
             raise no_organizer()
 
     async def give(self, study: str, owner: str, *, by: str = ADMINISTRATOR) -> None:
-        """Let a study belong to another organizer, who can change it from now on."""
+        """Transfer a study to another organizer, who can change it from now on."""
         account = FIRST if owner == ADMINISTRATOR else await self.account(owner)
         if account is None or not account.may_create:
             told = "a study belongs to an owner or the administrator, and nobody else"
@@ -302,13 +304,13 @@ class Collector:
     async def activities(
         self, *, most: int, before: int | None = None, study: str | None = None
     ) -> list[Activity]:
-        """Who did what, the latest first."""
+        """The log of organizers' actions, newest first."""
         return await self._db.read(self.storage.activities, most=most, before=before, study=study)
 
     # -- people --------------------------------------------------------------------------------
 
     async def invite(self, study: str, people: int, *, by: str = ADMINISTRATOR) -> list[str]:
-        """Tokens for people whom the organizer knows; only their hashes are kept."""
+        """Create tokens for invited people; only hashes are stored."""
         if (await self.study(study)).status == "finished":
             raise no_ticket("finished")
         words = f"{people} {'people' if people != 1 else 'person'}"
@@ -326,7 +328,7 @@ class Collector:
 
         Args:
             study: the study.
-            host: the address that the request comes from, which is not kept.
+            host: the address of the client, which is not stored.
         """
         phase = await self.phases.get(study)
         if not phase.settings.open:
@@ -334,7 +336,7 @@ class Collector:
             raise Refused(403, "invited_only", told)
         until = (
             self.clock.now() + phase.settings.lapse
-        )  # before the place is taken, which lasts longer
+        )  # computed first, so that the place lasts longer
         token = _new_token()
         hashed = token_hash(token)
         await self._take_place(phase, host, hashed)
@@ -356,7 +358,7 @@ class Collector:
         )  # fmt: skip
         if take():
             return
-        # Whoever has answered made room, in whichever process they did.
+        # People who have answered, in any process, have left their places.
         settled = await self._db.read(self.storage.settled, study, self._places.held(study, host))
         self._places.leave(study, host, settled)
         if not take():
@@ -372,7 +374,7 @@ class Collector:
             raise no_ticket("finished")
 
     async def task(self, study: str, token: bytes) -> bytes:
-        """The one task of one person, however often they ask: a `TaskMessage` as JSON."""
+        """The task of one person, the same at each request: a `TaskMessage` as JSON."""
         known = await self.phases.get(study)
         issued = await self.tickets.add((study, token, known.lapse))
         if issued == "gone":
@@ -387,23 +389,23 @@ class Collector:
         return phase.message(issued.number)
 
     async def knows(self, study: str, token: bytes) -> bool:
-        """Whether somebody takes part in a study with this token."""
+        """Whether this is the token of a participant of the study."""
         await self.phases.get(study)
         return await self._db.read(self.storage.knows, study, token)
 
     async def reply(self, study: str, sent: Sent) -> Receipt:
-        """Store a reply, and say so only when it is stored."""
+        """Store a reply; return its receipt when it is durable."""
         (verdict,) = await self.take(study, [sent])
         if isinstance(verdict, Exception):
             raise verdict
         return verdict
 
     async def take(self, study: str, sent: Sequence[Sent]) -> list[Receipt | Exception]:
-        """Store replies, each judged alone: its receipt, or why there is none."""
+        """Store replies, each checked separately; return its receipt or the refusal."""
         phase = await self.phases.get(study, at_least=max(one.message.phase for one in sent))
         arrived = [(phase, one.message, one.stored(study)) for one in sent]
         outcomes = await self.replies.add_all(arrived)
-        if isinstance(outcomes[0], Unavailable):  # so is everybody's: they shared a commit
+        if isinstance(outcomes[0], Unavailable):  # the same for all: they share a commit
             raise outcomes[0]
         if "gone" in outcomes:
             raise self._gone(study)
@@ -420,7 +422,7 @@ class Collector:
         ]
 
     async def withdraw(self, study: str, sent: Sent) -> None:
-        """Remove a reply, as long as its phase takes replies: no conclusion has it."""
+        """Remove a reply while its phase accepts replies, so that no result contains it."""
         phase = await self.phases.get(study)
         if sent.message.plan != phase.record.hash:
             raise Refused(409, "wrong_study", "the reply belongs to another study")
@@ -435,7 +437,7 @@ class Collector:
     async def counted(self, study: str, receipt: str) -> Counted:
         """Whether the reply behind a receipt was counted, without identifying the person."""
         record = await self.study(study)
-        place = ticket_of(receipt, seal=record.seal)  # of a made-up receipt, any numbers
+        place = ticket_of(receipt, seal=record.seal)  # arbitrary numbers for an invalid receipt
         phase, ticket = (min(number, _LARGEST) for number in place)
         digest = await self._db.read(self.storage.digest, study, phase, ticket)
         if digest is not None:
@@ -445,7 +447,7 @@ class Collector:
         raise Refused(404, "unknown_receipt", "this receipt is not from this study")
 
     async def confirm_clock(self, *, by: str = ADMINISTRATOR) -> None:
-        """The system's clock is right: every process on this database follows it within seconds."""
+        """Confirm the system clock; all processes on this database follow it within seconds."""
         note = self._note(by, "confirmed")
         await self._db.write(self.storage.confirm_clock, now=self.clock.wall(), note=note)
         self.watcher.call()
@@ -453,7 +455,7 @@ class Collector:
     # -- phases --------------------------------------------------------------------------------
 
     async def close_phase(self, study: str, phase: int, *, by: str = ADMINISTRATOR) -> None:
-        """End a phase with the replies it has."""
+        """End a phase with the replies that have arrived."""
         record = await self.study(study)
         if record.phase != phase or record.status == "finished":
             raise Refused(409, "wrong_phase", "this is not the present phase")
@@ -463,7 +465,7 @@ class Collector:
         self.watcher.call()
 
     def measure(self) -> None:
-        """Set what the metrics say is so now."""
+        """Update the gauges of the metrics."""
         now, at_work, stuck = time.monotonic(), self.watcher.at_work, self.watcher.stuck
         first = stuck.listed(1)
         self.metrics.set(
@@ -477,7 +479,7 @@ class Collector:
 
     async def _tick(self) -> None:
         """Do the work of each second, also while phases are being concluded."""
-        with suppress(Unavailable):  # the health says so
+        with suppress(Unavailable):  # the health check reports it
             self.measure()
             await self._follow_clock()
             await self._purge_old()
@@ -531,14 +533,14 @@ class Collector:
         self.watcher.call()  # the next phase may be complete already
 
     async def _learn(self, record: StudyRecord, median_group: int) -> Conclusion:
-        """Compute the result of a closing phase."""
+        """Compute the conclusion of a closing phase."""
         if self.storage.url is not None:
             return await self._worker.run(conclude_stored, self.storage.url, record, median_group)
         replies = await self._db.in_reader(self.storage.replies, record.id, record.phase)
         return await self._worker.run(conclude, record.plan, record.state, replies, median_group)
 
     async def _opened(self, study: str, known: OpenPhase | None) -> OpenPhase:
-        """The present phase, from the storage."""
+        """Read the current phase from the storage."""
         record = await self.study(study)
         phase = known
         before = None if phase is None else (phase.record.phase, phase.record.settings)

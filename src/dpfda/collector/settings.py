@@ -16,10 +16,10 @@ from dpfda.errors import InvalidParameter
 
 log = logging.getLogger("dpfda.collector")
 _OTHERS = stat.S_IRWXO | stat.S_IWGRP
-SHORTEST_KEY = 22  # characters: 128 bits by lot, as `secrets.token_urlsafe(16)` draws them
+SHORTEST_KEY = 22  # characters: 128 random bits, as from `secrets.token_urlsafe(16)`
 
 FEW = 20
-"""People of one address are let into any open study, as a family or a small practice is."""
+"""So many people of one address may always join an open study, for example a family."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Unit = Annotated[str, msgspec.Meta(max_length=40)]
@@ -29,22 +29,23 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Settings of one study that are not part of its public plan.
 
     Attributes:
-        deadline: seconds after which a phase ends without the people who never answered; counted
-            from its first ticket. None waits for everybody.
-        open: anybody may take part. Otherwise only whom the organizer has invited, by a token that
-            is good for one task and one reply.
-        address_share: of the people of an open study, the share that one address may be; the
-            network around it (/24, or /48 for IPv6) may be twice that. 1 where all share one
-            address, as in a clinic. `FEW` people of an address are always let in.
-        address_hourly: so many people an hour of one address are let into an open study, after the
-            first `FEW`; twice as many of the network around it. 0 for any number.
-        lapse: seconds after which a task without a reply may go to somebody else.
-        online: when a stream's round is finished, begin the next one.
-        median_group: where reports are averaged, take the median of means over groups of this many
-            people instead: fewer liars than half the groups then change little. 0 averages.
-        domain_unit: what t is counted in, for people to read.
-        target_unit: what a number that is predicted is counted in.
-        value_unit: what x(t) is measured in, for people to read.
+        deadline: seconds from the first ticket of a phase after which it ends without the missing
+            replies. None waits for all replies.
+        open: whether anybody may take part. Otherwise only invited people may, with a token for one
+            task and one reply.
+        address_share: largest share of the people of an open study from one address; twice as many
+            for its network (/24, or /48 for IPv6). Use 1 if all people share an address, as in a
+            clinic. `FEW` people of an address are always admitted.
+        address_hourly: largest number of people per hour from one address in an open study, after
+            the first `FEW`; twice as many for its network. 0 for any number.
+        lapse: seconds after which a task without a reply may be given to another person.
+        online: whether to begin the next round of a stream when one is finished.
+        median_group: use the median of means over groups of this many people instead of the mean of
+            reports. Dishonest people in less than half of the groups then have little influence. 0
+            uses the mean.
+        domain_unit: unit of t, for display.
+        target_unit: unit of the predicted number, for display.
+        value_unit: unit of x(t), for display.
     """
 
     deadline: Positive | None = None
@@ -59,11 +60,11 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     value_unit: Unit = ""
 
     def address_limit(self, people: int) -> int:
-        """How many people of one address may take part in an open study of so many."""
+        """Largest number of people of one address in an open study of this size."""
         return max(FEW, int(self.address_share * people))
 
     def one_party(self, people: int) -> str:
-        """The largest share of an open study that one party can be, in a sentence.
+        """A sentence on the largest share of an open study from one address or network.
 
         Examples:
             >>> StudySettings(open=True).one_party(1000)
@@ -97,26 +98,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a collector: its storage and its limits.
 
     Attributes:
-        database: URL of the storage.
-        admin_key: whoever has it may do everything. Never logged, never stored.
-        admin_key_file: file with such keys, a line each, instead; read again when it changes.
-        purge_after: days after its end in which a study keeps its replies; None: for ever.
-        group: largest group commit; 1 commits every reply alone.
-        rate: requests a second that one token may make, after a first `burst`.
+        database: URL of the database.
+        admin_key: the key that permits everything; never logged and never stored.
+        admin_key_file: file with such keys, one per line, instead of `admin_key`; read again when
+            it changes.
+        purge_after: days after its end after which the replies of a study are purged; None for
+            never.
+        group: largest group commit; 1 commits every reply separately.
+        rate: requests per second with one token, after a first `burst`.
         burst: see `rate`.
-        enrolments: people of one address who may have a place in an open study and no reply yet; 0
+        enrolments: people of one address who may have a place in an open study without a reply; 0
             for any number.
-        processes: how many share the work.
+        processes: number of worker processes.
         patience: seconds that a client may take to send a request.
-        secure_cookies: set where the site is served over TLS.
-        proxies: addresses and networks of proxies whose word is taken for where a request is from.
-        origins: of pages elsewhere on which people may take part here.
-        public_url: where participants reach this collector, for links; None: the address with
-            which the dashboard is opened.
-        page_url: host of a page elsewhere that links of participants lead to; None: they take part
-            on the collector's own.
-        admin_port: of the listener that alone serves dashboard, metrics and what needs the key;
-            None if there is one listener for all.
+        secure_cookies: whether cookies are sent over TLS only.
+        proxies: addresses and networks of proxies that are trusted to state the client's address.
+        origins: origins of participant pages on other hosts.
+        public_url: address of this collector for participants, used in links; None for the address
+            of the dashboard.
+        page_url: host of a separate participant page, used in links; None for the collector's own
+            page.
+        admin_port: port of the separate listener for dashboard, metrics and requests that need a
+            key; None if there is only one listener.
     """
 
     database: str
@@ -141,7 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidParameter("admin_key", f"{SHORTEST_KEY} characters at least", "fewer")
 
     def is_admin(self, key: str) -> bool:
-        """Compare in constant time, whatever the lengths."""
+        """Compare in constant time, for keys of any length."""
         sent = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
         known = [hashlib.sha256(one.encode()).digest() for one in self._keys()]
         return sum(hmac.compare_digest(sent, one) for one in known) > 0
@@ -167,17 +170,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise
             fields = {"error": type(error).__name__}
             log.error("the file of keys cannot be read", extra={"fields": fields})
-            return before[1]  # whoever mends it must not be shut out meanwhile
+            return before[1]  # the old keys stay valid while the file is repaired
         _read[self.admin_key_file] = version, keys
         return keys
 
 
 _read: dict[str, tuple[tuple[int, int, int], tuple[str, ...]]] = {}
-"""Keys of files, and of which version of the file they are."""
+"""Keys by file, with the version of the file."""
 
 
 def read_keys(file: Path) -> tuple[str, ...]:
-    """The administrator's keys in a file, a line each, which others on this machine cannot read."""
+    """Read the administrator's keys, one per line, from a file that other users cannot read."""
     name = "--admin-key-file"
     try:
         with file.open(encoding="utf-8") as stream:

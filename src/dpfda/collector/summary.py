@@ -18,11 +18,11 @@ from dpfda.protocol.server import Server
 
 _POINTS = 61
 _LEVEL = 0.95
-_NOTHING = 1e-9  # of a variance: rounding of 0
+_NOTHING = 1e-9  # relative size of a variance that counts as 0
 
 
 def summarize(server: Server) -> dict[str, Any]:
-    """Phases, members, slope function, error estimate, notes: whatever the design knows."""
+    """Phases, members, slope function, error estimate and notes, as far as the design has them."""
     found, known = server.findings, _learnt(server)
     return {
         "phases": [{"kind": phase.kind, "people": phase.people} for phase in found.phases],
@@ -45,12 +45,12 @@ def summarize(server: Server) -> dict[str, Any]:
 
 
 def standing(record: StudyRecord, answered: int, history: Sequence[ModelRecord]) -> dict[str, Any]:
-    """The present conclusion of `beside_guessing`, with the numbers of replies and people.
+    """The current result of `beside_guessing`, with the numbers of replies and people.
 
     Args:
         record: the study.
-        answered: how many have answered in its present phase.
-        history: its models.
+        answered: number of replies in its current phase.
+        history: records of its models.
     """
     plan = StudyPlan.from_dict(msgspec.json.decode(record.plan))
     found = msgspec.json.decode(history[-1].summary)
@@ -62,14 +62,14 @@ def standing(record: StudyRecord, answered: int, history: Sequence[ModelRecord])
 
 
 def _learnt(server: Server) -> bool:
-    """Whether there is a model: nobody told anything before the first conclusion."""
+    """Whether there is a model, which exists after the first conclusion."""
     if isinstance(server.model, RuleModel):
         return server.phase > 0 and bool(np.any(server.model.coefficients))
     return server.phase > 0
 
 
 def _slopes(server: Server) -> list[dict[str, Any]]:
-    """β(t) of each score and channel, where the features are those of a curve, and its errors."""
+    """β(t) of each score and channel with standard errors, if features are those of curves."""
     encoder, model = server.plan.encoder, server.model
     if not encoder.basis.functional or not isinstance(model, RuleModel):
         return []
@@ -95,11 +95,10 @@ def _slopes(server: Server) -> list[dict[str, Any]]:
 
 
 def _all_estimated(model: RuleModel, covariance: FloatArray) -> bool:
-    """Whether something is known of every feature that the slope function is made of.
+    """Whether there is an estimate of every feature in the slope function.
 
-    A feature that was not selected has no variance here, though nobody knows that it is 0: a band
-    from the others alone would be too narrow, and of width 0 where theirs are. The same holds for
-    a direction of several features.
+    A feature that was not selected has variance 0 here, although its coefficient is unknown. A band
+    from the other features would be too narrow. The same holds for a direction of several features.
     """
     own = len(model.folds) or model.coefficients.shape[1]
     if own < model.encoder.n_features:

@@ -1,8 +1,8 @@
 """Spans for OpenTelemetry: what takes long in a collector, and for which study.
 
-They are made if the extra ``tracing`` is installed and `OTEL_EXPORTER_OTLP_ENDPOINT` says where to
-send them. Requests of participants have no spans: tickets are numbered in the order of requests, so
-their times would disclose who holds which ticket.
+Spans are created if the extra ``tracing`` is installed and `OTEL_EXPORTER_OTLP_ENDPOINT` is set.
+Requests of participants have no spans: tickets are numbered in the order of requests, so their
+times would disclose who holds which ticket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 class Tracing:
-    """Makes spans, or nothing if nobody wants them.
+    """Creates spans; does nothing if tracing is not configured.
 
     Examples:
         >>> with Tracing().span("conclude", study="a"):
@@ -30,7 +30,7 @@ class Tracing:
         self._tracer: Tracer | None = None
 
     def start(self) -> None:
-        """Begin to send spans, in a thread of its own, if the environment says where to."""
+        """Start sending spans in a separate thread, if the environment sets an endpoint."""
         if not os.environ.get(ENDPOINT):
             return
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -44,13 +44,13 @@ class Tracing:
         self._tracer = self._provider.get_tracer("dpfda.collector")
 
     def stop(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         if self._tracer is not None:
             self._provider.shutdown()
 
     @contextmanager
     def span(self, name: str, **attributes: str | int) -> Iterator[None]:
-        """A span as long as the block; of an error only its kind is recorded."""
+        """A span for the block; of an error only its type is recorded."""
         if self._tracer is None:
             yield
             return
@@ -65,7 +65,7 @@ class Tracing:
                 raise
 
     def request(self, method: str, route: str, status: int, began: int, study: str) -> None:
-        """A request that is over; it began at this time, in nanoseconds since 1970."""
+        """Record a finished request that began at this time, in nanoseconds since 1970."""
         if self._tracer is None:
             return
         attributes = {"http.request.method": method, "http.route": route, "study": study}
@@ -75,4 +75,4 @@ class Tracing:
 
 
 tracing = Tracing()
-"""Of this process."""
+"""The tracing of this process."""

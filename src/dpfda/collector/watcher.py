@@ -1,10 +1,9 @@
-"""Concludes phases in time: looks after every study, and after those that fail ever more rarely.
+"""Background work: conclusion of phases, deletion, and checks of the storage.
 
-Studies that cannot go on: since when, how often they were tried, and when they are again.
-
-Removes what is due to be forgotten, a little at a time, so that nobody waits for it.
-
-Whether the storage works: asked by many, tried once, and answered soon in any case.
+* `Watcher` concludes phases that are due.
+* `StuckStudies` lists studies whose conclusion fails; they are tried again with growing pauses.
+* `Forgetter` deletes data in small steps, so that requests do not wait for it.
+* `Pulse` checks the storage, at most once per second, with a limited waiting time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dpfda.collector.log import failure
 from dpfda.collector.storage.base import StudyRecord, Unavailable
 
 _FIRST_PAUSE = 1.0  # seconds; doubled with every failure
-_LONGEST_PAUSE = 60.0  # what was repaired goes on within this time
+_LONGEST_PAUSE = 60.0  # seconds
 
 
 class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,10 +30,10 @@ class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         study: its id.
         phase: number of the phase.
-        since: when it failed first, by the clock that never jumps.
-        attempts: how often it failed.
-        error: kind of the last failure; never its message, which may quote a reply.
-        again: when it is tried again, by the same clock.
+        since: monotonic time of the first failure.
+        attempts: number of failures.
+        error: type of the last error; not its message, which may quote a reply.
+        again: monotonic time of the next attempt.
     """
 
     study: str
@@ -46,7 +45,7 @@ class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StuckStudies:
-    """The studies that fail in this process: each is tried again, with growing pauses.
+    """The studies that fail in this process; each is tried again with growing pauses.
 
     Examples:
         >>> clock = iter([0.0, 0.5, 1.0])
@@ -66,15 +65,15 @@ class StuckStudies:
         return len(self._known)
 
     def must_wait(self, study: str) -> bool:
-        """Whether it failed so recently that it is left alone for now."""
+        """Whether it failed too recently for another attempt."""
         known = self._known.get(study)
         return known is not None and self._clock() < known.again
 
     def failed(self, study: str, phase: int, error: str, *, took: float = 0.0) -> StuckStudy:
-        """Remember a failure; what took long waits at least as long, so that others go on."""
+        """Record a failure; the pause is at least as long as the attempt, for other studies."""
         now, before = self._clock(), self._known.get(study)
         attempts = 1 if before is None else before.attempts + 1
-        # Whoever has failed a hundred times needs no power of two of that.
+        # The exponent is limited, so that the power does not overflow.
         pause = max(took, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts - 1, 30)))
         self._known[study] = StuckStudy(
             study=study,
@@ -87,7 +86,7 @@ class StuckStudies:
         return self._known[study]
 
     def freed(self, study: str) -> None:
-        """It went on."""
+        """Remove a study that was concluded."""
         self._known.pop(study, None)
 
     def hurry(self, study: str) -> None:
@@ -97,34 +96,34 @@ class StuckStudies:
             self._known[study] = msgspec.structs.replace(known, again=known.since)
 
     def keep(self, present: Mapping[str, int]) -> None:
-        """Forget studies that another process has advanced, finished or deleted.
+        """Remove studies that another process has advanced, finished or deleted.
 
         Args:
-            present: the phase of every study that runs.
+            present: the phase of every due study.
         """
         gone = [study for study, one in self._known.items() if present.get(study) != one.phase]
         for study in gone:
             self.freed(study)
 
     def listed(self, most: int = 100) -> list[StuckStudy]:
-        """The studies that are stuck longest."""
+        """The studies that have been stuck longest."""
         return sorted(self._known.values(), key=lambda one: one.since)[:most]
 
 
-_TICK = 1.0  # seconds between looks: another process may have noted something, or been killed
+_TICK = 1.0  # seconds between steps, as other processes may create work or be killed
 
 log = logging.getLogger("dpfda.collector")
 
 
 class Repeated:
-    """Calls `step` every second, and whenever it is called for, one after the other.
+    """Calls `step` every second and after each `call`, never concurrently.
 
     Args:
-        step: what is done.
-        failed: what the log says if it fails; the message of the failure may quote rows.
+        step: the function to call.
+        failed: log message for errors, whose own messages may quote rows.
 
     Attributes:
-        called: whether somebody has called since the last step.
+        called: set by `call` until the next step.
     """
 
     def __init__(self, step: Callable[[], Awaitable[object]], failed: str) -> None:
@@ -133,7 +132,7 @@ class Repeated:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, with what a crash may have left."""
+        """Start; the first step handles work that a crash left."""
         self._task = asyncio.create_task(self._repeat())
 
     async def stop(self) -> None:
@@ -143,17 +142,17 @@ class Repeated:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def call(self) -> None:
-        """There may be something to do: look now."""
+        """Run a step as soon as possible."""
         self.called.set()
 
     async def _repeat(self) -> None:
         while True:
             try:
                 await self._step()
-            except Exception as error:  # this must not end
+            except Exception as error:  # the loop must not end
                 log.error(self._failed, extra={"fields": failure(error)})
             try:
-                # Not `wait_for`: called and cancelled at once, it would forget the second.
+                # Not `wait_for`, which can lose a cancellation that comes together with the event.
                 async with asyncio.timeout(_TICK):
                     await self.called.wait()
             except TimeoutError:
@@ -162,7 +161,7 @@ class Repeated:
 
 
 class AtWork(NamedTuple):
-    """A phase that is being concluded, since a time of the clock that never jumps."""
+    """A phase that is being concluded, since a monotonic time."""
 
     study: str
     phase: int
@@ -178,7 +177,7 @@ class Watcher(Repeated):
 
     Attributes:
         stuck: those that could not be concluded.
-        at_work: the study whose phase is being concluded now, and since when; others wait.
+        at_work: the phase that is being concluded now; others wait.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class Watcher(Repeated):
         self.at_work: AtWork | None = None
 
     async def look(self) -> None:
-        """Conclude what is due; whatever fails is remembered, and the others go on."""
+        """Conclude all phases that are due; failures are recorded and do not stop the others."""
         due = await self._due()
         self.stuck.keep({record.id: record.phase for record in due})
         for record in due:
@@ -214,14 +213,14 @@ class Watcher(Repeated):
                 self.at_work = None
 
 
-_PATIENCE = 10.0  # seconds that a request waits for the end
+_PATIENCE = 10.0  # seconds that a request waits for a deletion
 
 
 class Forgetter(Repeated):
-    """Calls a storage's `forget` while there is something to do.
+    """Calls a storage's `forget` while deletions are due.
 
     Args:
-        forget: one step; whether there is more.
+        forget: does one step; returns whether more is due.
     """
 
     def __init__(self, forget: Callable[[], Awaitable[bool]]) -> None:
@@ -232,8 +231,8 @@ class Forgetter(Repeated):
     async def finish(self) -> bool:
         """Wait a limited time until nothing is due; return whether that was reached.
 
-        What is due was noted before: a storage that fails now is tried again later, and whoever
-        asked to forget is not told that it failed.
+        The deletion was recorded before, so after an error of the storage it is repeated later, and
+        the request itself does not fail.
         """
         try:
             await asyncio.wait_for(self._all(), _PATIENCE)
@@ -248,15 +247,15 @@ class Forgetter(Repeated):
                 pass
 
 
-PATIENCE = 1.5  # seconds until whoever asks is told that there is no answer
-_FRESH = 1.0  # seconds for which a result is good: asking often writes no more often
+PATIENCE = 1.5  # seconds that a health check waits for the storage
+_FRESH = 1.0  # seconds for which a result is reused
 
 
 class Pulse:
     """Checks the storage in a separate thread, which other work cannot delay.
 
     Args:
-        probe: writes something small, or raises `Unavailable`.
+        probe: does a small write, or raises `Unavailable`.
     """
 
     def __init__(self, probe: Callable[[], None]) -> None:
@@ -283,5 +282,5 @@ class Pulse:
         return ""
 
     def stop(self) -> None:
-        """Try no more."""
+        """Stop the thread."""
         self._thread.shutdown(cancel_futures=True)

@@ -1,8 +1,8 @@
-"""Simulated people and curves, as the papers drew them, and loaders of their real data.
+"""Simulations of the papers, and loaders of their real data.
 
 Every `load_*` of `loaders` takes `path` (the file or its folder; by default the folder named by
-DPFDA_DATA), checks what the file holds (`verify=False` for your own conversion)
-and, if it is missing, says where to get it. Nothing is bundled.
+DPFDA_DATA), checks the contents of the file (`verify=False` for your own conversion) and, if it is
+missing, states where to get it. No data are included.
 """
 
 from dpfda.datasets.catalogue import Dataset

@@ -26,18 +26,18 @@ class Dataset:
 
     Attributes:
         name: short name.
-        description: what a row is, and what X, y and groups mean.
+        description: meaning of rows, X, y and groups.
         X: one curve (n, T) or one vector (n, d) per row; NaN where missing.
-        y: labels −1 and +1, class names, or a number to predict; None where there is none.
+        y: labels −1 and +1, class names, or a number to predict; None if there is none.
         grid_points: the T points of the curves; None for vectors.
         groups: rows with the same entry belong together (one person, or copies of one row).
-            A split that tears a group apart leaks, and a guarantee per row is m times weaker for
-            somebody with m rows (C21).
-        train: True where the source calls the row a training row; None where it does not say.
+            A train/test split must keep groups together, and a guarantee per row is m times weaker
+            for a person with m rows (correction C21).
+        train: whether the source calls the row a training row; None if it has no such split.
         feature_names: names of the columns of vectors.
-        categories: for a column that was text, the words behind the codes 0, 1, 2, ...
+        categories: for a text column, the words of the codes 0, 1, 2, ...
         extra: further columns by name, one entry per row.
-        truth: what only a simulation knows, such as the slope function on the grid.
+        truth: true values of a simulation, such as the slope function on the grid.
 
     Examples:
         >>> from dpfda.datasets import simulate_001
@@ -90,7 +90,7 @@ def signs(positive: npt.NDArray[np.bool_]) -> FloatArray:
 
 #: The folder that holds the data files.
 ENVIRONMENT = "DPFDA_DATA"
-#: Where they are looked for, seen from the working directory, if that is not set.
+#: Default folders, relative to the working directory.
 USUAL_PLACES = ("data", "../shared/data")
 
 PathLike = str | Path | None
@@ -102,17 +102,18 @@ class DataFileMissing(DpfdaError, FileNotFoundError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of the papers' data. Nothing is bundled: most have no licence to pass them on.
+    """One file of the papers' data. Files are not included, because few licences permit that.
 
     Attributes:
-        file: its name.
-        sha256: of the file.
-        contents: of what it holds (`contents`): the same for every conversion of the source.
-        shape: of the rows.
+        file: name of the file.
+        sha256: hash of the file.
+        contents: checksum of its contents (function `contents`), equal for all conversions of the
+            source.
+        shape: shape of X.
         source: where it comes from.
-        licence: what it may be used for.
-        originals: names of the files of the source that ``dpfda data import`` converts.
-        columns: names of columns that the originals do not have.
+        licence: licence of the data.
+        originals: names of the original files that ``dpfda data import`` converts.
+        columns: column names, for originals without names.
     """
 
     file: str
@@ -151,24 +152,24 @@ class Columns(dict[str, npt.NDArray[Any]]):
         self._name, self._verify = name, verify
 
     def check(self) -> None:
-        """Refuse other numbers and words than those of the catalogue."""
+        """Refuse contents that differ from the catalogue."""
         entry, found = CATALOGUE[self._name], contents(self)
         if found != entry.contents:
             rule = f"a file whose contents have the checksum {entry.contents[:12]} (or unverified)"
             raise InvalidData(entry.file, rule, found[:12])
 
     def only(self, *names: str) -> dict[str, npt.NDArray[Any]]:
-        """Some of them."""
+        """Some of the columns."""
         return {name: self[name] for name in names}
 
     def joined(self) -> dict[str, npt.NDArray[Any]]:
-        """Training and test rows together, and which of them are training rows."""
+        """Training and test rows together, with a mask of training rows."""
         rows = np.vstack([self["X_train"], self["X_test"]])
         labels = np.concatenate([self["y_train"], self["y_test"]])
         return {"X": rows, "y": labels, "train": np.arange(len(rows)) < len(self["X_train"])}
 
     def dataset(self, description: str, *, X: npt.NDArray[Any], **fields: Any) -> Dataset:
-        """The data set made of what was read, after a look at its shape."""
+        """Create the data set, after checking the shape of X."""
         entry = CATALOGUE[self._name]
         if self._verify and X.shape != entry.shape:
             raise InvalidData(entry.file, f"data of shape {entry.shape}", f"shape {X.shape}")
@@ -176,7 +177,7 @@ class Columns(dict[str, npt.NDArray[Any]]):
 
 
 def read(name: str, path: PathLike = None, *, verify: bool = True) -> Columns:
-    """Find a file of the catalogue and return what it holds, if that is what it should hold."""
+    """Read a file of the catalogue and verify its contents."""
     if name not in CATALOGUE:
         raise UnknownName("data set", name, sorted(CATALOGUE))
     entry = CATALOGUE[name]
@@ -206,7 +207,7 @@ def contents(columns: Mapping[str, npt.NDArray[Any]]) -> str:
         digest.update(f"{name} {column.shape}\n".encode())
         if column.dtype.kind in "fiub":
             numbers = column.astype("<f4") + np.float32(0)  # no -0
-            numbers[np.isnan(numbers)] = np.nan  # all the same bits
+            numbers[np.isnan(numbers)] = np.nan  # one bit pattern for all NaN
             digest.update(numbers.tobytes())
         else:
             digest.update("\n".join(map(str, column.ravel().tolist())).encode())
@@ -222,13 +223,13 @@ def copies(rows: npt.NDArray[Any]) -> IntArray:
 
 
 def places(path: PathLike = None) -> list[Path]:
-    """The folders where data files may be, the one where they are put first."""
+    """The folders of data files; imports write to the first one."""
     set_by_user = os.environ.get(ENVIRONMENT) if path is None else path
     return [Path(place) for place in ((set_by_user,) if set_by_user else USUAL_PLACES)]
 
 
 def locate(entry: DataFile, path: PathLike = None) -> Path | None:
-    """The path of the file."""
+    """The path of the file; None if it is missing."""
     for place in places(path):
         candidate = place / entry.file if place.is_dir() else place
         if candidate.is_file():

@@ -24,8 +24,8 @@ def load_phoneme(
 
     Args:
         path: the file or its folder.
-        classes: two of aa, ao, dcl, iy, sh: only these, labeled +1 and −1 in this order.
-        verify: refuse a file that holds anything else than the catalogue says.
+        classes: load only these two of aa, ao, dcl, iy, sh, labeled +1 and −1 in this order.
+        verify: whether to refuse a file whose contents differ from the catalogue.
     """
     data = read("phoneme", path, verify=verify)
     parts = np.array([name.split(".") for name in data["speaker"]])  # train.dr1.mcpm0.sa1
@@ -93,7 +93,7 @@ def load_activity(path: PathLike = None, *, complete: bool = True, verify: bool 
     Args:
         path: the file or its folder.
         complete: keep only the 5742 people with both a curve and an HDL value.
-        verify: refuse a file that holds anything else than the catalogue says.
+        verify: whether to refuse a file whose contents differ from the catalogue.
     """
     data = read("activity", path, verify=verify)
     names = ("age", "gender", "race", "bmi", "lbxtc", "sys", "sddsrvyr", "mortstat")
@@ -203,7 +203,7 @@ def load_diabetes(
 ) -> Dataset:
     """Eight health measurements of 2768 rows, of which only 778 are distinct (C21).
 
-    With `deduplicate` the first of equal rows only.
+    With `deduplicate`, only the first of equal rows is kept.
     """
     text = (
         "A row is a visit; y is +1 for diabetes; groups number the distinct rows, so a split by "
@@ -217,9 +217,9 @@ def load_diabetes(
 def load_employee(
     path: PathLike = None, *, deduplicate: bool = False, verify: bool = True
 ) -> Dataset:
-    """Eight facts about 4653 employees, of which 2764 are distinct; who leaves (+1)?
+    """Eight facts about 4653 employees, 2764 of them distinct rows, and whether they leave (+1).
 
-    With `deduplicate` the first of equal rows only.
+    With `deduplicate`, only the first of equal rows is kept.
     """
     text = "A row is an employee; y is +1 for one who leaves; groups number the distinct rows."
     data = read("employee", path, verify=verify)
@@ -227,7 +227,7 @@ def load_employee(
 
 
 def load_adult(path: PathLike = None, *, verify: bool = True) -> Dataset:
-    """Census records of 48842 adults; does one earn more than 50 000 dollars a year (+1)?"""
+    """Census records of 48842 adults, labeled +1 if they earn more than 50 000 dollars a year."""
     data = read("adult", path, verify=verify)
     return data.dataset(
         "A row is a person; y is +1 above 50K. The word '?' is an unknown value.",
@@ -311,7 +311,7 @@ def load_fashion(path: PathLike = None, *, verify: bool = True) -> Dataset:
 
 
 def _with_copies(data: Columns, *others: str, label: str, text: str, deduplicate: bool) -> Dataset:
-    """A table of two classes in which rows repeat: all of them, or the first of each."""
+    """A table of two classes with repeated rows, which `deduplicate` removes."""
     columns = _coded(data, *others, label)
     dataset = data.dataset(
         text,
@@ -341,7 +341,7 @@ def _images(name: str, path: PathLike, verify: bool, positive: int) -> Dataset:
 
 
 def _coded(data: Columns, *others: str) -> dict[str, Any]:
-    """All columns but `others` as numbers, and the words behind those that were text."""
+    """All columns except `others` as numbers, and the words of coded text columns."""
     columns, categories = {}, {}
     for name in data:
         column = data[name]

@@ -1,7 +1,7 @@
-"""Original files as the files of the catalogue: ``DTI.RData`` becomes ``dti.npz``.
+"""Conversion of original files to those of the catalogue: ``DTI.RData`` becomes ``dti.npz``.
 
 A converter is named after its data set, takes the paths of the original files in the order of the
-catalogue and returns columns by name. Whether they are the right ones, `catalogue.contents` tells.
+catalogue and returns columns by name. `catalogue.contents` verifies them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNREADABLE = (
     AttributeError, EOFError, IndexError, KeyError, NotImplementedError, TypeError, ValueError,
     MatReadError, gzip.BadGzipFile, zlib.error,
 )  # fmt: skip
-"""What readers of other formats raise on a file that is not of theirs."""
+"""Exceptions of format readers for invalid files."""
 Array = npt.NDArray[Any]
 Found = dict[str, Array]
 
@@ -44,7 +44,7 @@ def convert(name: str, paths: list[Path]) -> Found:
 
 
 def write(name: str, columns: Mapping[str, Array], folder: Path) -> Path:
-    """Write the file of a data set; nothing is left if that fails."""
+    """Write the file of a data set atomically."""
     path = folder / CATALOGUE[name].file
     folder.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(dir=folder, suffix=path.name)
@@ -79,7 +79,7 @@ def _r(path: Path, name: str) -> Any:
     known: dict[Any, Any] = dict(rdata.conversion.DEFAULT_CLASS_MAP)
     known |= {kind: lambda found, _: found for kind in _CLASSES}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes and kinds of files that it guesses at
+        warnings.simplefilter("ignore")  # about unknown classes and guessed formats
         return rdata.read_rda(path, constructor_dict=known, default_encoding="utf-8")[name]
 
 
@@ -171,7 +171,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _typed(rows: list[list[str]], names: Sequence[str]) -> Found:
-    """Columns of text, those of numbers as numbers."""
+    """Columns of text, converted to numbers if all cells are numbers."""
 
     def typed(column: tuple[str, ...]) -> Array:
         try:
@@ -183,7 +183,7 @@ def _typed(rows: list[list[str]], names: Sequence[str]) -> Found:
 
 
 def _archive(train: Path, test: Path) -> Found:
-    """A pair of the UCR archive, ``.ts``: values, a colon, the class."""
+    """Training and test file of the UCR archive (``.ts``): values, a colon, the class."""
     found = {}
     for part, path in (("train", train), ("test", test)):
         lines = _lines(path)
@@ -247,7 +247,7 @@ def _mnist_4_9(*paths: Path) -> Found:
 
 
 def _fashion(tops: Path, shirts: Path) -> Found:
-    """1000 test pictures of each class, then those for training; shuffled."""
+    """Per class, the first 1000 pictures for tests and the others for training; shuffled."""
     rng, parts = np.random.default_rng(0), []
     for path in (tops, shirts):
         held = np.array(json.loads(path.read_text(encoding="utf-8"))["data"], dtype=float)

@@ -35,8 +35,8 @@ def simulate_001(
     Args:
         n: number of people.
         random_state: a seed or a generator; the same seed gives the same people.
-        slope: the 50 coefficients of β, by default `SLOPE_001`; other values make the servers of
-            001 §6.2.
+        slope: the 50 coefficients of β, by default `SLOPE_001`; 001 §6.2 uses other values for its
+            servers.
         intercept: α_0.
 
     Examples:
@@ -73,9 +73,9 @@ def scores_001(
     """Coefficients ξ_j ζ_j (*shape, 50) and labels of the people of `simulate_001`.
 
     Args:
-        shape: people of one study, or of several: (studies, people).
-        generator: draws them.
-        slope: coefficients of β, or (studies, 50) with a row a study.
+        shape: (people,), or (studies, people) for several studies.
+        generator: source of randomness.
+        slope: coefficients of β, or (studies, 50) with one row per study.
         intercept: α_0.
     """
     scores = generator.uniform(-np.sqrt(3), np.sqrt(3), (*shape, len(_TERMS)))
@@ -89,7 +89,7 @@ def simulate_003(name: str, n: int, random_state: Seed = 0) -> Dataset:
     """Curves X_i = μ_0 + e_i of paper 003 §6.1, around the means S-1 to S-4.
 
     The errors are a Gaussian process with covariance exp(−(s − t)²/(2 ℓ²)); the paper does not
-    give ℓ, which is 0.2 here. The 25 coefficients of S-4 are the same whatever the seed.
+    give ℓ, which is 0.2 here. The 25 coefficients of S-4 do not depend on the seed.
 
     Args:
         name: "S-1" (one rise), "S-2" (two peaks), "S-3" (many peaks) or "S-4" (random).
@@ -138,8 +138,8 @@ def _bell(t: FloatArray, center: float, width: float) -> FloatArray:
 def _matern_functions(t: FloatArray) -> FloatArray:
     """Eigenfunctions of the Matérn 3/2 kernel with ρ = 0.1, orthonormal under the trapezoid rule.
 
-    An eigenfunction is known up to its sign: here each starts above 0, where none vanishes (their
-    sums do, which would leave the sign to rounding).
+    An eigenfunction is unique up to its sign. Here each one is positive at 0, where none vanishes.
+    (Some sums of values vanish, so their sign would depend on rounding.)
     """
     scaled = np.sqrt(3) * np.abs(np.subtract.outer(t, t)) / 0.1
     weights = np.gradient(t)

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NUMBER = re.compile(r"[-–+\d.,…e %∞±()\[\]]*")
-_MOST = 12  # entries of a list that are shown
+_MOST = 12  # largest number of shown entries of a list
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows for people to read.
+    """A table for readers.
 
     Attributes:
-        headings: of the columns.
-        rows: as many cells each.
-        title: what it shows.
+        headings: headings of the columns.
+        rows: rows with one cell per column.
+        title: title of the table.
         note: a sentence on how to read it.
 
     Examples:
@@ -54,7 +54,7 @@ class Table:
         return cls(headings=names, rows=cells, **more)
 
     def of_numbers(self, column: int) -> bool:
-        """Whether all cells of a column are numbers, or written like some."""
+        """Whether all cells of a column are numbers, or texts that look like numbers."""
         return all(_is_number(row[column]) for row in self.rows)
 
 
@@ -66,7 +66,7 @@ def _is_number(cell: object) -> bool:
 
 
 def show(value: object) -> str:
-    """One cell: four significant digits for a float, text as it is.
+    """The text of a cell: four significant digits for floats, other text unchanged.
 
     Examples:
         >>> show(0.123456), show(3), show(None), show(math.nan), show(True), show(1234567.0)
@@ -92,7 +92,7 @@ def show(value: object) -> str:
 
 
 _NARROW = 4.2, 3.2
-"""Inches: with 10 points of type this can be read on a screen of 390 pixels."""
+"""Inches; a figure of this size with 10-point text is readable on a screen of 390 pixels."""
 
 
 class Drawn(NamedTuple):
@@ -109,12 +109,12 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """Something to look at.
+    """A picture with a caption.
 
     Attributes:
-        caption: a sentence under it, which is also its text for screen readers.
-        draw: makes a matplotlib figure.
-        svg: or markup, which is not escaped: it is made by templates that escape.
+        caption: a sentence below the picture, also used as text for screen readers.
+        draw: creates a matplotlib figure.
+        svg: markup instead of a figure; not escaped, because its templates escape text.
     """
 
     caption: str
@@ -131,7 +131,7 @@ class Picture:
             figure = Figure(figsize=_NARROW, layout="constrained")
             axes = figure.subplots()
             plot(axes)
-            if axes in figure.axes:  # otherwise panels have taken its place
+            if axes in figure.axes:  # otherwise panels have replaced the axes
                 axes.set_title("")
             else:
                 figure.suptitle("")
@@ -147,11 +147,11 @@ class Picture:
         except ImportError:
             raise MissingExtra("matplotlib", "plot") from None
         if "matplotlib.pyplot" not in sys.modules and "MPLBACKEND" not in os.environ:
-            matplotlib.use("Agg")  # a notebook keeps the way in which it draws
+            matplotlib.use("Agg")  # only without a notebook, which keeps its backend
         from matplotlib import pyplot
 
         with warnings.catch_warnings(), pyplot.style.context(_STYLES[dark]):
-            warnings.simplefilter("ignore", UserWarning)  # a page says it in words
+            warnings.simplefilter("ignore", UserWarning)  # the page states these warnings as text
             figure, data = self.draw(), io.BytesIO()
             inches = float(figure.get_size_inches()[0])
             figure.savefig(data, format="png", dpi=150, bbox_inches="tight")
@@ -167,12 +167,12 @@ class Contents:
     """The contents of a report about one result.
 
     Attributes:
-        verdict: what was found, in sentences.
-        doubts: what makes it worth less, or nothing; shown before everything else.
-        tables: numbers with their intervals, beside what they are to be compared with.
-        pictures: of them.
-        settings: every public choice, by name.
-        notes: how to read all this.
+        verdict: the findings, in sentences.
+        doubts: reasons for doubting the result; shown first.
+        tables: numbers with intervals, and numbers for comparison.
+        pictures: pictures of the results.
+        settings: all public choices, by name.
+        notes: explanations for readers.
     """
 
     verdict: tuple[str, ...] = ()
@@ -188,16 +188,17 @@ _KINDS = get_args(Kind)  # from best to worst
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The judgement of one result, made from public numbers alone.
+    """The evaluation of one result, computed from public numbers only.
 
-    Every document has one (`Documented.verdict`). Its sentences stand in the report, on the
-    terminal and in JSON; if the kind is not ``signal`` they are warnings of the release as well.
+    Every document has one (`Documented.verdict`). The sentences are part of the report, of the
+    output on the terminal and of the JSON. If the kind is not ``signal``, they are also warnings of
+    the release.
 
     Attributes:
         kind: ``signal``; ``noise``, if the result is mostly noise; ``center``, if it is mostly the
-            public center; ``guessing``, if it predicts no better than a constant may; ``unclear``,
-            if the released numbers do not tell.
-        sentences: what a reader should know of it, each with its full stop.
+            public center; ``guessing``, if it may predict no better than a constant; ``unclear``,
+            if the released numbers do not decide.
+        sentences: complete sentences about the result.
 
     Examples:
         >>> Verdict(kind="noise", sentences=("This is noise.",)).added_to(("a range is too small",))
@@ -211,16 +212,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def doubted(self) -> bool:
-        """Whether it is anything but a signal."""
+        """Whether the kind is not ``signal``."""
         return self.kind != "signal"
 
     def added_to(self, warnings: Iterable[str]) -> tuple[str, ...]:
-        """Warnings, and the sentences of a doubted result, each once."""
+        """The warnings and, for a doubted result, its sentences, without repetitions."""
         return tuple(dict.fromkeys((*warnings, *(self.sentences if self.doubted else ()))))
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The sentences, if they are no warnings."""
+        """The sentences of a result that is not doubted; otherwise empty."""
         return () if self.doubted else self.sentences
 
 
@@ -243,7 +244,7 @@ class Outcome:
     """A measured result, ready to be printed as a table, as JSON and as a picture.
 
     Attributes:
-        rows: a table, one dictionary a row; what one of them has not is shown as a dash.
+        rows: a table, one dictionary per row; missing entries are shown as a dash.
         figures: numbers by name.
         notes: sentences that a reader of the table needs.
         plot: draws the picture and returns the matplotlib figure; None if there is none.

@@ -1,10 +1,10 @@
-"""One JSON form for everything that may be shown to anyone: models, releases, regressions.
+"""The common JSON form of public documents: models, releases, regressions.
 
     {"format": 1, "kind": "release", "guarantee": {"epsilon": 1.0, ...},
      "verdict": {"kind": "noise", "sentences": [...]}, ... what the kind holds}
 
-A class says in `Body` which fields its documents have; what does not fit is refused by the field's
-name. `schema` is the JSON Schema of all kinds.
+Each class defines the fields of its documents by a `Body`. Errors about invalid documents name the
+field. `schema` is the JSON Schema of all kinds.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ HOMES = {
     "row model": "dpfda.local.boosting.model:RowModel",
     "vote model": "dpfda.local.mrma.rules:VoteModel",
 }
-"""Every kind of document, and the class that reads it."""
+"""The class of each kind of document."""
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Fields of all documents; the verdict is for readers, and is computed from the others."""
+    """Fields of all documents; the verdict is for readers and is computed from the others."""
 
     format: Literal[1] = 1
     kind: str
@@ -53,7 +53,7 @@ _HEAD = {"format", "kind", "verdict", "band"}
 
 
 class Documented(ABC):
-    """Something public that can be saved and loaded again."""
+    """Base of public results that can be saved and loaded."""
 
     kind: ClassVar[str]
     body: ClassVar[type[Body]]
@@ -70,7 +70,7 @@ class Documented(ABC):
 
     @abstractmethod
     def _deployment(self) -> Deployment:
-        """The public facts that stand beside it."""
+        """The public facts about it."""
 
     def method_paragraph(self) -> str:
         """A paragraph about method and guarantee for a paper, with references."""
@@ -82,10 +82,10 @@ class Documented(ABC):
         """An entry for a public registry of deployments, of plain values; see `Deployment.record`.
 
         Args:
-            curator: who holds the data and answers for the release.
+            curator: who holds the data and is responsible for the release.
             data: whose data they are and what they contain.
             date: day of publication, as 2026-01-31.
-            ledger: says what else was released.
+            ledger: ledger of the data set, which lists other releases.
             more: `purpose`, `contact`.
         """
         return self._deployment().record(
@@ -94,15 +94,15 @@ class Documented(ABC):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it shows more than noise, in one word and in sentences; free."""
+        """Whether it shows more than noise, as one word and in sentences; costs no budget."""
         return self._judged()
 
     @abstractmethod
     def _judged(self) -> Verdict:
-        """The conclusion about this kind of result, from public numbers alone."""
+        """The verdict on this kind of result, from public numbers only."""
 
     def columns(self) -> dict[str, list[float]]:
-        """Released curves beside the ends of their 95 % bands, by name; none of other results."""
+        """Released curves with the ends of their 95 % bands, by name; empty for other results."""
         return {}
 
     @abstractmethod
@@ -119,14 +119,14 @@ class Documented(ABC):
         """The report, on one page: ``report().write("report.html")``.
 
         Args:
-            contents: what to show instead of what this document shows by itself.
-            ledger: the budget of the data, to say how much of it is gone.
-            more: `title`, and what a record is told: see `Report.of`.
+            contents: contents instead of the default ones of this document.
+            ledger: ledger of the data set, to state how much is spent.
+            more: `title`, and facts for the record: see `Report.of`.
         """
         return Report.of(self._deployment(), contents or self._contents(), ledger=ledger, **more)
 
     def _repr_html_(self) -> str:
-        """HTML for notebooks: verdict, tables and picture; the rest is folded."""
+        """HTML for notebooks: verdict, tables and pictures; the rest is collapsed."""
         return fragment(self.report())
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,10 +141,11 @@ class Documented(ABC):
         return (msgspec.json.format(text, indent=indent) if indent else text).decode()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document, whole or not at all; `dpfda.load` reads it."""
+        """Write the document atomically; `dpfda.load` reads it."""
         target, text = Path(os.path.realpath(path)), self.to_json(indent=2)
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")  # a device or a pipe stays what it is
+            # a device or a pipe must not be replaced by a file
+            target.write_text(text, encoding="utf-8")
             return
         part = target.with_name(f".{target.name}.part")
         try:
@@ -176,7 +177,7 @@ class Documented(ABC):
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what `save` wrote: a model, a release or a regression, with its guarantee.
+    """Load a saved model, release or regression, with its guarantee.
 
     Examples:
         >>> from tempfile import mkdtemp

@@ -1,4 +1,4 @@
-"""Where pictures are drawn: a panel for each curve, with titles and legends that are not cut."""
+"""Axes for pictures: one panel per curve, with titles and legends that fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANEL, _HEAD = 1.7, 0.8  # inches of height
-_WIDE = 6.0  # inches: from here on two panels stand side by side
+_WIDE = 6.0  # inches from which two panels are drawn side by side
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
-    """The given axes, or those of a new figure in which nothing is cut."""
+    """The given axes, or those of a new figure with a constrained layout."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -24,8 +24,8 @@ def axes_or_new(ax: Axes | None) -> Axes:
 def panels(ax: Axes | None, names: Sequence[str], *, title: str) -> list[Axes]:
     """One panel for each name, each with its own scale, in the place of the given axes.
 
-    One name keeps the axes as they are. A figure without other axes becomes as high as its panels
-    need, and has the title.
+    With one name, the axes are kept. A figure without other axes gets the title and is made high
+    enough for the panels.
 
     Examples:
         >>> from matplotlib.figure import Figure
@@ -55,13 +55,13 @@ def panels(ax: Axes | None, names: Sequence[str], *, title: str) -> list[Axes]:
 
 
 def headed(ax: Axes, title: str) -> Axes:
-    """The axes with a title that is broken into lines where it is wider than the figure."""
+    """Set a title, which is wrapped to the width of the figure."""
     ax.set_title(title, fontsize="small", wrap=True)
     return ax
 
 
 def legend_below(ax: Axes, *, columns: int = 2, title: str | None = None) -> None:
-    """A legend below the axes, where it hides no curve."""
+    """Draw a legend below the axes, where it hides no curve."""
     ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.17),

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_PATIENCE = 2.0  # seconds without a bar
+_PATIENCE = 2.0  # seconds before a bar is shown
 
 
 @contextmanager
 def progress(
     label: str, tell: Callable[[float], None] | None = None
 ) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the share done, between 0 and 1, and shows it after two seconds.
+    """Yield a function that shows the share done, between 0 and 1; the bar appears after 2 s.
 
-    Nothing is shown without a terminal or a notebook, without tqdm, and where ``TQDM_DISABLE`` is
-    set. The bar is on stderr, so that stdout contains only the result.
+    Nothing is shown without a terminal or a notebook, without tqdm, or if ``TQDM_DISABLE`` is set.
+    The bar is on stderr, so that stdout contains only the result.
 
     Args:
-        label: words before the bar.
-        tell: is called instead, if given.
+        label: text before the bar.
+        tell: called instead of showing a bar, if given.
     """
     if tell is not None:
         yield tell

@@ -25,8 +25,8 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.report.contents import Contents, Picture, Table, show
 
-_NEARLY_SURE = 0.99  # of somebody who guesses: then a promise is next to none
-_LARGEST = 700.0  # ε whose e^ε a float holds
+_NEARLY_SURE = 0.99  # probability of a right guess from which a guarantee means almost nothing
+_LARGEST = 700.0  # largest ε for which e^ε is a finite float
 
 SIMULATED = (
     "This is a simulation: its noise was drawn from a seed, so whoever knows the seed can take it "
@@ -79,14 +79,15 @@ page need not be.
 def guessing_bound(guarantee: Guarantee) -> float:
     """Upper bound on the probability of guessing which of two equally likely cases holds.
 
-    (1 + TV)/2, where TV ≤ (e^ε - 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015).
+    It is (1 + TV)/2, with total variation TV ≤ (e^ε - 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath
+    2015).
     """
     odds = math.exp(-guarantee.epsilon)
     return (1 + guarantee.delta * odds) / (1 + odds)
 
 
 def percent_at_most(right: float) -> str:
-    """A probability as a percentage, rounded up; below 1 never "100 %".
+    """A probability as a percentage, rounded up, but never to "100 %".
 
     Examples:
         >>> [percent_at_most(right) for right in (0.7310585, 0.5, 0.99999, 1.0)]
@@ -106,14 +107,14 @@ def budget_in_words(ledger: BaseLedger) -> str:
 
 
 _WIDE = 5.5  # inches from which a small screen scrolls instead of shrinking
-# What is no letter: control characters, marks that turn the direction of writing, half characters.
+# Control characters, marks that change the direction of writing, and lone surrogates.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
 
 def to_html(report: Report) -> str:
-    """The page; all text is escaped."""
+    """The report as an HTML page; all text is escaped."""
     shown = report.contents
     parts = [
         _section("In words", _said(shown.doubts, "doubt") + _said(shown.verdict, "verdict")),
@@ -137,7 +138,7 @@ def to_html(report: Report) -> str:
 
 
 def fragment(report: Report) -> str:
-    """The same for a notebook, in the colors of the notebook; what is long is folded."""
+    """The report for a notebook, in its colors; long parts are collapsed."""
     shown = report.contents
     folded = {
         "What people are promised": _paragraphs(report.promise),
@@ -193,7 +194,7 @@ def _pairs(facts: Mapping[str, Any]) -> str:
 
 
 def _table(table: Table) -> str:
-    """Numbers to the right; a narrow screen shows a row as a card, each cell with its heading."""
+    """A table with numbers aligned right; narrow screens show each row as a card."""
     if not table.rows:
         return ""
     sides = [' class="number"' * table.of_numbers(place) for place in range(len(table.headings))]
@@ -274,14 +275,14 @@ class Report:
 
     Attributes:
         title: the heading.
-        contents: what this kind of result has to show.
+        contents: the contents of this kind of result.
         promise: the guarantee, in plain words.
         method: a paragraph to paste into a paper.
-        sources: what it cites.
-        record: an entry for a public registry of deployments (YAML); none where nothing of
-            anybody was released.
-        about_record: what is missing in it.
-        versions: of what made it.
+        sources: references of the paragraph.
+        record: an entry for a public registry of deployments (YAML); empty if no private data were
+            released.
+        about_record: which facts are missing in it.
+        versions: versions of the software.
 
     Examples:
         >>> from dpfda.privacy.guarantee import Guarantee
@@ -316,11 +317,11 @@ class Report:
         """The report of a release.
 
         Args:
-            facts: what is public of it.
-            contents: what it shows.
-            title: by default what was released.
-            ledger: the budget of the data, to say how much of it is gone.
-            record_fields: of the record: `curator`, `data`, `date`, `purpose`, `contact`.
+            facts: public facts about the release.
+            contents: contents of the report.
+            title: heading; by default the released product.
+            ledger: ledger of the data set, to state how much is spent.
+            record_fields: facts for the record: `curator`, `data`, `date`, `purpose`, `contact`.
         """
         record_fields = {name: value for name, value in record_fields.items() if value is not None}
         needed: dict[str, Any] = dict.fromkeys(("curator", "data", "date"))
@@ -349,7 +350,7 @@ class Report:
         cls, contents: Contents, *, title: str, method: str, sources: tuple[str, ...] = (),
         machine: Mapping[str, Any] | None = None, promised: tuple[str, ...] = (_NOBODY,),
     ) -> Self:  # fmt: skip
-        """The report of a benchmark, a reproduction or a forecast, which release nothing."""
+        """The report of a benchmark, reproduction or forecast, which releases no private data."""
         return cls(
             title=title,
             contents=contents,
@@ -368,7 +369,7 @@ class Report:
         return fragment(self)
 
     def write(self, path: str | Path) -> Path:
-        """Write the page; its folder is made if needed."""
+        """Write the page; create its folder if needed."""
         place = Path(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(self.html(), encoding="utf-8")

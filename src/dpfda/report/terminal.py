@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 _FRAME = 3
-"""What a column needs beside its text: a blank on either side and a line."""
+"""Width of a column besides its text: two blanks and a line."""
 
 
 @dataclass(frozen=True)
 class Unclipped:
-    """A rich table; where it does not fit, the columns that name a row are repeated in each part.
+    """A rich table that is split into parts if it is too wide; each part repeats the row names.
 
-    Numbers keep their width and words break between words only, unless one column and the names
-    alone are wider than the terminal.
+    Numbers are never broken, and text is broken only between words, unless the row names and one
+    column are already wider than the terminal.
 
     Examples:
         >>> from rich.console import Console
@@ -77,7 +77,7 @@ class Unclipped:
         )
         for column in columns:
             least, number = _least(column), column.justify == "right"
-            table.add_column(  # rich takes space from columns of words only
+            table.add_column(  # only columns of words may shrink
                 column.header,
                 justify=column.justify,
                 width=least if number else None,
@@ -90,7 +90,7 @@ class Unclipped:
 
 
 def _parts(columns: list[Column], width: int) -> Iterator[list[Column]]:
-    """Columns that fit beside each other, the names of rows in front."""
+    """Groups of columns that fit the width, each with the row names in front."""
     names = columns[: _naming(columns)]
     if sum(_least(column) + _FRAME for column in names) > width // 2:
         names = columns[:1]
@@ -117,7 +117,7 @@ def _naming(columns: list[Column]) -> int:
 
 
 def _least(column: Column) -> int:
-    """The longest word of a column, its heading included."""
+    """The length of the longest word of a column, including its heading."""
     texts = [str(column.header), *map(str, column.cells)]
     return max((len(word) for text in texts for word in text.split()), default=1)
 
@@ -160,7 +160,7 @@ def rows_table(outcome: Outcome, *, title: str = "") -> RenderableType:
 
 
 def rich_table(shown: Table) -> RenderableType:
-    """A table on the terminal; what others have written is text, not markup."""
+    """A table for the terminal; cells are shown as text, not as markup."""
     from rich.table import Table as RichTable
     from rich.text import Text
 

@@ -1,8 +1,8 @@
 """Coordinates of small charts; `charts.html` draws them, and the style sheet colors them.
 
-Own SVG, not a library: a page needs one line with a band, dots with bars, and an interval, in a
-hundred lines that also print, need no script and follow the color scheme; uPlot (50 kB) draws on a
-canvas that screen readers and saved reports do not have, and Observable Plot brings D3.
+No library is used: the pages need only a line with a band, dots with bars, and an interval. This
+SVG can be printed, needs no script and follows the color scheme. uPlot (50 kB) draws on a canvas,
+which does not work in screen readers and saved reports, and Observable Plot needs D3.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def curve(
     *,
     units: tuple[str, str] = ("", ""),
 ) -> dict[str, Any]:
-    """A line over t, with a band of two standard errors where they are known.
+    """A line over t, with a band of 1.96 standard errors if they are known.
 
     Args:
-        title: for readers who do not see it.
+        title: text for screen readers.
         points: t.
         values: the line.
         errors: standard errors of the values.
@@ -141,7 +141,7 @@ class _Scale:
     def frame(
         self, ends: tuple[str, str] | None = None, *, units: tuple[str, str] = ("", "")
     ) -> dict[str, Any]:
-        """Size, axes with their ticks and units, and zero; `ends` are words in place of ticks."""
+        """Size, axes with ticks and units, and zero; `ends` are labels instead of ticks."""
         across = [(self.x(at), word) for at, word in ticks(self._left, self._right)]
         if ends is not None:
             across = [(self.x(self._left), ends[0]), (self.x(self._right), ends[1])]
@@ -160,12 +160,12 @@ class _Scale:
 
 
 _STEPS = (1, 2, 5)
-_EXACT = (1, 2, 5, 6, 3, 4)  # where they divide the range: 24 hours into quarters
+_EXACT = (1, 2, 5, 6, 3, 4)  # steps that are tried if they divide the range, as 6 divides 24 hours
 _MOST_TICKS = 5
 
 
 def ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers from low to high, and how they are written.
+    """Round numbers from low to high, with their labels.
 
     Examples:
         >>> [word for _, word in ticks(0.0, 24.0)]
@@ -200,7 +200,7 @@ def _size(step: int, power: int) -> float:
 
 
 def bars(rows: Sequence[tuple[float, float] | None]) -> list[dict[str, float] | None]:
-    """Numbers with 1.96 standard errors to either side, all on one line from 0 to 200.
+    """Positions of numbers and of 1.96 standard errors on either side, scaled to 0 to 200.
 
     Examples:
         >>> bars([(1.0, 0.5), None])[0]["zero"]

@@ -1,4 +1,4 @@
-"""What stands in the downloads of a study: a table of files, fields and meanings."""
+"""The codebook of a study's downloads: a table of files, fields and meanings."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def codebook(
     """A CSV file with one row for each field and each feature.
 
     Args:
-        plan: of the study.
-        how: its settings, with the units.
-        model: the newest model's document.
+        plan: plan of the study.
+        how: settings of the study, with units.
+        model: document of the newest model.
         found: the newest summary.
     """
     made = io.StringIO()
@@ -100,6 +100,6 @@ def _rows(
 
 
 def _entry(rescale: Mapping[str, Any], name: str, place: int) -> float:
-    """A rescaler's parameter: one number for all features, or one for each."""
+    """A parameter of the rescaler for one feature; it may be common to all features."""
     given = rescale.get(name, {"center": 0.0, "scale": 1.0}[name])
     return float(given if isinstance(given, (int, float)) else given[place])

@@ -1,4 +1,4 @@
-"""The form for a new study: what is in it at first, and which facts and settings it states."""
+"""The form for a new study: its initial values, and the conversion to facts and settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PRESETS = {
     "non_private_error": "0.1",
     "error": "",
 }
-"""What is in each input at first; a fact of two numbers has two of them."""
+"""Initial values of the inputs; a fact of two numbers has two inputs."""
 
 _DAY = {"domain_range-0": "0", "domain_range-1": "24", "domain_unit": "h"}
 EXAMPLES: dict[str, dict[str, str]] = {
@@ -99,7 +99,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "non_private_error": "0.2",
     },
 }
-"""What is in some inputs instead, to begin with; the title is the example's name."""
+"""Initial values of the examples, by their titles."""
 
 NAMES = {
     "title": "Title",
@@ -131,7 +131,7 @@ NAMES = {
     "--label": "Column of classes",
     "--id": "Column that tells curves apart",
 }
-"""What each input is called where something is wrong with it."""
+"""Names of the inputs in error messages."""
 
 SECONDS = {"minutes": 60.0, "hours": 3600.0, "days": 86400.0}
 _WHOLE, _NUMBERS = ("n_people", "seed"), ("epsilon", "evaluation_share")
@@ -160,7 +160,7 @@ def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _columns(text: str) -> dict[str, list[Any]]:
-    r"""What each participant answers, one in a line; [] for a line that is not understood.
+    r"""The columns that each participant answers, one per line; [] for an invalid line.
 
     Examples:
         >>> _columns("age, 18, 99\nsex: f, m\n\nwhat?")
@@ -202,9 +202,9 @@ def _checked(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_numbers(facts: Mapping[str, Any]) -> None:
-    """Refuse what is no number where one is needed, by the name that the form gives it.
+    """Check that numbers are numbers; errors use the names in the form.
 
-    Labels and a number to predict are two studies: whoever fills in both is asked which.
+    If labels and the range of a number are both filled in, an error asks for one of them.
     """
     if facts.get("classes") and "target_range" in facts:
         rule = "empty if a number is to be predicted: clear the labels or the range of the number"
@@ -249,7 +249,7 @@ def information_of(form: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_of(form: Mapping[str, str], before: StudySettings | None = None) -> StudySettings:
-    """The settings of a study, from the form; what it does not say is as `before`."""
+    """The settings of a study from the form; other settings remain as in `before`."""
     long = number(form.get("deadline") or None)
     if long is not None:
         if isinstance(long, str) or form.get("deadline_unit") not in SECONDS:
@@ -272,7 +272,7 @@ def settings_of(form: Mapping[str, str], before: StudySettings | None = None) ->
 
 
 def form_of(plan: StudyPlan, settings: StudySettings) -> dict[str, str]:
-    """The form of a study like this one, with another seed, so that it is another study.
+    """The form for a copy of this study, with another seed.
 
     Raises:
         InvalidParameter: the form has no field for a part of this plan.
@@ -313,7 +313,7 @@ def form_of(plan: StudyPlan, settings: StudySettings) -> dict[str, str]:
 
 
 def _ranges(plan: StudyPlan) -> dict[str, Any]:
-    """The ranges that `smooth_curves` has made an encoder of."""
+    """The ranges from which `smooth_curves` has created an encoder."""
     described = plan.encoder.to_dict()
     start, end = described["basis"].get("domain_range", (0.0, 1.0))
     rescale, stretch = described["rescale"], math.sqrt(end - start)
@@ -325,7 +325,7 @@ def _ranges(plan: StudyPlan) -> dict[str, Any]:
 
 
 def _same(plan: StudyPlan, form: Mapping[str, str]) -> bool:
-    """Whether a form makes this plan, but for its seed and for rounding in the last digits."""
+    """Whether a form gives this plan, except for its seed and rounding errors."""
     try:
         again = plan_from_facts(facts_of(form))
     except DpfdaError:
@@ -346,14 +346,14 @@ def _written(value: float) -> str:
 
 
 def in_the_forms_words(error: DpfdaError) -> str:
-    """An error for whoever has filled in the form.
+    """The text of an error, with the names that the form uses.
 
     Examples:
         >>> in_the_forms_words(InvalidParameter("n_people", "a whole number", 2.5))
         'People must be a whole number, got 2.5'
     """
     told, name = str(error), getattr(error, "name", None)
-    if told.startswith("--"):  # an option of the reader, which runs in another process
+    if told.startswith("--"):  # from the file reader in another process, which names options
         name = told.partition(" ")[0]
     if name in NAMES and told.startswith(name):
         told = NAMES[name] + told.removeprefix(name)

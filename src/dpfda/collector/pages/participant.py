@@ -1,6 +1,6 @@
-"""The page on which people take part: a file that is the same wherever it is served.
+"""The participant page, a file that is the same on every host.
 
-The page on which people take part as files for any other host.
+It is served by the collector, and written as files for other hosts.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ _POLICY = (
 
 
 def write_files(folder: Path, collector: str) -> list[Path]:
-    """Write the page for one collector, and what it loads; returns the files.
+    """Write the page for one collector with the files that it loads; return their paths.
 
-    The page talks to that collector and to nobody else: its own policy says so to the browser. It
-    is the same page as on the collector otherwise.
+    A content security policy in the page allows connections only to that collector. Otherwise it is
+    the same page as on the collector.
 
     Args:
-        folder: of a web server; ``index.html``, ``take-part/`` and ``static/`` are made in it.
-        collector: where studies are.
+        folder: folder of a web server; ``index.html``, ``take-part/`` and ``static/`` are created
+            in it.
+        collector: address of the collector.
     """
-    Connection(collector).close()  # refuses what is no address, or is not encrypted
+    Connection(collector).close()  # raises an error for invalid or unencrypted addresses
     parts = urlsplit(collector)
     origin = checked_origin(f"{parts.scheme}://{parts.netloc}", name="--collector")
     if parts.query or parts.fragment:
@@ -62,7 +63,7 @@ def write_files(folder: Path, collector: str) -> list[Path]:
 
 @get("/take-part/worker.js", include_in_schema=False)
 async def worker() -> Response[bytes]:
-    """Opens the page without a network; beside the page, because that is all it may serve."""
+    """The service worker, which opens the page offline; its path limits it to this page."""
     return Response((STATIC / WORKER).read_bytes(), media_type="text/javascript")
 
 
@@ -70,6 +71,6 @@ async def worker() -> Response[bytes]:
 async def take_part(study: FromPath[str], collector: Service) -> Response[bytes]:
     """The page on which participants answer; their data stay on their device."""
     record = await collector.study(study[:16])
-    if study != record.hash:  # a name that is cut short could be another study's
+    if study != record.hash:  # a shortened hash could match another study
         raise no_study()
     return Response(PAGE.read_bytes(), media_type=MediaType.HTML)

@@ -1,4 +1,4 @@
-"""Can the study in the form work? A light forecast, away from the event loop, and remembered."""
+"""Short forecasts of the study in the form, computed in a thread and cached."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ from dpfda.planning.words import guess, notes, prospect
 from dpfda.protocol.plan import StudyPlan
 
 ERRORS = ("non_private_error", "error")
-"""Further numbers that a forecast takes."""
+"""Further numbers that a forecast uses."""
 
-# What one forecast may cost: some seconds of one processor, whatever is in the form.
+# Limits of one forecast: some seconds of one processor, for any form.
 _STUDIES, _PEOPLE, _CLASSES = 16, 2000, 20
-# And one while somebody types: about a second of one processor for every design of the recipe.
+# Limits while the form is edited: about one second of one processor for every design.
 _QUICK_STUDIES, _QUICK_PEOPLE, _QUICK_PEOPLE_OTHERS = 12, 1000, 600
 _QUICK_COEFFICIENTS, _QUICK_LEAST = 500, 4
-"""Coefficients of the models of all these studies together; but never fewer studies than that."""
-MOST_BYTES = 4 << 20  # of a file: what a slow line brings within a server's patience
+"""Largest number of coefficients in all simulated models, and smallest number of studies."""
+# of a file; a slow connection can send this within the time limit of a request
+MOST_BYTES = 4 << 20
 READING = ("label", "drop", "id", "columns", "grid", "fill", "sep", "decimal", "header")
 _YES_OR_NO, _CHOICES = {"fill", "header"}, ("", "yes", "no")
-_WAITING = 4  # forecasts at a time; the others are asked to come back
-_ANY = {"n_people": 1000, "epsilon": 1.0}  # in the place of what is to be found
+_WAITING = 4  # forecasts at a time; further requests are refused
+_ANY = {"n_people": 1000, "epsilon": 1.0}  # placeholders for the quantity to be computed
 _worker = ThreadPoolExecutor(1, thread_name_prefix="forecast")
 _under_way: set[str] = set()
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """A forecast for a page; or why there is none.
+    """A forecast for a page, or the reason why there is none.
 
     Attributes:
         refused: why there is none.
-        prospect: whether the study works, in two words.
+        prospect: whether the study can work, in two words.
         first: the same in a sentence.
-        chart: the expected error beside what it lies between.
-        others: what else is to be said.
-        studies: how many were simulated.
-        quick: whether a longer forecast would say more.
+        chart: chart of the expected error, with guessing and no privacy for comparison.
+        others: further sentences.
+        studies: number of simulated studies.
+        quick: whether a longer forecast would be more precise.
         read: how the file was read, if there was one.
     """
 
@@ -84,16 +85,16 @@ async def outlook(
     quick: bool = False,
     waiting: int = _WAITING,
 ) -> Outlook:
-    """The forecast; or why there is none.
+    """Compute the forecast, or the reason why there is none.
 
     Args:
-        facts: of the study, as the form has them.
+        facts: facts of the study from the form.
         form: the family, errors, and how to read the file.
         file: public people.
-        quick: simulate few studies, and nothing beside the error.
-        waiting: how many forecasts there may be at a time; more are asked to come back.
+        quick: simulate only few studies, and only the error.
+        waiting: largest number of forecasts at a time; further ones are refused.
     """
-    # Neither changes what a study is worth.
+    # Title and seed do not affect the forecast.
     known = {k: v for k, v in facts.items() if v not in (None, "") and k not in ("title", "seed")}
     errors = {name: number(form.get(name)) for name in ERRORS}
     asked = {name: value for name, value in errors.items() if value not in (None, "")}
@@ -101,7 +102,7 @@ async def outlook(
     key = json.dumps({"facts": known, "asked": asked, "quick": quick})
     work = partial(_simulated, key)
     if file is not None:
-        key += secrets.token_hex(8)  # not remembered: the file would have to be
+        key += secrets.token_hex(8)  # a unique key: forecasts from files are not cached
         work = partial(_from_file, known, asked, form, file)
     if len(_under_way | {key}) > waiting:
         raise Refused(429, "busy", "other forecasts are under way; try again", retry_after=5)
@@ -145,7 +146,7 @@ def _told(
 ) -> Outlook:
     try:
         check_numbers(_ANY | facts)
-        plan = plan_from_facts(_ANY | facts)  # refuses what is not of its kind
+        plan = plan_from_facts(_ANY | facts)  # raises an error for invalid facts
         if len(facts.get("classes") or ()) > _CLASSES:
             raise InvalidParameter("classes", f"at most {_CLASSES} for a forecast", "more")
         effort: dict[str, Any] = {"studies": _STUDIES, "most": _PEOPLE}
@@ -168,7 +169,7 @@ def _told(
 
 
 def quick_studies(plan: StudyPlan) -> int:
-    """How many are simulated while somebody types: fewer where a model has many coefficients."""
+    """Number of simulated studies while the form is edited; smaller for large models."""
     coefficients = max(plan.n_scores, 1) * (plan.encoder.n_features + 1)
     return min(_QUICK_STUDIES, max(_QUICK_LEAST, _QUICK_COEFFICIENTS // coefficients))
 

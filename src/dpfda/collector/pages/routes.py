@@ -1,9 +1,4 @@
-"""Addresses of the pages.
-
-Addresses of the form for a new study.
-
-Addresses of one study's pages.
-"""
+"""Routes of the dashboard: the list of studies, the form for a new study, the pages of a study."""
 
 from __future__ import annotations
 
@@ -62,14 +57,14 @@ from dpfda.local.recipe import plan_from_facts
 from dpfda.protocol.plan import StudyPlan
 
 _HEX = re.compile("[0-9a-f]{1,64}")
-_AT_ONCE = 2  # forecasts that are under way when another is made while somebody types
+_AT_ONCE = 2  # limit on running forecasts for a forecast that updates while the form is edited
 
 
 @get("/new", include_in_schema=False)
 async def new_form(
     collector: Service, visitor: Visiting, example: FromQuery[str] = "", like: FromQuery[str] = ""
 ) -> Page:
-    """The form for a new study: with presets, an example, or what another study has."""
+    """The form for a new study, filled with presets, an example, or another study."""
     visitor.account.require_creator()
     if example in EXAMPLES:
         filled = PRESETS | {"title-0": example.capitalize()} | EXAMPLES[example]
@@ -102,7 +97,7 @@ async def show_outlook(request: Asked, visitor: Visiting) -> Page:
 
 @get("/study/{study:str}/edit", include_in_schema=False)
 async def edit_form(study: StudyName, collector: Service, visitor: Visiting) -> Page:
-    """The form of a study that nobody has joined, to change it."""
+    """The form for changing a study that nobody has joined."""
     record = await _own(collector, study, visitor)
     if not views.is_editable(record, await collector.models(study)):
         raise begun()
@@ -139,9 +134,9 @@ async def _saved(
     A study that cannot work is stored only if the organizer confirms it.
 
     Args:
-        form: what was typed.
+        form: fields of the form.
         collector: stores it.
-        visitor: whose form it is.
+        visitor: the organizer who sent the form.
         edited: the study to change.
     """
     facts = facts_of(form)
@@ -171,7 +166,7 @@ async def _saved(
 
 @post("/forecast", include_in_schema=False, request_max_body_size=LARGE + 4 * planning.MOST_BYTES)
 async def forecast_study(request: Asked, collector: Service, visitor: Visiting) -> Page:
-    """The form again, with what the study in it would be worth."""
+    """The form with a forecast of the study in it."""
     visitor.account.require_creator()
     form, file = posted(await request.body(), request.headers.get("content-type", ""))
     session.check_form(visitor.csrf, form, request)
@@ -262,7 +257,7 @@ async def invite(
 async def export(
     study: StudyName, what: FromPath[str], collector: Service, visitor: Visiting
 ) -> Page:
-    """The plan, the newest model, what all replies add up to, or what stands in these files."""
+    """Download the plan, the newest model, the sums of all replies, or a codebook of them."""
     record = await collector.study(study)
     if what == "codebook":
         newest = (await collector.models(study))[-1]
@@ -296,7 +291,7 @@ def sums_of(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _download(content: str, kind: str, name: str) -> Page:
-    """A file to keep; `name` is made of digits and words of ours."""
+    """A file to download; `name` must not contain text of users."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content.encode(), media_type=kind, headers=headers)
 
@@ -308,7 +303,7 @@ def _here(request: Asked) -> str:
 
 
 def _elsewhere(request: Asked) -> str | None:
-    """The host of another page on which people take part, if there is one."""
+    """The host of a separate participant page, if there is one."""
     configured: Settings = request.app.state.settings
     return configured.page_url
 
@@ -317,7 +312,7 @@ def _elsewhere(request: Asked) -> str | None:
 async def close_phase(
     study: StudyName, request: Asked, collector: Service, visitor: Visiting
 ) -> Page:
-    """End a phase with the replies it has, after the organizer confirmed the missing replies."""
+    """End a phase with the replies that have arrived, after the organizer confirmed it."""
     await _own(collector, study, visitor)
     form = await own_form(request, visitor.csrf)
     if form.get("sure") != "yes":
@@ -343,7 +338,7 @@ async def purge_study(
 async def delete_study(
     study: StudyName, request: Asked, collector: Service, visitor: Visiting
 ) -> Page:
-    """Forget all of a study."""
+    """Delete a study with all its data."""
     await _own(collector, study, visitor)
     await _sure(request, visitor)
     await collector.delete(study, by=visitor.account.name)
@@ -358,7 +353,7 @@ async def _own(collector: Collector, study: str, visitor: Visitor) -> StudyRecor
 
 
 async def _sure(request: Asked, visitor: Visitor) -> None:
-    """Refuse a form of elsewhere, or one without the tick that what is meant is meant."""
+    """Refuse a form from another site, or without the confirmation."""
     form = await own_form(request, visitor.csrf)
     if form.get("sure") != "yes":
         raise Refused(422, "not_sure", "tick the box: this cannot be undone")
@@ -367,7 +362,7 @@ async def _sure(request: Asked, visitor: Visitor) -> None:
 def _shown(
     record: StudyRecord, draw: Callable[[], Template | str], visitor: Visitor | None = None
 ) -> Page:
-    """A page; or one that says so where this release cannot read what another has stored."""
+    """A page, or an error page if this release cannot read the stored study."""
     try:
         page = draw()
         return Response(page if isinstance(page, str) else text(page), media_type=MediaType.HTML)
@@ -382,14 +377,14 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
     return record, await collector.answered(record), await collector.models(study)
 
 
-_ACTS = 20  # the latest ones on a study's page
+_ACTS = 20  # number of actions on a study's page
 _STATIC = Path(__file__).parent / "static"
 _LINES = 50  # studies on a page
 
 
 @get("/static/{name:str}", include_in_schema=False)
 async def static(name: FromPath[str]) -> Response[bytes]:
-    """The style sheet, the scripts, and the client that browsers take part with."""
+    """The style sheet, the scripts, and the browser client of participants."""
     kinds = {
         "style.css": "text/css",
         "script.js": "text/javascript",
@@ -429,7 +424,7 @@ async def login(
 async def logout(
     request: Asked, configuration: NamedDependency[Settings], collector: Service, visitor: Visiting
 ) -> Page:
-    """End the session, here and wherever its cookie was copied to."""
+    """End the session; copies of its cookie stop working, too."""
     await own_form(request, visitor.csrf)
     await collector.end_session(visitor.session, until=visitor.until)
     answer = go("/login")
@@ -446,7 +441,7 @@ async def list_studies(collector: Service, visitor: Visiting, after: After = Non
 
 @get("/activity", include_in_schema=False)
 async def list_activity(collector: Service, visitor: Visiting, before: BeforeNumber = None) -> Page:
-    """The organizers, and who did what."""
+    """The organizers and the log of their actions."""
     found = await collector.activities(most=_LINES + 1, before=before)
     named = {one.study for one in found if one.study}
     studies = {study: await _title(collector, study) for study in named}
@@ -475,7 +470,7 @@ async def interface(request: Asked, visitor: Visiting) -> Page:
 async def signed_in(
     request: Asked, configuration: NamedDependency[Settings], collector: Service
 ) -> Visitor:
-    """Who sees a page: whoever is not signed in gets no page that asks for it."""
+    """The visitor of a page, who must be signed in."""
     name = session.claimed_name(request)
     account = FIRST if name == FIRST.name else await collector.account(name)
     if account is None:

@@ -1,12 +1,8 @@
-"""Sessions of the dashboard: a signed cookie, and a secret token in every form.
+"""Sessions of the dashboard, and the parsing of its forms.
 
-A session ends by itself after some hours, when the organizer's key is replaced, or for good when
-somebody signs out: those that were ended are remembered in the storage until they would have ended
-anyway.
-
-What the routes of the pages share: requests, redirections, and forms that came from here.
-
-What a form has sent: its fields, and the one file that may come with them.
+A session is a signed cookie; each form contains a secret token of its session. A session ends after
+some hours, when the organizer's key is replaced, or when the organizer signs out. Ended sessions
+are stored until they would have expired.
 """
 
 from __future__ import annotations
@@ -33,20 +29,20 @@ _SECONDS = 8 * 3600
 
 
 class NotSignedIn(Refused):
-    """The page needs the key; the browser is sent to the form that asks for it."""
+    """The visitor is not signed in; the browser is redirected to the sign-in form."""
 
     def __init__(self) -> None:
         super().__init__(401, "not_signed_in", "sign in first")
 
 
 def new_session(settings: Settings, now: float, account: Account = FIRST) -> Cookie:
-    """A session that ends by itself; time is that of `Collector.clock`, which does not jump."""
+    """The cookie of a session of limited duration; `now` is the time of `Collector.clock`."""
     content = f"{int(now) + _SECONDS}.{secrets.token_urlsafe(16)}.{account.name}"
     return _cookie(settings, f"{content}.{_signature(settings, content, account)}", _SECONDS)
 
 
 def _signature(settings: Settings, content: str, account: Account) -> str:
-    """Belongs to the name in the content, and to the key that the organizer has now."""
+    """A signature that depends on the content and on the organizer's current key."""
     return _sign(settings, "session", f"{content}.{account.key.hex()}")
 
 
@@ -56,7 +52,7 @@ def no_session(settings: Settings) -> Cookie:
 
 
 class Visitor(NamedTuple):
-    """Who sees a page: a session's name, end and organizer, and the token of its forms."""
+    """The signed-in visitor of a page: id and end of the session, token of its forms, organizer."""
 
     session: bytes
     until: float
@@ -65,18 +61,18 @@ class Visitor(NamedTuple):
 
 
 def claimed_name(request: Request[Any, Any, Any]) -> str:
-    """Whose session a request says to be; `require_session` knows whether it is."""
+    """The organizer's name in the cookie, not verified yet; `require_session` verifies it."""
     return str(request.cookies.get(_COOKIE, "")).rpartition(".")[0].rpartition(".")[2]
 
 
 def require_session(
     request: Request[Any, Any, Any], settings: Settings, now: float, account: Account = FIRST
 ) -> Visitor:
-    """The session of a request, or a refusal. Whether it was ended, the storage knows.
+    """The verified session of a request, or an error. Sign-outs are not checked here.
 
     Args:
-        request: has the cookie.
-        settings: hold the secret that signs sessions.
+        request: contains the cookie.
+        settings: contain the secret that signs sessions.
         now: in seconds.
         account: of `claimed_name`.
     """
@@ -94,12 +90,12 @@ def require_session(
 
 
 def csrf_token(settings: Settings, cookie: str) -> str:
-    """Belongs to one session; another site cannot know it."""
+    """The secret token of the forms of one session, unknown to other sites."""
     return _sign(settings, "csrf", cookie)
 
 
 def check_form(expected: str, form: dict[str, str], request: Request[Any, Any, Any]) -> None:
-    """Refuse a form that was not made here, for this session."""
+    """Refuse a form that was not created here for this session."""
     elsewhere = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
     if elsewhere or not hmac.compare_digest(form.get("csrf", "").encode(), expected.encode()):
         raise Refused(403, "foreign_form", "this form is not from this session")
@@ -126,7 +122,7 @@ _LONGEST_FILE_NAME = 100  # characters of a file's name
 
 
 def posted(body: bytes, kind: str) -> tuple[dict[str, str], Handed | None]:
-    r"""Fields and file, all in memory.
+    r"""Parse the fields and the file of a form, in memory.
 
     Examples:
         >>> body = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'
@@ -145,7 +141,7 @@ def posted(body: bytes, kind: str) -> tuple[dict[str, str], Handed | None]:
         for name, filename, content in _segments(body, str(header.get_boundary() or "")):
             if filename is None:
                 fields[name] = content.decode("utf-8", "replace")
-            elif filename and file is None:  # without a name: none was chosen
+            elif filename and file is None:  # an empty name means that no file was chosen
                 file = Handed(
                     filename.replace("\\", "/").rpartition("/")[2][-_LONGEST_FILE_NAME:], content
                 )
@@ -172,13 +168,13 @@ Asked = Request[Any, Any, State]
 Page = Response[Any]
 Visiting = NamedDependency[Visitor]
 SMALL = 16 * 1024
-"""Bytes that a form may have."""
+"""Largest size in bytes of other forms."""
 LARGE = 8 * SMALL
-"""Bytes of the form for a study, which holds paragraphs."""
+"""Largest size in bytes of the form for a study, which contains paragraphs."""
 
 
 def go(address: str) -> Page:
-    """Send the browser elsewhere."""
+    """Redirect the browser."""
     return Response("", status_code=303, headers={"Location": address})
 
 

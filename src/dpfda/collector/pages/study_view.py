@@ -1,7 +1,4 @@
-"""The page of one study, from its stored state.
-
-A study in the form of every report, from what its page shows.
-"""
+"""The page of one study, and its report, from the stored state."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ _NO_BAND = (
     "There is no band: not every feature was selected, and the contribution of the others to the "
     "line is not known."
 )
-_LIMIT = 5.0  # ε of all studies together that is proposed to newcomers, as on the page for people
+_LIMIT = 5.0  # proposed limit on the total ε of all studies, as on the participant page
 
 
 def settings(record: StudyRecord) -> StudySettings:
@@ -81,7 +78,7 @@ _REMINDERS = {
 
 
 def reminders(record: StudyRecord) -> dict[str, str]:
-    """A message to everybody who was invited, by language: who is missing is not looked up."""
+    """Reminders to all invited people, by language; they do not depend on who has replied."""
     known = json.loads(record.plan).get("information", {})
     found = {}
     for language, (words, contact) in _REMINDERS.items():
@@ -93,7 +90,7 @@ def reminders(record: StudyRecord) -> dict[str, str]:
 
 
 def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bool) -> str:
-    """The command for a first-time participant: a ceiling for this study, and a limit for all."""
+    """The command for a new participant, with limits on ε for this study and in total."""
     words = ["dpfda", "join", here, record.hash, "--most-epsilon", f"{plan.epsilon:g}"]
     words += ["--limit-epsilon", f"{max(_LIMIT, plan.epsilon):g}"]
     words += [word for one in plan.guarantee.assumptions for word in ("--accept", one)]
@@ -108,14 +105,14 @@ def study(
     here: str,
     elsewhere: str | None = None,
 ) -> dict[str, Any]:
-    """Everything that its templates name.
+    """The values for the templates of a study.
 
     Args:
         record: the study.
-        answered: how many have answered in its present phase.
-        history: its models.
-        here: where people reach this collector.
-        elsewhere: host of another page on which they take part.
+        answered: number of replies in its current phase.
+        history: records of its models.
+        here: address of this collector for participants.
+        elsewhere: host of a separate participant page.
     """
     found = json.loads(history[-1].summary)
     how, plan = settings(record), StudyPlan.from_dict(json.loads(record.plan))
@@ -148,7 +145,7 @@ def study(
 def _phases(
     record: StudyRecord, answered: int, phases: list[dict[str, Any]], done: Mapping[int, int]
 ) -> list[dict[str, Any]]:
-    """One row for phases of one kind that follow each other: why they are several is no matter."""
+    """Rows of the phases; consecutive phases of one kind are combined."""
     rows: list[dict[str, Any]] = []
     for number, phase in enumerate(phases):
         if not phase["people"]:
@@ -168,7 +165,7 @@ def _phases(
 def _growth(
     record: StudyRecord, answered: int, history: list[ModelRecord]
 ) -> dict[str, Any] | None:
-    """Answers over time, by the ends of phases: when a reply came is kept nowhere."""
+    """Replies over time at the ends of phases, because arrival times are not stored."""
     counts, total = [(record.created, 0)], 0
     for entry in history:
         if entry.phase >= 0:
@@ -200,7 +197,7 @@ def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _slopes(
     plan: StudyPlan, slopes: list[dict[str, Any]], unit: str, *, doubted: bool
 ) -> list[dict[str, Any]]:
-    """A picture of each, named by what it speaks for; and what to doubt of it."""
+    """A chart of each slope function, with the class that it indicates, a note and a doubt."""
     shown = []
     for one in slopes[:_LINES]:
         named = score_name(plan, one["score"])
@@ -219,7 +216,7 @@ def _slopes(
 
 
 def _estimates(plan: StudyPlan, found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A table; what a model does not look at has no number in it."""
+    """The table of estimates; features that the model does not use have no numbers."""
     if not found["estimates"]:
         return None
     several = plan.n_scores > 1
@@ -229,7 +226,8 @@ def _estimates(plan: StudyPlan, found: Mapping[str, Any]) -> dict[str, Any] | No
         numbers = [row["value"], row["standard_error"]]
         if not any(numbers):
             numbers = [None, None]
-        elif found["learnt"] == "agreement":  # noise leads beyond what a mean of signs can be
+        # with noise, the estimate of a mean of signs may exceed 1
+        elif found["learnt"] == "agreement":
             numbers[0] = min(max(numbers[0], -1.0), 1.0)
         spans.append(None if numbers[0] is None else (numbers[0], numbers[1]))
         named = feature_name(plan.encoder, row["feature"], folded=found["folded"])
@@ -245,7 +243,7 @@ _FORGOTTEN = "Older replies are no longer used, because newer replies contradict
 
 
 def study_report(shown: Mapping[str, Any]) -> Report:
-    """The page; `shown` is what `study_view.study` says."""
+    """The report of a study; `shown` is the result of `study`."""
     plan, found, verdict = shown["plan"], shown["found"], shown["verdict"]
     bad = verdict["nothing"]
     doubts = found["notes"] + [verdict["told"]] * bool(bad and verdict["told"])

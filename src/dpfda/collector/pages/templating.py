@@ -1,10 +1,6 @@
-"""Templates of the pages: a designer changes them without Python.
+"""Rendering of the page templates, and the words and QR codes in them.
 
-Whatever is put into one is escaped, and a name that is missing is an error, not an empty place.
-
-Plain words for what designs call by short names.
-
-A link as a picture that a phone's camera reads.
+Values in templates are escaped, and a missing name is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ FOLDER = Path(__file__).parent / "templates"
 
 
 def show(value: object) -> str:
-    """A cell: three digits after the point, a dash for nothing.
+    """The text of a cell: three decimals for floats, a dash for None.
 
     Examples:
         >>> show(0.25), show(None), show(True), show("a")
@@ -55,12 +51,12 @@ ENGINE = JinjaTemplateEngine.from_environment(_environment)
 
 
 def page(name: str, *, status: int = 200, **context: object) -> Template:
-    """A page of the template of this name; the framework fills it in."""
+    """A page from the template of this name; the framework renders it."""
     return Template(f"{name}.html", context=context, media_type=MediaType.HTML, status_code=status)
 
 
 def text(shown: Template) -> str:
-    """The same page now.
+    """Render a page as text.
 
     Examples:
         >>> '<h1>Sign in</h1>' in text(page("login", visitor=None, wrong=False))
@@ -70,7 +66,7 @@ def text(shown: Template) -> str:
 
 
 def drawn(chart: str, parts: object) -> str:
-    """A picture of `charts.html` by its name, as markup.
+    """Render a chart from `charts.html` as markup.
 
     Examples:
         >>> from dpfda.collector.pages import charts
@@ -115,7 +111,7 @@ _ACTS = {
     "removed": "removed the organizer {}",
     "confirmed": "confirmed the system clock",
 }
-_MANY = 10**6  # more functions than a channel has
+_MANY = 10**6  # larger than the number of functions of a channel
 _WAVES = ("level", "start versus end", "middle versus both ends")
 
 
@@ -140,7 +136,7 @@ def act_name(what: str, detail: str = "") -> str:
 
 
 def moment(seconds: float) -> str:
-    """A time for people, in UTC.
+    """A time in readable form, in UTC.
 
     Examples:
         >>> moment(0.0)
@@ -171,7 +167,7 @@ def feature_name(encoder: object, place: int, *, folded: int = 0) -> str:
         return f"feature {place + 1}"
     if encoder.table is not None:
         return str(encoder.table.names[place])
-    parts = encoder.basis.parts  # features of several channels come in turns
+    parts = encoder.basis.parts  # features of several channels are interleaved
     own = [number * _MANY + np.arange(float(part.n_basis)) for number, part in enumerate(parts)]
     channel, inside_it = divmod(int(encoder.basis.in_turns(own)[place]), _MANY)
     named = _alone(parts[channel].name or "", inside_it)
@@ -194,10 +190,10 @@ def score_name(plan: StudyPlan, score: int) -> str:
 
 
 def qr_svg(url: str) -> str:
-    """A QR code of a link as one SVG element, to be put into a page as it is.
+    """A QR code of a link as an SVG element for a page.
 
-    It has the class ``qr`` and no size of its own; dark on light whatever the page's colors are,
-    for cameras expect that. It holds no text: say beside it where it leads to.
+    It has the class ``qr`` and no size. It is always dark on light, as cameras expect. It contains
+    no text, so the page must state the link as well.
 
     Examples:
         >>> qr_svg("https://collector.example/take-part/…")[:26]

@@ -1,9 +1,8 @@
-"""The contents of each page; templates give the form.
-
-What one person really sends: a made-up one answers the first task of a plan.
+"""The contents of each page; templates define the form.
 
 Privacy:
-    Nobody's data are touched: curve, label and randomness are made up here, and public.
+    No data of people are used: the curve, label and randomness of the sample reply are invented
+    and public.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ from dpfda.protocol.wire import ReplyMessage
 from dpfda.report import Report
 
 _POINTS = 61
-_NOTHING = "0" * 32  # where a device's own random digits are
+_NOTHING = "0" * 32  # placeholder for the random digits of a device
 _YES = {-1.0: "no", 1.0: "yes"}
 
 
 def sample_reply(
     plan: StudyPlan, value_range: tuple[float, float], units: tuple[str, str] = ("", "")
 ) -> dict[str, Any]:
-    """A made-up curve, what its owner is asked, and the reply in words and bytes.
+    """An invented curve, the task of its owner, and the reply in words and bytes.
 
     Examples:
         >>> from dpfda import plan_study
@@ -99,11 +98,11 @@ def sample_reply(
     }
 
 
-MOST_INVITED = 10_000  # at once, on one page
+MOST_INVITED = 10_000  # most invitations on one page
 
 
 def login_page(*, wrong: bool = False) -> Template:
-    """Asks for the key."""
+    """The sign-in form."""
     return page("login", status=401 if wrong else 200, wrong=wrong, visitor=None)
 
 
@@ -131,11 +130,11 @@ def activity_page(
 
     Args:
         organizers: all besides the administrator.
-        acts: the latest first.
-        studies: titles of the studies that they are about, by id; "" for those that were deleted.
-        older: where the next page begins.
-        newest: whether these are the latest.
-        visitor: who sees it.
+        acts: their actions, newest first.
+        studies: titles of the studies of these actions, by id; "" for deleted studies.
+        older: cursor of the next page.
+        newest: whether this is the first page.
+        visitor: who sees the page.
     """
     named = [(one, moment(one.created), moment(one.rotated)) for one in organizers]
     return page(
@@ -145,7 +144,7 @@ def activity_page(
 
 
 def _told(acts: Sequence[Activity]) -> list[tuple[Activity, str, str]]:
-    """Each with its time and in words."""
+    """The actions with their time and description."""
     return [(one, moment(one.at), act_name(one.what, one.detail)) for one in acts]
 
 
@@ -164,13 +163,13 @@ def study_page(
 
     Args:
         record: the study.
-        answered: how many have answered in its present phase.
+        answered: number of replies in its current phase.
         history: its models.
-        visitor: who sees it.
-        here: where people reach this collector.
-        elsewhere: host of another page on which they take part.
-        acts: what organizers did with it, the latest first.
-        invitations: what became of its links, if it is for invited people.
+        visitor: who sees the page.
+        here: address of this collector for participants.
+        elsewhere: host of a separate participant page.
+        acts: actions of organizers on it, newest first.
+        invitations: how many of its links were used, if it is for invited people.
     """
     joining = link(record, here, elsewhere=elsewhere)
     local = is_loopback(urlsplit(elsewhere or here).hostname or "")
@@ -211,19 +210,19 @@ def study_parts(
 
 
 def report_page(record: StudyRecord, answered: int, history: list[ModelRecord]) -> Report:
-    """A study in one file, to keep."""
+    """The report of a study."""
     return study_report(study(record, answered, history, here=""))
 
 
 def invitations_page(record: StudyRecord, links: list[str], *, visitor: Visitor) -> Template:
-    """New invitations, for the only time."""
+    """New invitations, which are shown only once."""
     return page("invitations", record=record, links=links, visitor=visitor)
 
 
 def close_page(
     record: StudyRecord, answered: int, history: list[ModelRecord], *, visitor: Visitor
 ) -> Template:
-    """Asks whether the present phase shall end, and says what is lost by it."""
+    """Asks whether to end the current phase, and states the consequences."""
     steps = json.loads(history[-1].summary)["phases"] if history else []
     wanted = steps[record.phase]["people"] if record.phase < len(steps) else record.quota
     return page(
@@ -233,7 +232,7 @@ def close_page(
 
 
 def unreadable_page(record: StudyRecord, *, visitor: Visitor | None) -> Template:
-    """A study of which only this much is known."""
+    """The page of a study that this release cannot read."""
     return page(
         "unreadable", title=record.title or record.id, record=record,
         status_name=status_name(record.status), visitor=visitor,
@@ -265,11 +264,11 @@ def new_page(
 
     Args:
         form: the values of the fields.
-        visitor: who sees it.
+        visitor: who sees the page.
         edited: the study that the form changes; None if it makes a new one.
-        complaint: why the form was refused.
-        outlook: the forecast, if it was asked for.
-        hopeless: whether to ask if the study is to be created nevertheless.
+        complaint: error message about the form.
+        outlook: the forecast, if requested.
+        hopeless: whether to ask for confirmation, because the study cannot work.
     """
     others = planning.READING[1:]
     return page(

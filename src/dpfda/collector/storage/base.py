@@ -1,8 +1,8 @@
 """The records that a collector stores, and the interface of every backend.
 
-Methods block; the service calls them from a thread. Those that take a list are group commits: all
-entries in one transaction, durable when the method returns, one verdict for each. An entry that
-cannot be stored spoils none of the others.
+Methods block; the service calls them from a thread. Methods that take a list are group commits: all
+entries are stored in one transaction, which is durable when the method returns. They return one
+result per entry. An entry that cannot be stored does not affect the others.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dpfda.errors import DpfdaError
 
 
 class Unavailable(DpfdaError):
-    """The storage cannot be used now: the disk is full, somebody has locked it, ..."""
+    """The storage cannot be used now: for example, the disk is full, or it is locked."""
 
 
 Status = Literal["open", "closing", "finished", "deleted"]
 
 ADMINISTRATOR = "administrator"
-"""The first organizer, whose key ``dpfda serve`` makes or is given; it is in no table."""
+"""Name of the first organizer, whose key ``dpfda serve`` generates or is given; not stored."""
 Role = Literal["owner", "viewer", "removed"]
 
 
@@ -34,11 +34,11 @@ class Organizer(msgspec.Struct, frozen=True, kw_only=True):
     """An organizer besides the administrator.
 
     Attributes:
-        name: never given to anybody else, also after the organizer was removed.
+        name: unique name; never reused, even after the organizer was removed.
         role: an ``owner`` creates studies and changes their own; a ``viewer`` reads all of them.
         key: SHA-256 of the key, which is drawn at random and not stored.
         created: seconds since 1970.
-        rotated: when the key was drawn.
+        rotated: when the key was created.
     """
 
     name: str
@@ -55,14 +55,14 @@ Act = Literal[
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
-    """What an organizer did.
+    """An action of an organizer.
 
     Attributes:
-        number: its place in the order of all of them, from 1 on; the storage gives it.
+        number: position in the log, from 1 on; assigned by the storage.
         at: seconds since 1970.
         who: name of the organizer.
         what: what they did.
-        study: which study it was about, if any.
+        study: id of the study, if any.
         detail: how many people were invited, which phase was ended, whose key was made, ...
     """
 
@@ -85,21 +85,23 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
         plan: the plan as JSON.
         settings: how this collector runs it, as JSON.
         created: seconds since 1970.
-        phase: number of the present phase.
-        kind: what the phase asks.
-        quota: how many people it wants.
-        status: ``closing`` while conclusions are drawn; of a ``deleted`` study only its id is kept.
-        state: what was learnt before this phase, as JSON: with the plan, enough to go on.
+        phase: number of the current phase.
+        kind: kind of the phase.
+        quota: number of people in the phase.
+        status: ``closing`` during the conclusion of a phase; of a ``deleted`` study only the id is
+            stored.
+        state: state of the server at the beginning of this phase, as JSON.
         issued: tickets handed out in this phase.
         began: when the first ticket of the phase was handed out.
-        deadline: seconds from then until the phase ends without the missing; None waits for all.
-        due: when that is, once it is known.
+        deadline: seconds from then until the phase ends without the missing replies; None waits for
+            all.
+        due: time of the deadline, once it is known.
         enrolled: people with a token.
         seal: secret key of its receipts.
-        successor: the study that goes on after this one, if it is a stream.
-        open: anybody may take part, and the study is listed for everybody.
-        owner: name of the organizer to whom the study belongs.
-        purged: its replies were purged, or are about to be, after it was finished.
+        successor: the study of the next round, if it is a stream.
+        open: whether anybody may take part, and the study is listed publicly.
+        owner: name of the organizer who owns the study.
+        purged: whether its replies were purged, or soon will be, after it was finished.
     """
 
     id: str
@@ -129,10 +131,10 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
 class StudyLine(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"quota": "wanted"}
 ):
-    """A study in a list of many, newest first, with the numbers of those who have answered.
+    """A study in the list of studies, with the numbers of replies.
 
-    `answered` is their number in the present phase, `concluded` in all phases that are over. Its
-    owner is named to organizers only.
+    `answered` counts replies in the current phase, `concluded` in all finished phases. Only
+    organizers see the owner.
     """
 
     id: str
@@ -153,7 +155,7 @@ class StudyLine(
 
     @property
     def people(self) -> int:
-        """How many have answered in all phases, as on the page of the study."""
+        """The number of replies in all phases, as on the page of the study."""
         return self.concluded + (0 if self.status == "finished" else self.answered)
 
     @property
@@ -167,10 +169,9 @@ class ClockMark(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         boot: id of the start of the machine.
-        at: the time that deadlines went by, in seconds since 1970.
+        at: the collector's time, in seconds since 1970.
         elapsed: seconds since the machine was started.
-        jump: seconds by which the system's clock was ahead, if nobody had confirmed that it is
-            right; 0 otherwise.
+        jump: seconds by which the system clock was ahead without a confirmation; otherwise 0.
     """
 
     boot: str
@@ -180,12 +181,12 @@ class ClockMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invitations(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the tokens of a study: numbers only, in all of its phases together.
+    """How the tokens of a study were used, in total over all phases.
 
     Attributes:
-        made: how many there are.
-        opened: how many were shown a task.
-        used: how many have a reply, also if it was withdrawn.
+        made: number of tokens.
+        opened: number of tokens that got a task.
+        used: number of tokens with a reply, including withdrawn ones.
     """
 
     made: int
@@ -212,13 +213,14 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 class Lapse(msgspec.Struct, frozen=True):
     """The time that a ticket waits for its reply.
 
-    Whoever asks for a task within `seconds` of the first time gets the same one. Somebody else gets
-    the ticket only after a quarter of that more, so that there is time to answer whenever a task
-    was shown; until somebody does, a late reply is taken.
+    A person who requests the task again within `seconds` gets the same one. Another person can get
+    the ticket only after `seconds` and a quarter more, so that there is time to answer after the
+    last request. Until another person has the ticket, a late reply is accepted.
 
     Attributes:
-        seconds: None waits for ever.
-        final: with its time a token is over; otherwise its owner may go on, or get another ticket.
+        seconds: lifetime of a ticket; None for no limit.
+        final: whether a token expires with its ticket; otherwise its owner may continue or get
+            another ticket.
     """
 
     seconds: float | None = None
@@ -226,19 +228,20 @@ class Lapse(msgspec.Struct, frozen=True):
 
     @property
     def grace(self) -> float:
-        """Seconds between the end of a ticket's time and the next person who may get it."""
+        """Seconds between the end of a ticket's lifetime and its reassignment."""
         return 0.0 if self.seconds is None else self.seconds / 4
 
     @property
     def longest(self) -> float:
-        """Seconds from a token that may lapse to the end of what it keeps from others.
+        """The longest time in seconds for which a token can hold a ticket.
 
-        It asks at the end of its own time, lets the ticket's pass, and then the grace.
+        In the worst case it is first used at the end of its lifetime, and its ticket then lasts for
+        another lifetime and the grace period.
         """
         return 0.0 if self.seconds is None else 2 * self.seconds + self.grace
 
     def until(self, now: float) -> float | None:
-        """The end of the time of what is handed out now."""
+        """The end of the lifetime of a ticket that is issued now."""
         return None if self.seconds is None else now + self.seconds
 
     def has_ended(self, until: float | None, now: float) -> bool:
@@ -255,10 +258,10 @@ class Lapse(msgspec.Struct, frozen=True):
 
 
 class Waiting:
-    """When a study last had no ticket for somebody who asked.
+    """The last time at which a study had no ticket for a person who requested one.
 
-    While somebody waits, expired tickets are given to the next person. Without this, a participant
-    who asked again in time could keep a ticket for ever.
+    While somebody waits, expired tickets are given to the next person. Otherwise a participant
+    could keep a ticket forever by requesting it again.
 
     Examples:
         >>> waiting = Waiting()
@@ -281,13 +284,13 @@ class Waiting:
 
 
 LOST = 0.0
-"""The end of the time of somebody whose ticket went to somebody else."""
+"""Marks a person whose ticket was given to another person."""
 
 
 class NewReply(msgspec.Struct, frozen=True, gc=False):
-    """A reply on its way into the storage; `token` is the hash of the person's token.
+    """A reply to store; `token` is the hash of the person's token.
 
-    When it came is nobody's business and not kept.
+    The time of arrival is not stored.
     """
 
     token: bytes
@@ -305,7 +308,7 @@ class Forgetting(msgspec.Struct, frozen=True):
         study: the study.
         phase: the phase; -1 for all of them.
         what: ``links`` between people and replies, the ``replies`` themselves, the ``study``, or
-            traces in the files of replies that were ``withdrawn``.
+            remains of ``withdrawn`` replies in the database files.
         reached: tickets below this number are done.
     """
 
@@ -328,12 +331,12 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a phase, and what begins with it.
+    """The result of a phase, and the next phase or study.
 
     Attributes:
         following: number, kind, quota, status and state of the next phase.
-        model: what was learnt.
-        successor: the study that goes on after this one, if it is a stream, and its first model.
+        model: the model at the end of the phase.
+        successor: the study of the next round, if it is a stream, and its first model.
     """
 
     following: dict[str, Any]
@@ -344,7 +347,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 def timed(
     began: float | None, due: float | None, deadline: float | None, now: float
 ) -> dict[str, float | None]:
-    """When a phase began and is due, if a ticket of it is handed out now."""
+    """Beginning and deadline of a phase, if a ticket of it is issued now."""
     if began is not None:
         return {"began": began, "due": due}
     return {"began": now, "due": None if deadline is None else now + deadline}
@@ -367,11 +370,11 @@ phase is over; the ticket went to somebody else; no such token; a ticket that is
 the study was deleted; the storage refused it."""
 
 Removed = Literal["withdrawn", "different", "late", "lapsed", "unknown", "foreign", "gone"]
-"""The reply is not there, and never will be; the other words are those of `Stored`."""
+"""``withdrawn``: the reply is not stored and never will be. The others are as in `Stored`."""
 
 
 def mark_of(digest: bytes) -> bytes:
-    """What is kept in place of the digest of a withdrawn reply, to recognize its bytes."""
+    """The value stored instead of the digest of a withdrawn reply, to recognize its bytes."""
     return hashlib.sha256(b"withdrawn" + digest).digest()
 
 
@@ -399,7 +402,7 @@ class Storage(Registered, family="storage"):
     """The interface of every backend. A new backend is one file with a subclass.
 
     Attributes:
-        url: where another process finds the same studies; None if no other can.
+        url: URL of the same storage for other processes; None if they cannot access it.
     """
 
     url: str | None = None
@@ -411,11 +414,11 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
     @abstractmethod
     def probe(self, mark: ClockMark) -> None:
-        """Store what is known of the clock; say within a second what is wrong (`Unavailable`)."""
+        """Store the state of the clock; raise `Unavailable` within a second if that fails."""
 
     @abstractmethod
     def clock(self) -> tuple[list[ClockMark], float | None]:
@@ -423,7 +426,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
-        """Store what the system's clock shows while an operator says that it is right."""
+        """Store the system time that an operator confirms."""
 
     # -- studies -------------------------------------------------------------------------------
 
@@ -431,31 +434,32 @@ class Storage(Registered, family="storage"):
     def create(
         self, study: StudyRecord, first: ModelRecord, *, note: Activity | None = None
     ) -> bool:
-        """Store a new study and its model before anybody answered; False if it is, or was, here.
+        """Store a new study and its initial model; False if the study exists or was deleted.
 
-        A deleted study does not come back: devices that answered it would not answer again. A note
-        of who did it is stored in the same transaction, here and elsewhere.
+        A deleted study cannot be created again, because devices that answered it would not answer
+        again. The `note` is logged in the same transaction, here and in other methods.
         """
 
     @abstractmethod
     def replace(
         self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
     ) -> Replaced:
-        """Put another study in the place of one of which nobody has seen a question.
+        """Replace a study before its first ticket.
 
-        The same plan keeps its tokens and gets other settings. With another plan the old study and
-        its tokens are gone as if it had never been; the notes about it are about the new one.
+        With the same plan, only the settings change and tokens are kept. With another plan, the old
+        study and its tokens are deleted without a trace, and its log entries refer to the new
+        study.
         """
 
     @abstractmethod
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
     ) -> list[StudyLine]:
-        """At most so many studies, newest first: the newest, or those after a `place`."""
+        """At most `most` studies, newest first: the newest ones, or those after a `place`."""
 
     @abstractmethod
     def totals(self) -> Totals:
-        """How many studies and people there are; as fast with many as with few."""
+        """The numbers of studies and people, in a time that does not depend on these numbers."""
 
     @abstractmethod
     def due(self, *, now: float) -> list[StudyRecord]:
@@ -474,7 +478,7 @@ class Storage(Registered, family="storage"):
         *,
         until: Mapping[bytes, float] = MappingProxyType({}),
     ) -> list[Enrolled]:
-        """Store token hashes of new people, and until when some of them must ask for a task."""
+        """Store token hashes of new people, with the deadlines of some for requesting a task."""
 
     @abstractmethod
     def issue(
@@ -486,29 +490,29 @@ class Storage(Registered, family="storage"):
     ) -> list[Issued]:
         """The ticket of each person (study, token hash), by the rules of their studies.
 
-        It is the one they have, the next, or one that somebody else has let lapse.
+        It is their present ticket, the next free one, or an expired one of another person.
         """
 
     @abstractmethod
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
-        """Store replies of open phases, each ticket's once."""
+        """Store replies of open phases, one per ticket."""
 
     @abstractmethod
     def withdraw(self, reply: NewReply) -> Removed:
-        """Remove a reply of an open phase, and keep it out if it has not come yet.
+        """Remove a reply of an open phase; if it has not arrived yet, refuse it later.
 
-        Its ticket counts as answered, and goes to nobody else.
+        Its ticket counts as answered and is not issued again.
         """
 
     @abstractmethod
     def knows(self, study: str, token: bytes) -> bool:
-        """Whether this is the token of somebody who takes, or took, part in the study."""
+        """Whether this is the token of a present or former participant of the study."""
 
     @abstractmethod
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
-        """Those of these people who keep no ticket from others, now and ever.
+        """The tokens that do not hold a ticket any more.
 
-        They have answered, somebody else has their ticket, or its phase is concluded.
+        These people have answered, lost their ticket, or the phase of the ticket is concluded.
         """
 
     @abstractmethod
@@ -523,7 +527,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def begin_closing(self, study: str, phase: int, *, note: Activity | None = None) -> bool:
-        """Take no more replies of this phase. True if it is closing now, whoever began it."""
+        """Stop accepting replies of this phase; True if it is closing now."""
 
     @abstractmethod
     def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
@@ -531,9 +535,9 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def advance(self, study: str, phase: int, ended: Ended) -> bool:
-        """Store what a closing phase taught, in one transaction; False if somebody else did.
+        """Store the result of a closing phase in one transaction; False if it was stored before.
 
-        From then on the links between its people and replies are due to be forgotten.
+        After this, the links between people and replies of the phase are due for deletion.
         """
 
     @abstractmethod
@@ -544,11 +548,11 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def organizers(self) -> list[Organizer]:
-        """All organizers that were ever added, by name."""
+        """All organizers, including removed ones, by name."""
 
     @abstractmethod
     def add_organizer(self, organizer: Organizer, *, note: Activity) -> bool:
-        """Store a new organizer; False if somebody has, or had, this name."""
+        """Store a new organizer; False if the name is, or was, in use."""
 
     @abstractmethod
     def change_organizer(
@@ -558,7 +562,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def give(self, study: str, owner: str, *, note: Activity) -> bool:
-        """Let a study belong to somebody else; False if there is no such study."""
+        """Change the owner of a study; False if there is no such study."""
 
     @abstractmethod
     def note(self, activity: Activity) -> None:
@@ -568,11 +572,11 @@ class Storage(Registered, family="storage"):
     def activities(
         self, *, most: int, before: int | None = None, study: str | None = None
     ) -> list[Activity]:
-        """The latest activities first: of a study or of all, of numbers below `before`."""
+        """Activities, newest first: of one study or of all, with numbers below `before`."""
 
     @abstractmethod
     def end_session(self, session: bytes, *, until: float, now: float) -> None:
-        """Remember until it ends by itself that a session was ended."""
+        """Store that a session was ended, until it would expire anyway."""
 
     @abstractmethod
     def session_ended(self, session: bytes) -> bool:
@@ -586,7 +590,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def purge(self, study: str, *, note: Activity | None = None) -> bool:
-        """Let the replies of concluded phases be forgotten; False if there is no such study."""
+        """Mark the replies of concluded phases for deletion; False if there is no such study."""
 
     @abstractmethod
     def purgeable(self, *, before: float) -> list[str]:
@@ -594,11 +598,11 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def delete(self, study: str, *, note: Activity | None = None) -> bool:
-        """End a study now, and let all of it be forgotten; False if there is none."""
+        """End a study and mark all its data for deletion; False if there is no such study."""
 
     @abstractmethod
     def forget(self, *, most: int = 200) -> bool:
-        """Remove about `most` rows that are due; return whether more are due now.
+        """Delete about `most` rows that are due; return whether more are due.
 
-        After the last step the database's files hold nothing of it any more.
+        After the last step the database files contain no remains of the deleted data.
         """

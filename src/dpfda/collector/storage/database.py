@@ -43,7 +43,7 @@ def migrate(connection: Connection) -> None:
     command.upgrade(configuration, "head")
 
 
-LITTLE = 1 << 20  # bytes; a disk with less than this is as good as full
+LITTLE = 1 << 20  # bytes; a disk with less free space counts as full
 FULL, LOCKED = "the disk is full", "another process has locked the database"
 _REASONS = {
     "SQLITE_FULL": FULL,
@@ -58,7 +58,7 @@ _REASONS = {
     "25P03": "this process took too long inside a transaction",
     "25006": "the database cannot be written to",
 }
-"""By the name of SQLite's error, or the state that PostgreSQL gives."""
+"""Reasons by the name of SQLite's error, or by PostgreSQL's state."""
 
 
 def reason(error: DBAPIError) -> str:
@@ -66,14 +66,14 @@ def reason(error: DBAPIError) -> str:
     cause = error.orig
     code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
     for known, words in _REASONS.items():
-        if code.startswith(known):  # SQLite tells kinds apart: SQLITE_IOERR_WRITE
+        if code.startswith(known):  # SQLite has more specific names, such as SQLITE_IOERR_WRITE
             return words
     return "the database does not answer"
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Whatever is wrong with the database inside is `Unavailable`."""
+    """Convert errors of the database to `Unavailable`."""
     try:
         yield
     except (OperationalError, InterfaceError, InternalError) as error:  # psycopg uses all three
@@ -82,9 +82,9 @@ def told() -> Iterator[None]:
         raise Unavailable("every connection to the database is in use") from error
 
 
-PATIENCE = 10.0  # seconds to wait for whoever has locked something
-SMALL = 16 << 20  # bytes of tables that are written anew in a moment
-_HURRY = 1.0  # the same where somebody asks whether all is well
+PATIENCE = 10.0  # seconds to wait for locks
+SMALL = 16 << 20  # bytes of tables that can be rewritten quickly
+_HURRY = 1.0  # seconds to wait for locks in a health check
 _MARK = sa.text(
     "INSERT INTO clock (boot, at, elapsed, jump) VALUES (:boot, :at, :elapsed, :jump) "
     "ON CONFLICT (boot) DO UPDATE "
@@ -97,17 +97,17 @@ _CONFIRM = sa.text(
 
 
 class Database(Storage):
-    """Connects, migrates, and forgets in steps."""
+    """Base of SQL backends: connections, migrations, and deletion in steps."""
 
-    _step: int | None = None  # rows that a step of forgetting removes, whatever it is asked for
+    _step: int | None = None  # rows per step of deletion, which overrides `most` of `forget`
 
     def __init__(self, engine: Engine, hurried: Engine) -> None:
         self._engine = engine
         self._hurried = hurried
         if engine.url.database not in (None, "", ":memory:"):
             self.url = engine.url.render_as_string(hide_password=False)
-        self._dirty = True  # a process that was killed may have left something in the files
-        self._forgotten = 0  # steps
+        self._dirty = True  # a killed process may have left deleted data in the files
+        self._forgotten = 0  # number of steps
         self._slot = secrets.randbelow(tables.SLOTS)
         try:
             with self._write() as connection:
@@ -125,7 +125,7 @@ class Database(Storage):
     @classmethod
     @abstractmethod
     def _connect(cls, url: str, *, patience: float) -> Engine:
-        """The engine of a URL, which waits so many seconds for locks."""
+        """The engine of a URL, which waits `patience` seconds for locks."""
 
     def _lock_schema(self, connection: Connection) -> None:
         """Let one process migrate at a time."""
@@ -145,7 +145,7 @@ class Database(Storage):
             connection.execute(_MARK, msgspec.structs.asdict(mark))
 
     def clock(self) -> tuple[list[ClockMark], float | None]:
-        """Two small tables."""
+        """Read two small tables."""
         with self._read() as connection:
             rows = connection.execute(sa.select(tables.clock))
             marks = [ClockMark(**row._mapping) for row in rows]
@@ -160,7 +160,7 @@ class Database(Storage):
 
     @abstractmethod
     def _require_room(self, connection: Connection) -> None:
-        """Refuse where writers would soon wait, or fail."""
+        """Raise an error if writes would soon wait or fail."""
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
@@ -182,26 +182,26 @@ class Database(Storage):
             return forgetting.digest(connection, study, phase, number)
 
     def purge(self, study: str, *, note: Activity | None = None) -> bool:
-        """Every phase that is concluded."""
+        """Mark every concluded phase."""
         with self._write() as connection:
             found = forgetting.begin_purge(connection, study)
             tables.note(connection, note if found else None)
             return found
 
     def purgeable(self, *, before: float) -> list[str]:
-        """Phases that can be purged, by an index."""
+        """Studies that can be purged, found by an index."""
         with self._read() as connection:
             return forgetting.purgeable(connection, before=before)
 
     def delete(self, study: str, *, note: Activity | None = None) -> bool:
-        """Mark a study as deleted: it is not found from now on."""
+        """Mark a study as deleted, so that it is no longer found."""
         with self._write() as connection:
             found = forgetting.begin_delete(connection, study, slot=self._slot)
             tables.note(connection, note if found else None)
             return found
 
     def forget(self, *, most: int = 200) -> bool:
-        """One step; after the last one the files are scrubbed, as soon as nobody reads them."""
+        """Do one step; after the last one, scrub the files as soon as nobody reads them."""
         with self._read() as connection:
             due = forgetting.is_due(connection)
         if due:
@@ -216,4 +216,4 @@ class Database(Storage):
 
     @abstractmethod
     def _scrub(self) -> bool:
-        """Overwrite what was deleted; False if it must be tried again later."""
+        """Overwrite deleted data in the files; False if it must be tried again later."""

@@ -1,7 +1,7 @@
 """Deletion in SQL backends: due deletions are noted in a table and done in steps.
 
-A note is written in the transaction that makes it due, and taken away with the last row: whatever
-stops a collector in between, the next one goes on.
+A note is written in the transaction that makes a deletion due, and removed with the last row. If a
+collector stops in between, the next one continues.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NOTHING = {name: value for name, value in msgspec.structs.asdict(_BLANK).items(
 
 
 def note(connection: Connection, study: str, phase: int, what: str) -> None:
-    """Something is due from the end of this transaction on."""
+    """Note a deletion that is due from the end of this transaction on."""
     row = {"study": study, "phase": phase, "what": what, "reached": 0}
     connection.execute(_due.insert(), row)
 
 
 def served(connection: Connection, people: Sequence[tuple[str, bytes]]) -> set[tuple[str, bytes]]:
-    """People whose ticket was of a concluded and purged phase."""
+    """The people whose ticket was in a concluded phase."""
     if not people:
         return set()
     found = connection.execute(
@@ -65,7 +65,7 @@ def digest(connection: Connection, study: str, phase: int, number: int) -> bytes
 
 
 def empty(connection: Connection, reply: NewReply) -> None:
-    """Put an empty reply in the place of a stored one; its traces in the files are due."""
+    """Replace a stored reply by an empty one; its remains in the files are due for deletion."""
     one = (
         _reply.c.study == reply.study,
         _reply.c.phase == reply.phase,
@@ -80,7 +80,7 @@ def empty(connection: Connection, reply: NewReply) -> None:
 
 
 def begin_purge(connection: Connection, study: str) -> bool:
-    """Note the replies of concluded phases."""
+    """Mark the replies of concluded phases for deletion."""
     found = connection.execute(
         sa.select(_study.c.phase, _study.c.status)
         .where(_study.c.id == study, _study.c.status != "deleted")
@@ -102,12 +102,13 @@ def purgeable(connection: Connection, *, before: float) -> list[str]:
     """Finished studies with replies; there is an index of these few."""
     last = sa.select(sa.func.max(_model.c.created)).where(_model.c.study == _study.c.id)
     late = last.scalar_subquery() < before
-    unpurged = sa.text("status = 'finished' AND NOT purged")  # as it is written in the index
+    # the exact text of the condition in the index
+    unpurged = sa.text("status = 'finished' AND NOT purged")
     return list(connection.execute(sa.select(_study.c.id).where(unpurged, late)).scalars())
 
 
 def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:
-    """Leave nothing of the study's own row but the id, and note the rest."""
+    """Clear the study's row except for the id, and mark the other rows for deletion."""
     one = (_study.c.id == study, _study.c.status != "deleted")
     found = connection.execute(
         sa.select(_study.c.status, _study.c.enrolled).where(*one).with_for_update()
@@ -124,7 +125,7 @@ def begin_delete(connection: Connection, study: str, *, slot: int) -> bool:
 
 
 def leave_no_trace(connection: Connection, study: str, *, successor: str) -> None:
-    """Remove a study of which nobody has seen a question; what refers to it names another one."""
+    """Remove a study without tickets; references to it are changed to its successor."""
     for table, column in ((tables.activity, "study"), (_study, "successor")):
         mine = table.c[column] == study
         connection.execute(sa.update(table).where(mine).values({column: successor}))
@@ -148,7 +149,7 @@ def step(connection: Connection, most: int) -> bool:
 
 
 def _forget_links(connection: Connection, due: Row[tuple[object, ...]], most: int) -> bool:
-    """Of people with a ticket of the phase only that they had one is kept; whether any was left."""
+    """Delete ticket numbers of people in the phase, but not their tokens; True if any remained."""
     phase = (_person.c.study == due.study, _person.c.phase == due.phase)
     first = connection.execute(sa.select(sa.func.min(_person.c.number)).where(*phase)).scalar_one()
     if first is None:
@@ -161,7 +162,7 @@ def _forget_links(connection: Connection, due: Row[tuple[object, ...]], most: in
 
 
 def _forget_replies(connection: Connection, due: Row[tuple[object, ...]], most: int) -> bool:
-    """Of replies only their digests are kept, so that receipts can be checked."""
+    """Delete the bodies of replies; digests are kept, so that receipts can be checked."""
     phase = (_reply.c.study == due.study, _reply.c.phase == due.phase)
     last = connection.execute(sa.select(sa.func.max(_reply.c.number)).where(*phase)).scalar_one()
     if last is None or due.reached > last:
@@ -178,7 +179,7 @@ def _forget_replies(connection: Connection, due: Row[tuple[object, ...]], most: 
 
 
 def _forget_study(connection: Connection, due: Row[tuple[object, ...]], most: int) -> bool:
-    """Replies first, then people."""
+    """Delete replies first, then people."""
     for table, keys in (
         (_reply, (_reply.c.phase, _reply.c.number)),
         (_person, (_person.c.token,)),

@@ -1,14 +1,12 @@
 """Tickets in SQL backends: issued in turn, and issued again after a timeout.
 
-Whatever changes a person's ticket locks the study first, and a reply locks it against such changes:
-two people never hold one ticket, in however many processes they ask.
-
-A group commit works on many rows at once: it finds tickets, hands them out and stores replies.
-SQLite runs in this process. One statement for many rows lets other threads read and answer
-requests meanwhile; a statement for each row would switch threads at every row. PostgreSQL runs
-elsewhere, and this process may be frozen before it has sent the last of many rows. The server would
-then wait for the rest and hold all locks. So each statement is sent with all of its rows in one
-message.
+Every change of a person's ticket locks the study first, and storing a reply locks it against such
+changes. So two people never hold the same ticket, for any number of processes. A group commit finds
+tickets, issues them and stores replies for many rows at once. SQLite runs in this process. One
+statement for many rows lets other threads read and answer requests meanwhile; a statement for each
+row would switch threads at every row. PostgreSQL runs elsewhere, and this process may be frozen
+before it has sent the last of many rows. The server would then wait for the rest and hold all
+locks. So each statement is sent with all of its rows in one message.
 """
 
 from __future__ import annotations
@@ -72,9 +70,9 @@ def tickets(connection: Connection, tokens: Sequence[bytes]) -> dict[bytes, Held
 
 
 def all_hold(connection: Connection, replies: Sequence[NewReply]) -> bool:
-    """Whether each of these replies, all of one phase, is to the ticket that its person holds.
+    """Whether each of these replies of one phase belongs to the ticket of its person.
 
-    Where it is so, one number comes back and not a row a person. False says nothing.
+    This is a quick check with one number as result; False means that it is not known.
     """
     if not _is_sqlite(connection):
         return False
@@ -89,7 +87,7 @@ def all_hold(connection: Connection, replies: Sequence[NewReply]) -> bool:
 
 
 def assign(connection: Connection, served: Mapping[bytes, Ticket], *, until: float | None) -> None:
-    """Give people their tickets."""
+    """Store the tickets of people."""
     if _is_sqlite(connection):
         given = ",".join(["(?,?,?)"] * len(served))
         change = (
@@ -107,7 +105,7 @@ def assign(connection: Connection, served: Mapping[bytes, Ticket], *, until: flo
 def enrol(
     connection: Connection, study: str, tokens: Sequence[bytes], until: Mapping[bytes, float]
 ) -> None:
-    """Store people without a ticket, and until when they may ask for one."""
+    """Store people without a ticket, with the deadlines for requesting one."""
     ends = [until.get(token) for token in tokens]
     if _is_sqlite(connection):
         rows = zip(tokens, ends, strict=True)
@@ -118,13 +116,13 @@ def enrol(
 
 
 def take_away(connection: Connection, tokens: Sequence[bytes]) -> None:
-    """Take people's tickets, which somebody else gets."""
+    """Remove the tickets of people, for reassignment."""
     lost = {"phase": None, "number": None, "until": LOST}
     connection.execute(sa.update(_person).where(_person.c.token.in_(tokens)).values(lost))
 
 
 def insert(connection: Connection, replies: Sequence[NewReply]) -> None:
-    """Store replies; who replied is not kept beside the reply."""
+    """Store replies without the people who sent them."""
     if not replies:
         return
     if _is_sqlite(connection):
@@ -148,7 +146,7 @@ LOCKED = (
         *(_study.c.began, _study.c.deadline, _study.c.due),
     )
     .where(_study.c.id.in_(sa.bindparam("studies", expanding=True)))
-    .order_by(_study.c.id)  # in one order everywhere: no deadlock
+    .order_by(_study.c.id)  # the same order everywhere, to avoid deadlocks
     .with_for_update()
 )
 _UNANSWERED = (
@@ -169,10 +167,11 @@ _NOBODY: dict[str, Issued] = {"finished": "finished", "deleted": "gone"}
 
 
 class Issuing:
-    """Hands out tickets, and remembers when it is worth looking for those that lapse."""
+    """Issues tickets, and stores when a search for expired ones is worthwhile."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, tuple[int, float]] = {}  # study: phase, and when the next may lapse
+        # by study: the phase, and when its next ticket may expire
+        self._idle: dict[str, tuple[int, float]] = {}
         self._waiting = Waiting()
 
     def issue(
@@ -224,8 +223,8 @@ class Issuing:
         now: float,
         lapse: Lapse,
     ) -> dict[bytes, Issued]:
-        """Tickets of one study to people who have none."""
-        tokens = list(dict.fromkeys(asking))  # one person may ask twice at once
+        """Tickets of one study for people without one."""
+        tokens = list(dict.fromkeys(asking))  # one person may send two requests at once
         fresh = row.quota - row.issued if row.status == "open" else 0
         numbers = list(range(row.issued, row.issued + min(fresh, len(tokens))))
         if numbers:
@@ -254,14 +253,15 @@ class Issuing:
         lapse: Lapse,
         most: int,
     ) -> list[int]:
-        """Take tickets from people who did not answer in time, longest ago first."""
+        """Reassign tickets of people who did not answer in time, longest ago first."""
         phase, idle = self._idle.get(row.id, (row.phase, 0.0))
         if lapse.seconds is None or (phase == row.phase and now <= idle):
             return []
         asked = {"of": row.id, "at": row.phase}
         found = connection.execute(_UNANSWERED.limit(most + 1), asked).all()
         free = [one for one in found[:most] if lapse.is_free(one.until, now)]
-        if len(free) < most:  # nobody's lapses before this: of later tickets, none before now's
+        # no ticket expires before this; later ones expire after those issued now
+        if len(free) < most:
             rest = found[len(free) :]
             ends = min([one.until for one in rest[:1]] + [now + lapse.seconds])
             self._idle[row.id] = (row.phase, ends + lapse.grace)
@@ -288,9 +288,9 @@ def _kept(
     lapse: Lapse,
     wanted: bool,
 ) -> Issued:
-    """What somebody is told who has not answered: the same as before, unless their time is over.
+    """The result for a person who has not answered: the same ticket, unless it has expired.
 
-    Where nobody else wants it, it is theirs again.
+    An expired ticket is renewed if nobody else waits for it.
     """
     ticket = Ticket(mine.study, mine.phase, mine.number)
     present = row is not None and (mine.phase, "open") == (row.phase, row.status)

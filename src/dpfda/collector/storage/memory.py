@@ -1,4 +1,4 @@
-"""A storage that forgets: for tests, and to measure what storing costs."""
+"""A storage in memory, for tests and for measuring the cost of other storages."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class MemoryStorage(Storage, name="memory"):
         return cls()
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
     def probe(self, mark: ClockMark) -> None:
-        """Memory is always there."""
+        """Do nothing; memory is always available."""
 
     def clock(self) -> tuple[list[ClockMark], float | None]:
-        """No time outlives the process."""
+        """The confirmed time; no marks outlive the process."""
         return [], self._confirmed
 
     def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
@@ -187,7 +187,7 @@ class MemoryStorage(Storage, name="memory"):
         now: float,
         lapse: Mapping[str, Lapse] = _NEVER,
     ) -> list[Issued]:
-        """Hand out tickets in turn, and those that lapsed again."""
+        """Issue tickets in turn, then expired ones again."""
         with self._lock:
             return [
                 self._issue_one(study, token, now, lapse.get(study, Lapse()))
@@ -234,7 +234,7 @@ class MemoryStorage(Storage, name="memory"):
         return ticket
 
     def _take_lapsed(self, record: StudyRecord, now: float, lapse: Lapse) -> int | None:
-        """A ticket from somebody who did not answer in time, longest ago first."""
+        """Reassign the ticket that expired longest ago."""
         answered = self._replies.get((record.id, record.phase), {})
         free = [
             (until, held.number, token)
@@ -252,7 +252,7 @@ class MemoryStorage(Storage, name="memory"):
         return number
 
     def knows(self, study: str, token: bytes) -> bool:
-        """Among those of the present phase, and those of past ones."""
+        """Search present and past people."""
         with self._lock:
             held = self._people.get(token)
             return (study, token) in self._past or (held is not None and held.study == study)
@@ -285,7 +285,7 @@ class MemoryStorage(Storage, name="memory"):
         return "stored"
 
     def withdraw(self, reply: NewReply) -> Removed:
-        """Put an empty reply in its place."""
+        """Replace the reply by an empty one."""
         with self._lock:
             known = self._add_one(reply)
             if known not in ("stored", "same"):
@@ -367,7 +367,7 @@ class MemoryStorage(Storage, name="memory"):
             return [self._organizers[name] for name in sorted(self._organizers)]
 
     def add_organizer(self, organizer: Organizer, *, note: Activity) -> bool:
-        """Unless there was one of this name."""
+        """Store an organizer if the name was never used."""
         with self._lock:
             if organizer.name in self._organizers:
                 return False
@@ -420,7 +420,7 @@ class MemoryStorage(Storage, name="memory"):
         return found[:most]
 
     def end_session(self, session: bytes, *, until: float, now: float) -> None:
-        """Remember it, and forget those that are over anyway."""
+        """Store the session, and delete expired ones."""
         with self._lock:
             self._ended = {name: end for name, end in self._ended.items() if end >= now}
             self._ended[session] = until
@@ -444,7 +444,7 @@ class MemoryStorage(Storage, name="memory"):
         ]
 
     def purge(self, study: str, *, note: Activity | None = None) -> bool:
-        """Keep digests only."""
+        """Delete the bodies of replies."""
         with self._lock:
             record = self._studies.get(study)
             if record is None:
@@ -458,7 +458,7 @@ class MemoryStorage(Storage, name="memory"):
             return True
 
     def delete(self, study: str, *, note: Activity | None = None) -> bool:
-        """Keep the id."""
+        """Delete all data except the id."""
         with self._lock:
             if self._studies.pop(study, None) is None:
                 return False
@@ -471,7 +471,7 @@ class MemoryStorage(Storage, name="memory"):
             return True
 
     def forget(self, *, most: int = 200) -> bool:
-        """Nothing is left for later."""
+        """Nothing is ever due."""
         return False
 
     def _forget_people(self, study: str, phase: int) -> None:

@@ -25,7 +25,7 @@ _MIGRATION_LOCK = 0x64706664  # any number, the same in every process
 _IDLE = 5.0  # seconds between two statements of a transaction; a working process needs milliseconds
 _STATEMENT = 60.0  # seconds of one statement; reading a million replies takes a tenth of it
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}  # seconds
-_UNACKNOWLEDGED = 10_000  # milliseconds until a connection is over that does not get data through
+_UNACKNOWLEDGED = 10_000  # milliseconds after which a connection with unacknowledged data is closed
 _UNLIMITED = sa.text("SET LOCAL statement_timeout = 0")
 NOT_DURABLE = (
     "synchronous_commit is off: the database would acknowledge replies that are not on its disk; "
@@ -36,7 +36,7 @@ NOT_DURABLE = (
 class PostgresqlStorage(SqlStorage, name="postgresql"):
     """Studies in a PostgreSQL database: ``postgresql://user@host/name``."""
 
-    # A phase at once: rows lie in the order they were written, and steps would show through.
+    # A whole phase in one step: the physical order of rows would reveal the steps.
     _step = 10**9
 
     @classmethod
@@ -64,7 +64,8 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
 
     def _require_room(self, connection: Connection) -> None:
         names = ", ".join(table.name for table in metadata.sorted_tables)
-        connection.execute(sa.text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))  # as writers do
+        # the lock that writers need
+        connection.execute(sa.text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))
 
     def _lock_schema(self, connection: Connection) -> None:
         connection.execute(_UNLIMITED)
@@ -74,10 +75,10 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
         connection.execute(_UNLIMITED)
 
     def _scrub(self) -> bool:
-        """Write the tables anew, as far as that is quick: a copy of their files holds old rows.
+        """Rewrite the tables if they are small, because their files still contain deleted rows.
 
-        A plain ``VACUUM`` frees the room of old rows and leaves their bytes there. To write a table
-        anew is to shut it for a moment.
+        A plain ``VACUUM`` frees the space of deleted rows but leaves their bytes. Rewriting a table
+        locks it for a moment.
         """
         with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(sa.text("SET statement_timeout = 0"))
@@ -88,7 +89,7 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
                 connection.execute(sa.text("SET lock_timeout = '50ms'"))
                 for table in _PERSONAL:
                     connection.execute(sa.text(f"VACUUM FULL {table}"))
-            except sa.exc.OperationalError:  # somebody writes: the next time
+            except sa.exc.OperationalError:  # a writer holds a lock: try again later
                 return False
             finally:
                 connection.execute(sa.text("RESET lock_timeout"))
@@ -99,8 +100,8 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
 def _require_durable(connection: psycopg.Connection, _: object) -> None:
     """Refuse a server that acknowledges commits before they are on its disk.
 
-    The value that was found is set for the session, so that a later change of the server's
-    configuration does not reach this connection.
+    The current value is set for the session, so that a later change of the server's configuration
+    does not affect this connection.
     """
     (found,) = connection.execute("SHOW synchronous_commit").fetchall()[0]
     if found == "off":

@@ -87,7 +87,7 @@ class SqlStorage(Database):
     def replace(
         self, study: str, record: StudyRecord, first: ModelRecord, *, note: Activity
     ) -> Replaced:
-        """Change settings, or take the old study's place, while nobody gets a ticket."""
+        """Change the settings or replace the study, with a lock against issuing tickets."""
         try:
             with self._write() as connection:
                 found = self._replace(connection, study, record, first)
@@ -124,7 +124,7 @@ class SqlStorage(Database):
             return tables.page(connection, most=most, after=after, only_open=only_open)
 
     def totals(self) -> Totals:
-        """Kept, not counted."""
+        """Read the stored totals."""
         with self._read() as connection:
             return Totals(**tables.totals(connection))
 
@@ -172,12 +172,12 @@ class SqlStorage(Database):
         now: float,
         lapse: Mapping[str, Lapse] = _NEVER,
     ) -> list[Issued]:
-        """Hand out tickets in turn, and those that lapsed again."""
+        """Issue tickets in turn, then expired ones again."""
         with self._write() as connection:
             return self._issuing.issue(connection, people, now=now, lapse=lapse)
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
-        """All in one statement; if one of them is refused, row by row, still in one commit."""
+        """Store all replies in one statement; after an error, row by row in the same commit."""
         with self._write() as connection:
             verdicts, good = self._sort(connection, replies)
             try:
@@ -197,9 +197,9 @@ class SqlStorage(Database):
         return verdicts
 
     def withdraw(self, reply: NewReply) -> Removed:
-        """Put an empty reply in its place, and let the files forget what it said."""
+        """Replace the reply by an empty one, and mark its remains in the files for deletion."""
         with self._write() as connection:
-            # As if a ticket were handed out: no reply comes, and no phase ends, meanwhile.
+            # Lock as for issuing a ticket: no reply is stored and no phase ends meanwhile.
             row = connection.execute(issuing.LOCKED, {"studies": [reply.study]}).first()
             if row is None or row.status == "deleted":
                 return "gone"
@@ -225,7 +225,7 @@ class SqlStorage(Database):
             return "withdrawn"
 
     def knows(self, study: str, token: bytes) -> bool:
-        """Among those of the present phase, and those of past ones."""
+        """Search present and past people."""
         with self._read() as connection:
             person = issuing.tickets(connection, [token]).get(token)
             if person is not None:
@@ -233,23 +233,23 @@ class SqlStorage(Database):
             return bool(forgetting.served(connection, [(study, token)]))
 
     def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
-        """Those who are past, and those who lost their ticket or have answered."""
+        """People of past phases, and people who have answered or lost their ticket."""
         with self._read() as connection:
             past = forgetting.served(connection, [(study, token) for token in tokens])
             done = connection.execute(_DONE, {"tokens": list(tokens)}).scalars()
             return {token for _, token in past} | set(map(bytes, done))
 
     def invitations(self, study: str) -> Invitations:
-        """Counted by indexes."""
+        """Count by indexes."""
         with self._read() as connection:
             return tables.invitations(connection, study)
 
     def _sort(
         self, connection: Connection, replies: Sequence[NewReply]
     ) -> tuple[list[Stored], list[int]]:
-        """Refuse what cannot be stored; the phases of the rest stay open meanwhile."""
+        """Separate invalid replies; lock the phases of the valid ones, so that they stay open."""
         verdicts: list[Stored] = ["unknown"] * len(replies)
-        # First, so that no ticket goes to somebody else between a look at it and its reply.
+        # First, so that no ticket is reassigned between its check and its reply.
         present = {
             row.id: (row.phase, row.status)
             for row in connection.execute(
@@ -268,7 +268,7 @@ class SqlStorage(Database):
             ticket = held.get(reply.token)
             if present.get(reply.study, (0, "deleted"))[1] == "deleted":
                 verdicts[i] = "gone"
-            elif (reply.study, reply.token) in past:  # which ticket it was is forgotten
+            elif (reply.study, reply.token) in past:  # their ticket numbers were deleted
                 known = _earlier(connection, reply)
                 verdicts[i] = known if known in ("same", "withdrawn") else "late"
             elif ticket is None:
@@ -333,7 +333,7 @@ class SqlStorage(Database):
             if ended.successor is not None:
                 name = ended.successor[0].id
                 same = sa.select(_study.c.id).where(_study.c.id == name)
-                if connection.execute(same).first() is None:  # nobody began it by hand
+                if connection.execute(same).first() is None:  # unless it was created manually
                     self._begin(connection, *ended.successor)
                 _change(connection, study, successor=name)
             return True
@@ -354,7 +354,7 @@ class SqlStorage(Database):
             return [msgspec.structs.replace(one, key=bytes(one.key)) for one in found]
 
     def add_organizer(self, organizer: Organizer, *, note: Activity) -> bool:
-        """Unless there was one of this name."""
+        """Store an organizer if the name was never used."""
         try:
             with self._write() as connection:
                 connection.execute(_organizer.insert(), msgspec.structs.asdict(organizer))
@@ -398,7 +398,7 @@ class SqlStorage(Database):
             return tables.activities(connection, most=most, before=before, about=study)
 
     def end_session(self, session: bytes, *, until: float, now: float) -> None:
-        """Remember it, and forget those that are over anyway."""
+        """Store the session, and delete expired ones."""
         with self._write() as connection:
             over = (_ended.c.until < now) | (_ended.c.session == session)
             connection.execute(_ended.delete().where(over))
@@ -416,7 +416,7 @@ def _change(connection: Connection, study: str, **values: object) -> None:
 
 
 def _grouped(names: Iterator[str]) -> list[tuple[str, list[int]]]:
-    """Places of each name, names in order."""
+    """The positions of each name, with names in sorted order."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(names):
         places[name].append(place)

@@ -1,4 +1,4 @@
-"""One file, no configuration: SQLite with a write-ahead log."""
+"""Storage in one SQLite file with a write-ahead log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dpfda.collector.storage.sql import SqlStorage
 class SqliteStorage(SqlStorage, name="sqlite"):
     """Studies in one SQLite file.
 
-    Every commit is synced to the disk (``synchronous=FULL``): what was acknowledged survives a
-    power cut, not only a crash of the process. Its files are their owner's only, and what is
-    deleted is overwritten.
+    Every commit is synced to the disk (``synchronous=FULL``), so acknowledged data survive a power
+    failure, not only a crash of the process. Only the owner can read the files, and deleted data
+    are overwritten.
     """
 
     @classmethod
@@ -34,33 +34,34 @@ class SqliteStorage(SqlStorage, name="sqlite"):
     def __init__(self, engine: Engine, hurried: Engine) -> None:
         super().__init__(engine, hurried)
         self._file = _identity(engine.url.database)
-        self._written_anew = -1  # after how many steps of forgetting
+        self._written_anew = -1  # the number of deletion steps at the last rewrite
 
     def _require_room(self, connection: Connection) -> None:
         path = self._engine.url.database
-        if _identity(path) != self._file:  # what is written goes where nobody will look for it
+        # writes would go to a file that is not at this path any more
+        if _identity(path) != self._file:
             raise Unavailable("the database's file was moved or deleted")
-        # A small write may still find room in the log when no large one does.
+        # A small write can succeed on a disk that is too full for a large one.
         if self._file is not None:
             disk = os.statvfs(Path(str(path)).parent)
             if disk.f_bavail * disk.f_frsize < LITTLE:
                 raise Unavailable(FULL)
 
     def _scrub(self) -> bool:
-        """Write the file anew, as far as that is quick, and empty the write-ahead log.
+        """Rewrite the file if it is small, and empty the write-ahead log.
 
-        Deleted rows are overwritten, but where others stay SQLite moves rows about between pages
-        and leaves copies; and the log holds pages as they were.
+        Deleted rows are overwritten. But SQLite moves rows between pages and leaves copies, and the
+        log contains old pages.
         """
         connection = self._engine.raw_connection()
         try:
-            # Whoever reads just now, such as a backup, may not hold up those who write.
+            # A reader, such as a backup, must not delay writers.
             connection.cursor().execute("PRAGMA busy_timeout=50")
             if self._written_anew != self._forgotten and self._is_small():
                 connection.cursor().execute("VACUUM")
-                self._written_anew = self._forgotten  # once, however long a reader delays the rest
+                self._written_anew = self._forgotten  # only once, even if a reader delays the rest
             busy = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        except sqlite3.OperationalError:  # somebody writes: the next time
+        except sqlite3.OperationalError:  # another writer is active: try again later
             return False
         finally:
             connection.cursor().execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
@@ -84,7 +85,7 @@ def _identity(path: str | None) -> tuple[int, int] | None:
 
 
 def _make_private(path: str | None) -> None:
-    """Create the file, or take it from others; SQLite gives its companions the same rights.
+    """Create the file, or remove access for others; SQLite gives its other files the same mode.
 
     A file that exists is not opened here: closing it would drop every lock that this process
     holds on it (https://sqlite.org/howtocorrupt.html, 2.2), and the next process that closes the
@@ -95,12 +96,13 @@ def _make_private(path: str | None) -> None:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
-        with suppress(FileNotFoundError, PermissionError):  # of another owner: theirs to decide
+        # a file of another owner is left unchanged
+        with suppress(FileNotFoundError, PermissionError):
             Path(name).chmod(0o600)
 
 
 def _configure(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # `_begin` says when a transaction starts, and which kind
+    connection.isolation_level = None  # `_begin` starts transactions explicitly
     for pragma in (
         *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"),
         *("secure_delete=ON", "temp_store=MEMORY"),  # nothing stays in free pages or other files
@@ -109,6 +111,6 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # A writer locks at once: a reader that turns writer could be refused half-way.
+    # A writer locks at once: upgrading a read transaction could fail later.
     reading = connection.get_execution_options().get("reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

@@ -1,10 +1,10 @@
 """The tables of a collector, and queries that are as fast in a large database as in a small one.
 
 A table has one column for each field of the record that it stores. Numbers of replies and studies
-are stored and not counted. Such a number is the sum of a few rows, one a *slot*: processes that
-write at the same time use other slots and do not wait for each other. It changes in the transaction
-that changes what is counted. Pages of studies, and the studies whose phase must be concluded, are
-found by indexes that hold no other rows.
+are stored and not counted. Such a number is the sum of a few rows, one per *slot*. Processes that
+write at the same time use different slots and do not wait for each other. The number changes in the
+same transaction as the counted rows. Pages of studies, and studies whose phase must be concluded,
+are found by indexes that contain only these rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _table(
     keys: set[str],
     without: str = "",
     first: tuple[Column[Any], ...] = (),
-    with_rowid: bool = True,  # SQLite's own numbers of rows would tell the order of arrival
+    with_rowid: bool = True,  # row numbers of SQLite would reveal the order of arrival
 ) -> Table:
     columns: list[Column[Any]] = [*first]
     for field in msgspec.structs.fields(record):
@@ -58,7 +58,7 @@ def _table(
 
 
 def _partly(name: str, column: str, where: str) -> Index:
-    """An index of the few rows that somebody looks for again and again."""
+    """A partial index of the few rows that are searched frequently."""
     return Index(name, column, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
 
 
@@ -83,11 +83,11 @@ person = _table(
     Column("until", sa.Float),  # see `base.Lapse`
     Index("one_person_a_ticket", "study", "phase", "number", unique=True),
     keys=set(),
-    # SHA-256; the token itself is not kept. First: else SQLite 3.40 takes the table for damaged.
+    # SHA-256; the token itself is not stored. First, as SQLite 3.40 otherwise reports damage.
     first=(Column("token", sa.LargeBinary, primary_key=True),),
     with_rowid=False,
 )
-# People whose phase is concluded: that they had a ticket, not which.
+# People whose phase is concluded, without their ticket numbers.
 past = Table(
     "past",
     metadata,
@@ -95,7 +95,7 @@ past = Table(
     Column("token", sa.LargeBinary, primary_key=True),
     sqlite_with_rowid=False,
 )
-# Who replied is not kept beside the reply.
+# Replies are stored without the people who sent them.
 reply = _table(
     "reply", NewReply, keys={"study", "phase", "number"}, without="token", with_rowid=False
 )
@@ -151,7 +151,8 @@ _ADD_TOTAL = sa.text(
 
 def add_answers(connection: Connection, slot: int, phases: Mapping[tuple[str, int], int]) -> None:
     """Increase the counts of replies of phases (study, number)."""
-    for (study, phase), answered in sorted(phases.items()):  # in one order everywhere: no deadlock
+    # the same order everywhere, to avoid deadlocks
+    for (study, phase), answered in sorted(phases.items()):
         row = {"study": study, "phase": phase, "slot": slot, "answered": answered}
         connection.execute(_ADD_ANSWERS, row)
 
@@ -173,7 +174,8 @@ def invitations(connection: Connection, about: str) -> Invitations:
     mine = person.c.study == about
     opened = (
         number(mine, person.c.phase.is_not(None))
-        + number(mine, person.c.phase.is_(None), person.c.until == LOST)  # somebody else answers
+        # their ticket was reassigned
+        + number(mine, person.c.phase.is_(None), person.c.until == LOST)
         + number(past.c.study == about)
     )
     used = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
@@ -189,7 +191,7 @@ def invitations(connection: Connection, about: str) -> Invitations:
 
 
 def answered_now() -> sa.ScalarSelect[int]:
-    """How many replies a study's present phase has, as a column of a query for studies."""
+    """Number of replies in a study's current phase, as a column of a query for studies."""
     number = sa.select(sa.func.coalesce(sa.func.sum(tally.c.answered), 0))
     here = tally.c.study == study.c.id, tally.c.phase == study.c.phase
     return number.where(*here).correlate(study).scalar_subquery()
@@ -208,7 +210,7 @@ def totals(connection: Connection) -> dict[str, int]:
 
 
 def note(connection: Connection, one: Activity | None) -> None:
-    """Add to the log of activities, in the transaction that changes something."""
+    """Add an activity to the log, in the transaction of the change."""
     if one is not None:
         row = msgspec.structs.asdict(one)
         del row["number"]
@@ -238,8 +240,9 @@ _CONCLUDED = (
 _LINES = sa.select(*_SHORT, _ANSWERED.label("answered"), _CONCLUDED.label("concluded")).order_by(
     study.c.created.desc(), study.c.id.desc()
 )
-_HERE = study.c.status != "deleted"  # those are the oldest, so that no page passes over them
-_OPEN = sa.text("status = 'open'")  # as it is written in an index: else that is not used
+_HERE = study.c.status != "deleted"  # deleted studies have time 0, so they come last
+# the exact text of the condition in the index, so that it is used
+_OPEN = sa.text("status = 'open'")
 _ALL_OUT = sa.text("issued >= quota")
 _DUE = sa.select(study).where(
     study.c.id.in_(
@@ -258,12 +261,12 @@ def page(
     """Newest first."""
     query = _LINES.where(_HERE).limit(most)
     if only_open:
-        query = query.where(sa.text("open"))  # as it is written in its index
+        query = query.where(sa.text("open"))  # the exact text of the condition in the index
     if after is not None:
         query = query.where(sa.tuple_(study.c.created, study.c.id) < after)
     return [StudyLine(**row._mapping) for row in connection.execute(query)]
 
 
 def due(connection: Connection, *, now: float) -> list[StudyRecord]:
-    """Closing, past their deadline, or complete; each has an index of the few it may be about."""
+    """Studies that are closing, past their deadline, or complete, each found by a partial index."""
     return [StudyRecord(**row._mapping) for row in connection.execute(_DUE, {"now": now})]

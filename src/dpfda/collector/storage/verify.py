@@ -1,8 +1,7 @@
-"""Compares a copy of a collector's database with the original, row by row, and changes neither.
+"""Compare a copy of a collector's database with the original, row by row, without changes.
 
-A copy of a moment holds less than an original that went on: replies that came later are missing in
-it, and replies that were purged or withdrawn later have bodies there only. What both hold must be
-the same.
+An older copy lacks later replies, and still contains the bodies of replies that were purged or
+withdrawn later. All other rows must be equal.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dpfda.collector.storage.base import mark_of
 from dpfda.errors import InvalidParameter
 
 _study, _reply, _model = tables.study, tables.reply, tables.model
-_FIXED = ("hash", "plan", "settings", "created", "seal")  # of a study, as long as it is there
+_FIXED = ("hash", "plan", "settings", "created", "seal")  # columns of a study that never change
 _AT_ONCE = 5000
 
 
@@ -30,9 +29,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         study: its id.
-        outcome: ``same``; ``behind`` if the original has more; ``different`` if the copy has
-            something that the original does not have, or has otherwise.
-        replies: how many the copy and the original have.
+        outcome: ``same``; ``behind`` if the original has more; ``different`` if the copy has rows
+            that the original lacks, or different values.
+        replies: number of replies in the copy and in the original.
         models: the same for models.
     """
 
@@ -43,7 +42,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(copy: str, original: str) -> list[Compared]:
-    """Every study of a copy or of the original, in the order of their names.
+    """Compare every study of a copy and of the original, sorted by id.
 
     Args:
         copy: URL of a database, or a file of SQLite.
@@ -55,14 +54,14 @@ def compare(copy: str, original: str) -> list[Compared]:
 
 
 def _reading(name: str, place: str) -> Connection:
-    """A connection that cannot write; tables are not brought up to date."""
+    """A read-only connection, without migrations."""
     try:
         url = make_url(place if "://" in place else f"sqlite:///{place}")
         if url.drivername == "sqlite":
             file = Path(str(url.database)).absolute()
             if not file.is_file():
                 raise InvalidParameter(name, "a file that exists", str(url.database))
-            # Beside a file that nobody uses, a reader would leave companions of its own.
+            # For an unused file, a normal reader would create additional files.
             how = "mode=ro" if Path(f"{file}-wal").exists() else "immutable=1"
             url = make_url(f"sqlite:///file:{file}?{how}&uri=true")
         else:
@@ -98,12 +97,12 @@ def _compare(copy: Connection, original: Connection, study: str) -> Compared:
         )
         counts[table.name] = mine, theirs
         wrong, behind = wrong or odd, behind or missing
-    if here is None or there is None:  # begun after the copy, or deleted since
+    if here is None or there is None:  # created after the copy, or deleted since
         wrong, behind = wrong or here is not None, True
         if there is not None and there.status == "deleted":
             wrong = False
         elif there is None and here is not None and not here.issued and counts["model"][0] == 1:
-            wrong = False  # nobody had joined it: it was edited since, and has another id
+            wrong = False  # edited since before anybody joined, so it has another id now
     elif there.status == "deleted":
         wrong, behind = False, True
     else:
@@ -130,7 +129,7 @@ def _rows(
 def _merge(
     copy: Iterator[tuple[Any, ...]], original: Iterator[tuple[Any, ...]], *, keys: int
 ) -> tuple[int, int, bool, bool]:
-    """How many rows each has, whether the copy lacks some, and whether it has odd ones."""
+    """Row counts of both, whether the copy lacks rows, and whether it has different ones."""
     mine = theirs = 0
     missing = odd = False
     one, other = next(copy, None), next(original, None)
