@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 
-# Before numpy is loaded: the two test processes share two cores.
+# Before numpy is loaded: the two test processes share two cores, and start no others by default.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Some machines forbid it: every program that a test starts would compile the package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,12 @@ import pytest
 from hypothesis import settings
 
 from dpfda.privacy import tally
+
+# Processes die in these tests, machines do not: what is synced need not reach a disk, which takes
+# longer than what is tested.
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    tempfile.tempdir = os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.dont_write_bytecode = False

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from dpfda import load
 from dpfda.cli import _made_up, run
 from dpfda.cli._analyses import AnalysisPlan
-from dpfda.cli._group import dpfda
-from dpfda.cli._output import Complaint
+from dpfda.cli._group import Complaint, dpfda
 from dpfda.privacy.ledger_file import FileLedger
 
 N = 1200

@@ -1,4 +1,4 @@
-"""kill -9 at every boundary of every design's phases: the study ends as if nothing had happened."""
+"""kill -9 at the boundaries of every design's phases: the study ends as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -30,8 +30,17 @@ CASES = [
 ] + [(name, "postgresql") for name in BOTH]
 
 
-def moments(earlier: int) -> list[str]:
-    """At which to die: the first batch of a kind of phase at all, the next four at one each."""
+OFTEN = ("moments", "answers", "vectors", "mrma_stream", "gradient_boosting")
+
+
+def moments(name: str, number: int, earlier: int) -> list[str]:
+    """At which to die: the first batch of a kind of phase at all, the next four at one each.
+
+    The collector never sees a design either, and `test_states.py` takes up the stored states of
+    all: most designs are killed once in each kind of phase.
+    """
+    if name not in OFTEN:
+        return [] if earlier else [MOMENTS[number % len(MOMENTS)]]
     return MOMENTS if earlier == 0 else MOMENTS[earlier - 1 : earlier]
 
 
@@ -115,7 +124,7 @@ def everybody(people: list[Person], url: str, plan: StudyPlan) -> None:
 
 
 @pytest.mark.parametrize(("name", "database"), CASES, indirect=["database"])
-def test_killed_at_every_boundary(name: str, database: str) -> None:
+def test_killed_at_the_boundaries(name: str, database: str) -> None:
     """A database stores bytes and never sees a design: few designs need both databases."""
     plan = small_studies()[name]
     expected, study = undisturbed(plan), plan.hash[:16]
@@ -126,7 +135,7 @@ def test_killed_at_every_boundary(name: str, database: str) -> None:
     for number, phase in enumerate(expected):
         people += [Person() for _ in range(phase.quota)]
         earlier = [one.kind for one in expected[:number]].count(phase.kind)
-        for moment in moments(earlier):
+        for moment in moments(name, number, earlier):
             collector.start(Death(moment, study, phase.phase, phase.quota))
             everybody(people, collector.url, plan)
             collector.await_death()

@@ -19,7 +19,7 @@ for _name in (
     "forked_collector",
 ):
     importlib.import_module(_name)
-for _name in ("anyio._backends._asyncio", "psycopg", "sqlite3", "uvloop"):
+for _name in ("anyio._backends._asyncio", "psycopg", "scipy.stats", "sqlite3", "uvloop"):
     importlib.import_module(_name)
 create_app(Settings(database="memory:", admin_key="x" * 32))  # what all have in common
 gc.collect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.randomized_response import effective_answers
 from dpfda.planning import trials, world
 from dpfda.planning.families import FAMILIES, Known, public_range
-from dpfda.planning.forecast import ALSO, crossing, crossing_interval
+from dpfda.planning.forecast import ALSO, PEOPLE, crossing, crossing_interval, reached
 from dpfda.planning.sample import Pilot, discriminant_error, expected_by_theory, set_apart
 from dpfda.planning.sweep import Sweep
 from dpfda.planning.trials import tractable
@@ -72,7 +73,7 @@ def test_a_hopeless_study_is_called_so() -> None:
 def test_curves_second_studies_and_the_smallest_difference() -> None:
     steps: list[float] = []
     known = KNOWN | {"also": ALSO}
-    found = forecast(400, 1.0, studies=4, tell=steps.append, **known)
+    found = forecast(400, 1.0, studies=3, tell=steps.append, **known)
     assert [one.people for one in found.by_people] == [40, 80, 200, 400, 800, 2000]
     assert 1.0 in [one.epsilon for one in found.by_epsilon]
     assert [one.people for _, one in found.second] == [800, 400]
@@ -80,7 +81,7 @@ def test_curves_second_studies_and_the_smallest_difference() -> None:
     assert found.detectable is None or 0 < found.detectable[0] < found.guessing
     assert steps == sorted(steps)
     assert steps[-1] == 1.0
-    assert len(set(steps)) > 3 * 18  # after every study, not after four of them
+    assert len(set(steps)) > 2 * 18  # after every study, not after three of them
     assert max(np.diff(steps[:-1])) < 0.02
     assert any("Theory" in note for note in notes(found))
 
@@ -278,6 +279,26 @@ def test_crossings() -> None:
     assert crossing((10, 100, 1000), errors, 0.6) == 10
     low, high = crossing_interval((10, 100, 1000), errors, 0.35)
     assert low <= crossing((10, 100, 1000), errors, 0.35) <= high
+
+
+def test_a_search_ends_at_the_first_level_that_is_surely_enough() -> None:
+    """More people would not move the answer, and their studies take longest to simulate."""
+    noise = np.random.default_rng(0).normal(0, 0.01, 20)
+    asked: list[int] = []
+
+    def errors(people: int, epsilon: float) -> FloatArray:
+        asked.append(people)
+        return 0.1 + 4 / np.sqrt(people) + noise
+
+    place = SimpleNamespace(limit=0.1, guessing=0.5, numbers=False)
+    trials: Any = SimpleNamespace(place=place, errors=errors)
+    people, _, interval = reached(trials, None, 1.0, 0.2)
+    assert asked == [100, 300, 1000, 3000]  # where the error is .5, .33, .23 and .17
+    every = np.stack([errors(size, 1.0) for size in PEOPLE])
+    assert people == math.ceil(crossing(PEOPLE, every, 0.2) / 100) * 100
+    assert interval == crossing_interval(PEOPLE, every, 0.2)
+    with pytest.raises(InvalidParameter, match="within reach: 1,000,000 people"):
+        reached(trials, None, 1.0, 0.101)
 
 
 def test_a_sample_is_redrawn_half_the_time_on_rows_kept_apart() -> None:

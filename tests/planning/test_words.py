@@ -25,8 +25,9 @@ FACTS = ["--range", "-6", "6", "--classes", "no,yes"]
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command forecasts the error alone, without the curves and studies beside it."""
+    """Command and program forecast the error alone, without the curves and studies beside it."""
     monkeypatch.setattr("dpfda.cli.plan.forecast", partial(forecast, also=()))
+    monkeypatch.setattr("dpfda.forecast", partial(forecast, also=()))
 
 
 def run(*arguments: str) -> Any:
@@ -65,7 +66,9 @@ def test_a_label_cannot_end_a_comment() -> None:
     assert "reboot" not in organizer(plan)
 
 
-def test_a_folder_with_all_that_a_study_needs(tmp_path: Path) -> None:
+def test_a_folder_with_all_that_a_study_needs(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     folder = tmp_path / "study"
     known = ("--people", "200", "--epsilon", "1", "--non-private-error", "0.1", "--studies", "2")
     ran = run(*known, "--title", "Gait <b>", "--folder", str(folder))
@@ -88,6 +91,7 @@ def test_a_folder_with_all_that_a_study_needs(tmp_path: Path) -> None:
     said = json.loads((folder / "forecast.json").read_text(encoding="utf-8"))
     assert said["expected"]["people"] == 200
     assert said["plan"] == json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    request.getfixturevalue("alone")  # test_folder.py compares what the whole program says
     exec(compile((folder / "study.py").read_text(encoding="utf-8"), "study.py", "exec"), {})
 
 
@@ -102,6 +106,7 @@ def test_epsilon_from_people_and_error(tmp_path: Path) -> None:
     assert json.loads(out.read_text(encoding="utf-8"))["epsilon"] == said["plan"]["epsilon"]
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_public_sample_from_a_file(tmp_path: Path) -> None:
     data = simulate_001(60, 0)
     path = tmp_path / "public.csv"

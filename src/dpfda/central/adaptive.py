@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from dpfda._validate import FloatArray
 from dpfda.central.ball_search import BallSearch
@@ -195,7 +195,7 @@ def lost_search(search: Cost, n: int) -> float:
     """Probability that the search for a radius fails, so that only the first query is useful."""
     if search.pure:
         return math.exp(-n * search.epsilon_spent / 15)
-    return float(min(1.0, 12 * norm.sf(0.5 * n * search.mu / math.sqrt(6))))
+    return float(min(1.0, 12 * ndtr(-0.5 * n * search.mu / math.sqrt(6))))
 
 
 def _error(prior: FloatArray, noise: FloatArray | float) -> FloatArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
@@ -58,7 +58,7 @@ def more_than_a_few(outside: float, n: int, law: NoiseLaw) -> bool:
     """
     scale = float(law.scales[0])
     # Spherical noise on one number is Laplace noise.
-    tail = norm.isf(_BY_CHANCE) if law.law == "gaussian" else math.log(1 / (2 * _BY_CHANCE))
+    tail = -ndtri(_BY_CHANCE) if law.law == "gaussian" else math.log(1 / (2 * _BY_CHANCE))
     return outside > _FEW * n + float(tail) * scale
 
 

@@ -14,7 +14,6 @@ from functools import cached_property, reduce
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.stats import binom
 
 from dpfda._validate import FloatArray
 from dpfda.central.cell_queries import Box, NearestMean
@@ -96,6 +95,8 @@ class Bernstein(FunctionMechanism, name="bernstein"):
 
     def basis(self, grid: Grid) -> FunctionBasis:
         """Bernstein polynomials, or their products, on the grid."""
+        from scipy.stats import binom  # slow to import
+
         parts = [
             binom.pmf(
                 np.arange(self.order + 1)[:, None],

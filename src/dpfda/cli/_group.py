@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import pkgutil
 import re
+import sys
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -14,11 +15,19 @@ import click
 
 from dpfda import cli
 from dpfda._version import __version__
-from dpfda.cli._output import Complaint
-from dpfda.errors import DpfdaError, MissingExtra, UnknownName
+from dpfda.errors import DpfdaError, MissingExtra, UnknownName, printable
 
 #: Well-known commands that another package provides.
 _ELSEWHERE = {"bench": "dpfda-bench", "reproduce": "dpfda-bench"}
+
+
+class Complaint(click.ClickException):
+    """Print an error on one line of stderr, escaped, because parts of it may come from others."""
+
+    exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message, most=sys.maxsize))
 
 
 class CommandFiles(click.Group):

@@ -23,15 +23,9 @@ from urllib.parse import parse_qsl, urlsplit
 import click
 from rich.console import Console
 
-from dpfda.central.moments.curve_moments import CurveMoments, SyntheticCurves
-from dpfda.central.moments.moments_report import means
-from dpfda.central.regression.model import RegressionModel
-from dpfda.central.regression.model_report import table as regression_table
-from dpfda.central.release import Release
-from dpfda.central.release_report import table
-from dpfda.errors import InvalidParameter, MissingExtra, printable
+from dpfda.cli._group import Complaint
+from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.privacy.cost import DELTA
-from dpfda.protocol.model import StudyModel, about, contents
 from dpfda.report import Verdict
 from dpfda.report.contents import show
 from dpfda.report.documents import Documented
@@ -41,7 +35,11 @@ from dpfda.report.terminal import rich_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpfda.central.moments.curve_moments import CurveMoments, SyntheticCurves
+    from dpfda.central.regression.model import RegressionModel
+    from dpfda.central.release import Release
     from dpfda.estimators.private_fpca import PrivateFPCA
+    from dpfda.protocol.model import StudyModel
 
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -76,15 +74,6 @@ class Drawn(Protocol):
 
     def plot(self, ax: Axes | None = None) -> object:
         """Draw the picture."""
-
-
-class Complaint(click.ClickException):
-    """Print an error on one line of stderr, escaped, because parts of it may come from others."""
-
-    exit_code = 2
-
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message, most=sys.maxsize))
 
 
 def output_options(what: str) -> Callable[[Command], Command]:
@@ -158,6 +147,8 @@ def publish(document: D, path: Path | None, as_json: bool, show: Callable[[D], o
 
 def print_json(document: Documented) -> None:
     """Print the JSON of a document, with the bands of curves."""
+    from dpfda.central.release import Release
+
     text = document.to_json(indent=2)
     surface = isinstance(document, Release) and len(document.basis.grid) > 1
     if not surface and (columns := document.columns()):
@@ -225,6 +216,8 @@ def draw(shown: Drawn, path: Path) -> None:
 
 def print_release(release: Release) -> None:
     """Print a table of some points, the guarantee, and the public parameters."""
+    from dpfda.central.release_report import table
+
     console = Console(markup=False)
     console.print(rich_table(table(release)))
     print_public(console, release)
@@ -256,12 +249,14 @@ def print_components(model: PrivateFPCA) -> None:
 
 def print_regression(model: RegressionModel) -> None:
     """Print coefficients in the units of the features, the guarantee, and their interpretation."""
+    from dpfda.central.regression.model_report import table
+
     console = Console(markup=False)
     stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
     same = model.link == model.mechanism  # discriminants have a single mechanism
     how = f"{model.link} analysis" if same else f"{model.link} by {model.mechanism}"
     console.print(f"{how}, {model.rows} rows, {stages}", markup=False)
-    console.print(rich_table(regression_table(model)))
+    console.print(rich_table(table(model)))
     console.print(str(model.guarantee), markup=False)
     if model.classes is not None:
         console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
@@ -274,6 +269,8 @@ def print_regression(model: RegressionModel) -> None:
 
 def print_study_model(model: StudyModel) -> None:
     """Print the model of a study of people or owners."""
+    from dpfda.protocol.model import about, contents
+
     console = Console(markup=False)
     console.print(model.kind, markup=False)
     for one in contents(model).tables:
@@ -286,6 +283,8 @@ def print_study_model(model: StudyModel) -> None:
 
 def print_moments(moments: CurveMoments) -> None:
     """Print means at some points, sizes and differences of groups, and the guarantee."""
+    from dpfda.central.moments.moments_report import means
+
     console = Console(markup=False)
     console.print(rich_table(means(moments)))
     if moments.groups:
@@ -307,6 +306,11 @@ def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
 
 def print_document(loaded: object) -> None:
     """Print a loaded document."""
+    from dpfda.central.moments.curve_moments import CurveMoments
+    from dpfda.central.regression.model import RegressionModel
+    from dpfda.central.release import Release
+    from dpfda.protocol.model import StudyModel
+
     if isinstance(loaded, Release):
         print_release(loaded)
     elif isinstance(loaded, CurveMoments):

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import click
 
-from dpfda.cli._output import Complaint, check_writable, options_of, output_options
+from dpfda.cli._group import Complaint
+from dpfda.cli._output import check_writable, options_of, output_options
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import check_words, to_yaml
 from dpfda.privacy.ledger import BaseLedger

@@ -23,9 +23,9 @@ import click
 from rich.console import Console
 
 from dpfda.cli._analyses import Analysis, AnalysisPlan
-from dpfda.cli._group import dpfda, one_line
+from dpfda.cli._group import Complaint, dpfda, one_line
 from dpfda.cli._made_up import made_up_files
-from dpfda.cli._output import Complaint, check_writable, print_document
+from dpfda.cli._output import check_writable, print_document
 from dpfda.cli._reading import read_ranges
 from dpfda.curves.files import Opened, tables_at
 from dpfda.curves.ranges import PublicColumns

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from dpfda.cli._output import Complaint, holds_password, read_secret
+from dpfda.cli._group import Complaint
+from dpfda.cli._output import holds_password, read_secret
 from dpfda.client.http import is_loopback
 from dpfda.errors import DpfdaError, InvalidParameter, MissingExtra
 

@@ -308,6 +308,12 @@ def crossing_interval(
     return float(low), float(high)
 
 
+def _is_reached(levels: Sequence[float], errors: FloatArray, wanted: float) -> bool:
+    """Whether every resample is below `wanted` at the last level: higher ones change nothing."""
+    highest = crossing_interval(levels, errors, wanted, level=1.0)[1]
+    return bool(np.isfinite([crossing(levels, errors, wanted), highest]).all())
+
+
 def reached(
     trials: Trials, people: int | None, epsilon: float | None, error: float
 ) -> tuple[int, float, tuple[float, float]]:
@@ -318,8 +324,13 @@ def reached(
         rule = f"above {place.limit:.3g} (no privacy) and below {place.guessing:.3g} ({guess})"
         raise InvalidParameter("error", rule, wanted)
     levels: Sequence[float] = PEOPLE if people is None else EPSILONS
-    pairs = [(int(n), epsilon) if people is None else (people, n) for n in levels]
-    errors = np.stack([trials.errors(size, price) for size, price in pairs])  # type: ignore[arg-type]
+    tried: list[FloatArray] = []
+    for level in levels:
+        size, price = (int(level), epsilon) if people is None else (people, level)
+        tried.append(trials.errors(size, price))  # type: ignore[arg-type]
+        if _is_reached(levels, np.stack(tried), wanted):
+            break
+    errors = np.stack(tried)
     found = crossing(levels, errors, wanted)
     interval = crossing_interval(levels, errors, wanted)
     if np.isinf(found):

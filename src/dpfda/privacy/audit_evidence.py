@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.special import betaincinv, ndtr, ndtri
 
 from dpfda._validate import FloatArray
 from dpfda.privacy.calibration import gaussian_epsilon
@@ -26,7 +27,8 @@ CONFIDENCE = 0.999
 POWER = 0.95
 """The probability of detecting a violation of the size that `Claim.detects` states."""
 _ERROR = 1 - CONFIDENCE
-_Z, _SEEN = float(stats.norm.isf(_ERROR / 2)), float(stats.norm.ppf(POWER))
+_Z, _SEEN = -float(ndtri(_ERROR / 2)), float(ndtri(POWER))
+_ROOT = math.sqrt(2 * math.pi)
 _COMMON = 1000  # counts from which the normal approximation is used
 _LARGEST_VIOLATION = 10.0
 
@@ -56,7 +58,7 @@ class Claim:
     def distance(self, likely: Chance, unlikely: Chance) -> FloatArray:
         """Distance between the inputs, in ε or μ, implied by an event with these probabilities."""
         if self.mu is not None:
-            return np.asarray(stats.norm.ppf(likely) - stats.norm.ppf(unlikely))
+            return np.asarray(ndtri(likely) - ndtri(unlikely))
         usable = np.asarray(likely) > self.delta
         rest = np.where(usable, np.asarray(likely) - self.delta, 1.0)
         return np.where(usable, np.log(rest / unlikely), -math.inf)
@@ -77,8 +79,8 @@ class Claim:
     def sure(self, hits: Chance, misses: Chance, total: int) -> FloatArray:
         """The first of the two bounds: exact, and valid for rare and common events alike."""
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
-        low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
-        high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
+        low = betaincinv(np.maximum(hits, 1), total - hits + 1, _ERROR / 2)
+        high = betaincinv(misses + 1, np.maximum(total - misses, 1), 1 - _ERROR / 2)
         return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
 
     def _joint(self, likely: Chance, unlikely: Chance, total: int, z: float) -> FloatArray:
@@ -90,7 +92,7 @@ class Claim:
         if self.mu is None:
             slopes = 1 / (p - self.delta), 1 / q
         else:
-            slopes = tuple(1 / stats.norm.pdf(stats.norm.ppf(chance)) for chance in (p, q))
+            slopes = tuple(_ROOT * np.exp(ndtri(chance) ** 2 / 2) for chance in (p, q))
         variance = slopes[0] ** 2 * p * (1 - p) + slopes[1] ** 2 * q * (1 - q)
         apart = self.distance(p, q) - z * np.sqrt(variance / total)
         return np.where(common, apart, -math.inf)
@@ -125,8 +127,8 @@ class Claim:
             if self.mu is None:
                 p, q = likely, (likely - self.delta) * math.exp(-wide)
             else:
-                middle = float(stats.norm.ppf(likely) + stats.norm.ppf(unlikely)) / 2
-                p, q = stats.norm.cdf(middle + wide / 2), stats.norm.cdf(middle - wide / 2)
+                middle = float(ndtri(likely) + ndtri(unlikely)) / 2
+                p, q = float(ndtr(middle + wide / 2)), float(ndtr(middle - wide / 2))
             if self._joint(p, q, total, _Z + _SEEN) > self.size:
                 return True
             hits = stats.binom.ppf(1 - POWER, total, p)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from dpfda._validate import FloatArray
 from dpfda.central.ball_search import find_radius, left_outside
@@ -266,7 +266,8 @@ class Sparse(FunctionMechanism, name="sparse"):
             held = np.vstack([np.sqrt(variance)[:, None] * functions, ratio - found / declared])
             warnings = (_RARE_TIMES,) * bool(ratio.min() < _LEAST)
             return found / float(weights @ found), held * declared / found, warnings
-        beyond = float((answer.values**2 / variance).sum()) > float(chi2.ppf(_SURE, size))
+        limit = 2 * gammaincinv(size / 2, _SURE)  # a quantile of chi-squared
+        beyond = float((answer.values**2 / variance).sum()) > limit
         far = float((answer.values**2 - variance).sum()) > _FAR**2
         return declared, np.zeros((0, len(weights))), (_OTHER_TIMES,) * bool(beyond and far)
 

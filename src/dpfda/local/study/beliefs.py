@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, stdtrit
-from scipy.stats import t as student
 
 from dpfda._validate import FloatArray, IntArray
 
@@ -270,6 +269,8 @@ class Prior:
 
     def log_differences(self, d: FloatArray) -> FloatArray:
         """Log density of d if the feature differs."""
+        from scipy.stats import t as student  # slow to import
+
         return np.asarray(student.logpdf(d, self.beliefs.tails, scale=self.beliefs.apart))
 
     def spreads(self, normals: FloatArray) -> FloatArray:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, expit, logit, logsumexp, ndtr, ndtri
-from scipy.stats import multivariate_t, qmc
 
 from dpfda._validate import FloatArray
 from dpfda.local.study.answers import Answers, Questions, log_likelihoods
@@ -94,6 +93,8 @@ class _Component:
         The proposal is a mixture: some particles remain draws from the prior, the others are drawn
         from a Student law.
         """
+        from scipy.stats import multivariate_t  # slow to import
+
         prior, size = self._prior, self.points.shape[1]
         dims = (4 if prior.spread_differs else 3) if self._differs else 2
         points, weights = self.points[feature], _flattened(log_weights)
@@ -253,6 +254,8 @@ def _log_prior(prior: Prior, feature: int, points: FloatArray, *, differs: bool)
 @lru_cache(maxsize=8)
 def _first_particles(prior: Prior, differs: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Public normals, the prior draws made from them, and log prior over proposal there."""
+    from scipy.stats import qmc  # slow to import
+
     size, columns = (_PARTICLES[0], 5) if differs else (_PARTICLES[1], 4)
     chances = qmc.Sobol(columns, scramble=True, seed=1 + differs).random_base2(10)[:size]
     normals = ndtri(np.clip(chances, 1e-9, 1 - 1e-9))
