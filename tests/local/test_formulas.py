@@ -17,7 +17,7 @@ from dpfda.local.study.beliefs import Beliefs, Prior, believing, current, eviden
 from dpfda.local.study.design import NumberDesign, VectorDesign
 from dpfda.local.study.moments import Correlations, FeatureMap, Reply, public_rows
 from dpfda.local.study.posterior import Posterior
-from dpfda.local.study.vectors import Known, _near, _one_label
+from dpfda.local.study.vectors import Known, _evaluated_number, _one_label
 from dpfda.protocol.estimate import accuracies_behind
 from dpfda.protocol.findings import Step
 from dpfda.protocol.linear_scores import chances
@@ -499,7 +499,7 @@ def test_who_is_near_a_prediction_tells_its_error() -> None:
     error = float(accuracies_behind(total, heard, epsilon=2.0)[1])
     first = Known(NumberDesign(), made).result()
     asked: Any = SimpleNamespace(plan=made, phase=3, farthest=farthest)
-    judged = _near(asked, first, heard)
+    judged = _evaluated_number(asked, first, heard)
     next(judged)
     with pytest.raises(StopIteration) as end:
         judged.send({"total": np.array([total]), "people": np.array([float(heard)])})

@@ -123,7 +123,7 @@ class Additive(Mechanism):
         return np.asarray(self.axes)
 
     def _distance(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """Reports minus values, in scales."""
+        """Reports minus values, in units of the scale."""
         reported, true = (
             np.rint(np.asarray(x) / self.lattice_step).astype(np.int64) for x in (reports, values)
         )
@@ -177,7 +177,7 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
         return np.asarray(self.axes) * (self.sensitivity / left)
 
     def reach(self, difference: FloatArray) -> float:
-        """Σ |h_j|/a_j."""
+        """The weighted ℓ1 norm Σ |h_j|/a_j of a difference."""
         return float((np.abs(difference) / np.asarray(self.axes)).sum())
 
     def _integers(self, rows: int, source: Source) -> IntArray:
@@ -248,7 +248,7 @@ class Gaussian(Additive, name="gaussian"):
 
     @cached_property
     def scales(self) -> FloatArray:
-        """Standard deviations."""
+        """The standard deviation of the noise on each coordinate."""
         # ‖h/a‖ + r √J σ/2^24 ≤ σ (μ - what discreteness costs).
         size = len(self.axes)
         rounding = ROUNDING_STEPS * math.sqrt(size) / self.steps

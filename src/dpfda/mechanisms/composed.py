@@ -168,7 +168,7 @@ class Repeated(Mechanism, name="repeated"):
 
     @property
     def depth_shape(self) -> float | None:
-        """N times the shape of one report."""
+        """N times the `depth_shape` of one report."""
         single = self.part.depth_shape
         return None if single is None else self.times * single
 

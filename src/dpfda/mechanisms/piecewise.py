@@ -141,7 +141,7 @@ class Duchi(BoxMechanism, name="duchi"):
         return self.bound * reports
 
     def variance(self, values: ArrayLike) -> FloatArray:
-        """B² - x²: every report is ±B."""
+        """The variance B² - x², since every report is ±B."""
         x = np.asarray(values, dtype=np.float64)
         return np.asarray(self.bound**2 - x * x)
 
@@ -165,7 +165,7 @@ class Duchi(BoxMechanism, name="duchi"):
 
 @dataclass(frozen=True)
 class DuchiScalar:
-    """Duchi's mechanism on one number: ±B."""
+    """Duchi's mechanism for one number, which reports ±B."""
 
     epsilon: float
 
@@ -185,7 +185,7 @@ class DuchiScalar:
         return self.bound * np.where(kept, corner, -corner)
 
     def variance(self, x: FloatArray) -> FloatArray:
-        """B² - x²."""
+        """The variance B² - x²."""
         return np.asarray(self.bound**2 - x * x)
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
@@ -242,7 +242,7 @@ class Piecewise(SampledCoordinates, name="piecewise"):
 
 @dataclass(frozen=True)
 class PiecewiseScalar:
-    """The piecewise mechanism on one number, on a lattice.
+    """The piecewise mechanism for one number, on a lattice.
 
     Reports are the half-integers from -M + ½ to M - ½, M = C + w/2, times a unit: a window of w of
     them around the true position c has weight `high` each, the others weight `low`. The mean is
@@ -331,7 +331,7 @@ class Hybrid(SampledCoordinates, name="hybrid"):
 
 @dataclass(frozen=True)
 class HybridScalar:
-    """The mixture on one number."""
+    """The mixture of both mechanisms for one number."""
 
     epsilon: float
 

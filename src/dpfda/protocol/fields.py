@@ -68,7 +68,7 @@ class Number(Rule):
     optional: bool = False
 
     def read(self, name: str, given: object, sizes: Sizes) -> object:
-        """A float."""
+        """The value as a float."""
         if given is None and self.optional:
             return None
         value = _validate.finite(name, given)
@@ -100,7 +100,7 @@ class Flag(Rule):
     """True or False."""
 
     def read(self, name: str, given: object, sizes: Sizes) -> bool:
-        """A bool, not 0 or 1."""
+        """The value, which must be a bool."""
         if not isinstance(given, (bool, np.bool_)):
             raise InvalidParameter(name, "true or false", given)
         return bool(given)
@@ -122,7 +122,7 @@ class Choice(Rule):
         return self.given() if callable(self.given) else self.given
 
     def read(self, name: str, given: object, sizes: Sizes) -> str:
-        """A string."""
+        """The value, which must be a string."""
         if not isinstance(given, str) or not 0 < len(given.strip()) <= len(given) <= _LONGEST_WORD:
             raise InvalidParameter(
                 name, f"a text of at most {_LONGEST_WORD} characters that is not blank", given
@@ -141,7 +141,7 @@ class Array(Rule):
     most: float = LARGEST
 
     def read(self, name: str, given: object, sizes: Sizes) -> AnyArray:
-        """A frozen copy."""
+        """A read-only copy of the array."""
         try:
             array = np.array(given)
         except ValueError:
@@ -183,7 +183,7 @@ class Part(Rule):
     kind: Callable[[], type[Any]]
 
     def read(self, name: str, given: object, sizes: Sizes) -> object:
-        """The object."""
+        """The checked object."""
         kind = self.kind()
         if isinstance(given, Mapping):
             return kind.from_dict(given)
@@ -194,17 +194,17 @@ class Part(Rule):
 
 @dataclass(frozen=True)
 class Parts(Part):
-    """A tuple of such objects."""
+    """A tuple of public objects that check their own fields."""
 
     def read(self, name: str, given: object, sizes: Sizes) -> object:
-        """The objects, in order."""
+        """The checked objects as a tuple."""
         if not isinstance(given, (list, tuple)) or len(given) > _MOST_PARTS:
             raise InvalidParameter(name, f"a list of at most {_MOST_PARTS}", type(given).__name__)
         return tuple(super(Parts, self).read(name, one, sizes) for one in given)
 
 
 class Limits(TypedDict, total=False):
-    """The limits of a number."""
+    """The arguments of `number` that set its limits."""
 
     least: float
     most: float
@@ -213,7 +213,7 @@ class Limits(TypedDict, total=False):
 
 
 class WholeLimits(TypedDict, total=False):
-    """The limits of an integer."""
+    """The arguments of `whole` that set its limits."""
 
     least: int
     most: int

@@ -85,9 +85,9 @@ class Holder(ABC):
     def answer(self, query: Query, *, number: int) -> Answer:
         """The answer to question `number`; a repeated question gets the same answer."""
         with self._lock:
-            kept = self._kept(query, number)
-            if kept is not None:
-                return kept
+            stored = self._stored(query, number)
+            if stored is not None:
+                return stored
             self._agree(query)
             self._spend(query)
             answer = self._respond(query, number)
@@ -99,7 +99,7 @@ class Holder(ABC):
         """The events spent so far, in order."""
         return [exchange.query.event for exchange in self.transcript]
 
-    def _kept(self, query: Query, number: int) -> Answer | None:
+    def _stored(self, query: Query, number: int) -> Answer | None:
         """The stored answer to this number; a different question or a gap is refused."""
         asked = self._asked()
         if not 0 <= number <= asked:
@@ -115,7 +115,7 @@ class Holder(ABC):
         return len(self.transcript)
 
     def _question(self, number: int) -> str:
-        """The digest of one of them."""
+        """The digest of an answered question."""
         return self.transcript[number].query.digest
 
     def _again(self, query: Query, number: int) -> Answer:
@@ -210,7 +210,7 @@ class Stream(Holder):
         self._require_all()
 
     def open(self, query: Query) -> None:
-        """Begin a pass."""
+        """Begin a pass over the records for a query."""
         if not isinstance(query, AdditiveQuery):
             raise InvalidData(
                 "X", f"given as a whole: {query.name} cannot be computed from sums over chunks"
@@ -219,7 +219,7 @@ class Stream(Holder):
         self._totals: IntArray = np.zeros(query.size, dtype=np.int64)
 
     def add(self, records: Records) -> None:
-        """One chunk of the pass."""
+        """Add one chunk of records to the sums."""
         self._totals += self._query.sums(self._query.fitting(records))
         self._n += len(records[0])
 

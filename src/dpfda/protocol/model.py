@@ -241,7 +241,7 @@ class CurveModel(RuleModel, ClassModel):
 
     @classmethod
     def linear(cls, *, intercept: ArrayLike, coefficients: ArrayLike, **parts: Any) -> Self:
-        """A plain linear rule on z*."""
+        """A linear rule of z* without centering, scaling and clipping."""
         slopes = np.asarray(coefficients, dtype=np.float64)
         return cls(
             intercept=np.asarray(intercept, dtype=np.float64),

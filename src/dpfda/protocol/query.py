@@ -215,7 +215,7 @@ class AdditiveQuery(Query):
 
     @property
     def size(self) -> int:
-        """Number of sums."""
+        """The number of sums."""
         return self.summed.size
 
     @property
@@ -296,7 +296,7 @@ class AdditiveQuery(Query):
         return randomized(self, self.statistic(totals), n, source)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """Log-likelihood by the mechanism."""
+        """The mechanism's log-likelihood of an answer given these records."""
         return _log_likelihood(self, answer, self.exact(self.fitting(records), source))
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
@@ -335,11 +335,11 @@ class WholeQuery(Query):
         return randomized(self, self.exact(self.fitting(records), source), len(records[0]), source)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """Log-likelihood by the mechanism."""
+        """The mechanism's log-likelihood of an answer given these records."""
         return _log_likelihood(self, answer, self.exact(self.fitting(records), source))
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
-        """Four normal records."""
+        """Four records with normal entries."""
         return _normal_columns(self.columns, 4, generator, size)
 
 

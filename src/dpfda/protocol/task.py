@@ -80,7 +80,7 @@ class Task(Query):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of values in one reply."""
+        """The number of values in one reply."""
 
     @property
     def looks_at(self) -> int:
@@ -125,7 +125,7 @@ class Task(Query):
         return inside, _finite(labels).astype(np.int64, copy=False)
 
     def answer(self, records: Records, source: Source) -> Answer:
-        """Replies, shape (n, width), always through the mechanism."""
+        """Randomized replies, shape (n, width)."""
         exact = self._computed(self.fitting(records), source)
         values = self.mechanism.randomize(exact, source, clip=True)
         return Answer(values=np.reshape(values, (self.people, -1)), n=self.people)

@@ -53,7 +53,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @classmethod
     def signed_by(cls, identity: Identity, *, name: str, node: str = "", rows: int = 0) -> Card:
-        """A new card."""
+        """A new card, signed by its identity."""
         app = identity.sign(approved_content()).hex() if node else ""
         card = cls(name=name, key=identity.public.hex(), node=node, app=app, rows=rows)
         card = msgspec.structs.replace(card, signature=identity.sign(card.content).hex())
@@ -72,7 +72,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def content(self) -> bytes:
-        """The signed bytes."""
+        """The bytes that the identity signs."""
         unsigned = msgspec.structs.replace(self, signature="")
         return b"dpfda card" + msgspec.json.encode(unsigned, order="sorted")
 

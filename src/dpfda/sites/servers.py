@@ -143,7 +143,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         return {}
 
     def check(self, cards: Sequence[Card]) -> None:
-        """Any server may take part."""
+        """Accept all servers."""
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """The guarantee of both studies together."""

@@ -235,7 +235,7 @@ class KeptAnswers:
 
     @property
     def begun(self) -> dict[int, Begun]:
-        """Every question that was begun."""
+        """All questions that were begun, by number."""
         try:
             return {
                 int(path.stem): msgspec.json.decode(path.read_bytes(), type=Begun)

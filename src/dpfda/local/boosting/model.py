@@ -43,7 +43,7 @@ class BoostedModel(Registered, family="boosted model"):
         """Scores of rows (n, d), shape (n, K)."""
 
     def decide(self, rows: FloatArray) -> IntArray:
-        """Label numbers."""
+        """Label numbers of rows, from the largest score."""
         scores = self.scores(rows)
         if scores.shape[1] == 2:
             return (scores[:, 1] >= scores[:, 0]).astype(np.int64)

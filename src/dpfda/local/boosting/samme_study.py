@@ -243,7 +243,7 @@ def local_logistic(
 # After a round, the weighted error of its own rule is exactly 1/2. If the same rule is found again,
 # it has α = 0 up to rounding, and this bound excludes it.
 _LEAST_ALPHA = 1e-9
-_JUDGED_ROOM = 3.0
+_EVALUATION_ROOM = 3.0
 """In evaluations, weights are clipped at this many times their mean, with little effect."""
 _UP_TO_ONE = range(0, 2)
 
@@ -349,9 +349,9 @@ def samme(design: SammeDesign, plan: StudyPlan) -> Study:
             owners = int(shares["owners"])
         elif left:
             step, left = left[0], left[1:]
-            room = min(1.0, _JUDGED_ROOM * mean_weight)
+            room = min(1.0, _EVALUATION_ROOM * mean_weight)
             judge = partial(_about_rule, plan, ensemble=vote, rule=rule, cap=room)
-            summary = yield _phase(step, judge, _mean_verdict, so_far, left)
+            summary = yield _phase(step, judge, _mean_evaluation, so_far, left)
             error, margin = float(summary["error"]), float(summary["margin"])
             owners = int(summary["owners"]) + design.owners_per_round
         else:  # too few owners remain to evaluate it
@@ -427,9 +427,9 @@ def _mean_share(request: ShareRequest, replies: FloatArray) -> Summary:
     return {"mean": mean, "variance": np.array(variance), "owners": owners}
 
 
-def _mean_verdict(request: FeedbackRequest, replies: FloatArray) -> Summary:
+def _mean_evaluation(request: FeedbackRequest, replies: FloatArray) -> Summary:
     """The weighted error of a rule, its standard error, and the number of owners."""
-    error, margin = _judged(request.estimates(replies)) if len(replies) else (1.0, 0.01)
+    error, margin = _error_and_margin(request.estimates(replies)) if len(replies) else (1.0, 0.01)
     owners = float(len(replies))
     return {"error": np.array(error), "margin": np.array(margin), "owners": np.array(owners)}
 
@@ -446,7 +446,7 @@ def _validated(design: SammeDesign, vote: Ensemble, rule: WeakRule) -> tuple[flo
     return float(weights @ wrong / weights.sum()), 1 / (2 * len(labels))
 
 
-def _judged(indicators: FloatArray) -> tuple[float, float]:
+def _error_and_margin(indicators: FloatArray) -> tuple[float, float]:
     """The weighted error from unbiased indicators (wrong, right, not counted), and its margin."""
     wrong, right, _ = indicators.mean(axis=0)
     spread = math.sqrt(float(indicators[:, :2].var(axis=0).sum()) / len(indicators))

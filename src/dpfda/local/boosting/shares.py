@@ -215,7 +215,7 @@ class SampleRequest(Request, name="sample"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticRequest(Request, name="statistic"):
-    """For each public threshold: the mean weight of each class on either side of it.
+    """Each owner sends the mean weight of each class on both sides of public thresholds.
 
     With two classes, the difference of the two weights suffices. Tables are divided by the public
     `cap` or, if larger, by the owner's mean weight, so entries lie in [-1, 1] (C17).

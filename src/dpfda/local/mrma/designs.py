@@ -160,7 +160,7 @@ class MRMADesign(ReportedDesign, name="mrma"):
         """A report, or an evaluation of a member or of the finished classifier."""
         epsilon = plan.epsilon * self.verdict_share
         known = {"members": self.n_classifiers, "each": self.classifiers_per_person}
-        return self._reports(plan) | _verdicts(plan, epsilon=epsilon, **known)
+        return self._reports(plan) | _evaluation_terms(plan, epsilon=epsilon, **known)
 
 
 AVERAGES = ("votes", "chances")
@@ -236,8 +236,8 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A report, or an evaluation of an old or new member."""
-        verdicts = _verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
-        return self._reports(plan) | {"member": verdicts["member"]}
+        terms = _evaluation_terms(plan, members=self.n_classifiers, epsilon=plan.epsilon)
+        return self._reports(plan) | {"member": terms["member"]}
 
     def after(self, carried: Mapping[str, Any]) -> StreamDesign:
         """The design of the round that follows a finished one."""
@@ -300,7 +300,7 @@ class ExchangeDesign(Design, name="exchange"):
         if len(self.coefficients[0]) != plan.encoder.n_features:
             rule = f"rows of length {plan.encoder.n_features}"
             raise InvalidParameter("coefficients", rule, len(self.coefficients[0]))
-        return _verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
+        return _evaluation_terms(plan, members=len(self.intercepts), epsilon=plan.epsilon)
 
     def halves_of(self, plan: StudyPlan) -> IntArray:
         """Label numbers that each candidate separates from the others, shape (B, K // 2)."""
@@ -323,7 +323,9 @@ def _check_evaluation_share(share: float) -> None:
         _validate.fraction("evaluation_share", share)
 
 
-def _verdicts(plan: StudyPlan, *, members: int, epsilon: float, each: int = 1) -> dict[str, Terms]:
+def _evaluation_terms(
+    plan: StudyPlan, *, members: int, epsilon: float, each: int = 1
+) -> dict[str, Terms]:
     """The terms of the evaluations of members and of the finished classifier."""
     line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
     member = {"m": each, "member": range(members)} | _of_half(plan)

@@ -224,7 +224,7 @@ class Candidates:
         )
 
     def state(self) -> dict[str, Any]:
-        """Plain values."""
+        """The arrays as plain values, for storage."""
         return {name: array.tolist() for name, array in self.arrays.items()}
 
 

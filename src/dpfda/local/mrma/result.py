@@ -198,11 +198,11 @@ def draw_members(axis: Axes, result: MRMAResult, *, level: float) -> None:
     order = np.argsort(found.value)
     places = np.arange(len(order))
     low, high = found.interval(level)
-    heard = np.isfinite(found.standard_error[order])
+    answered = np.isfinite(found.standard_error[order])
     spread = np.vstack([found.value - low, high - found.value])[:, order]
     turned = result.judgement.reversed[order]
     for chosen, marker, label in ((~turned, "o", "kept"), (turned, "v", "reversed")):
-        shown = chosen & heard
+        shown = chosen & answered
         if shown.any():
             axis.errorbar(
                 places[shown], found.value[order][shown], yerr=spread[:, shown],
@@ -210,7 +210,7 @@ def draw_members(axis: Axes, result: MRMAResult, *, level: float) -> None:
             )  # fmt: skip
     axis.axhline(0.5, color="0.7", linewidth=0.8)
     axis.set(title=f"accuracy of members, {level:.0%} intervals", xlabel="member, sorted")
-    if heard.any():
+    if answered.any():
         legend_below(axis)
 
 

@@ -71,22 +71,22 @@ def mrma(design: MRMADesign, plan: StudyPlan) -> Study:
     With several classes, each half of the classes has its own reports and members.
     """
     training = _Training(design, plan)
-    return (yield from _one_server(design, plan, training, _Jury))
+    return (yield from _one_server(design, plan, training, _Evaluations))
 
 
 @study("mrma_votes")
 def mrma_votes(design: VoteDesign, plan: StudyPlan) -> Study:
     """MRMA with nonlinear members, which vote."""
     training = _RuleTraining(design, plan)
-    return (yield from _one_server(design, plan, training, _RuleJury))
+    return (yield from _one_server(design, plan, training, _RuleEvaluations))
 
 
 def _one_server(
-    design: MRMADesign, plan: StudyPlan, training: _Training, judges: type[_Jury]
+    design: MRMADesign, plan: StudyPlan, training: _Training, kind: type[_Evaluations]
 ) -> Study:
     halves = public_halves(plan.n_classes, seed=plan.seed, most=design.n_classifiers)
     counts = _shared(design.n_classifiers, len(halves))
-    jury = judges(
+    evaluations = kind(
         design,
         plan,
         epsilon=plan.epsilon * design.verdict_share,
@@ -103,7 +103,7 @@ def _one_server(
     members: Any = None
 
     def so_far() -> Result:
-        return jury.result(members)
+        return evaluations.result(members)
 
     for number, half in enumerate(halves):
         step, then = steps[number], steps[number + 1 :]
@@ -112,17 +112,17 @@ def _one_server(
         new = training.candidates(made)
         members = new if members is None else members.joined_by(new)
     assert members is not None
-    return (yield from jury.phases(members, *steps[-2:]))
+    return (yield from evaluations.phases(members, *steps[-2:]))
 
 
 @study("exchange")
 def exchange(design: ExchangeDesign, plan: StudyPlan) -> Study:
     """Evaluation of shared classifiers by the people of one server."""
     members = Candidates(np.array(design.intercepts), np.array(design.coefficients))
-    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=design.halves_of(plan))
+    evaluations = _Evaluations(design, plan, epsilon=plan.epsilon, halves=design.halves_of(plan))
     final = round(design.evaluation_share * plan.n_people)
     return (
-        yield from jury.phases(
+        yield from evaluations.phases(
             members, Step("evaluate", plan.n_people - final), Step("check", final)
         )
     )
@@ -137,28 +137,28 @@ def stream(design: StreamDesign, plan: StudyPlan) -> Study:
     memory = Memory.from_dict(design.carried, plan.encoder.n_features, half=plan.n_classes // 2)
     halves = public_halves(plan.n_classes, seed=plan.seed, most=design.new_classifiers)
     counts = _shared(design.new_classifiers, len(halves))
-    jury = _Jury(design, plan, epsilon=plan.epsilon, halves=memory.halves)
+    evaluations = _Evaluations(design, plan, epsilon=plan.epsilon, halves=memory.halves)
     training, reporting = _Training(design, plan), design.n_reports(plan.n_people)
     steps = [Step("report", people) for people in _shared(reporting, len(halves))]
-    judging = Step("evaluate", plan.n_people - reporting)
+    evaluation = Step("evaluate", plan.n_people - reporting)
 
     def so_far() -> Result:
-        return jury.result(memory if len(memory) else None)
+        return evaluations.result(memory if len(memory) else None)
 
     # New members replace the weakest ones.
     room = design.n_classifiers - design.new_classifiers
     kept = memory.strongest(room, epsilon=plan.epsilon)
     for number, half in enumerate(halves):
-        count, then = counts[number], [*steps[number + 1 :], judging]
+        count, then = counts[number], [*steps[number + 1 :], evaluation]
         fitted = training.fitting(count, stream=design.round * len(halves) + number)
         made = yield training.phase(steps[number].people, fitted, so_far, then, half=half)
         kept = kept.joined_by(Candidates(**made), halves=np.repeat(half[None], count, axis=0))
-    memory, jury = kept, replace(jury, halves=kept.halves)
-    verdicts = yield jury.phase(memory, judging.people, so_far)
-    drifted = _contradicted(jury.judgement(memory), verdicts, memory, design, plan)
+    memory, evaluations = kept, replace(evaluations, halves=kept.halves)
+    answers = yield evaluations.phase(memory, evaluation.people, so_far)
+    drifted = _contradicted(evaluations.judgement(memory), answers, memory, design, plan)
     # Older evaluations are discounted; all of them are dropped if new ones contradict them.
     fading = 0.0 if drifted else design.memory
-    memory = memory.updated(verdicts["totals"], verdicts["people"], keep=fading)
+    memory = memory.updated(answers["totals"], answers["people"], keep=fading)
     model, findings = so_far()
     following = design.after(memory.state())
     return Result(model, replace(findings, drifted=drifted, following=following))
@@ -166,7 +166,7 @@ def stream(design: StreamDesign, plan: StudyPlan) -> Study:
 
 def _contradicted(
     judgement: Judgement,
-    verdicts: Summary,
+    answers: Summary,
     memory: Memory,
     design: StreamDesign,
     plan: StudyPlan,
@@ -178,10 +178,10 @@ def _contradicted(
     if not memory.people.any():
         return False
     weight = judgement.signed_weight
-    new = accuracies(verdicts["totals"], verdicts["people"], epsilon=plan.epsilon)
-    heard = (weight != 0) & (new.people > 0)
-    agreement = float(weight[heard] @ (new.value[heard] - 0.5))
-    error = math.sqrt(float(weight[heard] ** 2 @ new.standard_error[heard] ** 2))
+    new = accuracies(answers["totals"], answers["people"], epsilon=plan.epsilon)
+    answered = (weight != 0) & (new.people > 0)
+    agreement = float(weight[answered] @ (new.value[answered] - 0.5))
+    error = math.sqrt(float(weight[answered] ** 2 @ new.standard_error[answered] ** 2))
     return agreement < -design.alarm * error
 
 
@@ -278,7 +278,7 @@ class _RuleTraining(_Training):
 
 
 @dataclass(frozen=True, eq=False)
-class _Jury:
+class _Evaluations:
     """Evaluations of members in turn, and of the finished classifier by other people.
 
     Attributes:
@@ -295,12 +295,12 @@ class _Jury:
     halves: IntArray
     each: int = 1
 
-    def phases(self, members: Any, judging: Step, checking: Step) -> Study:
+    def phases(self, members: Any, evaluation: Step, checking: Step) -> Study:
         """Evaluations of the members, then of the result."""
-        verdicts = yield self.phase(
-            members, judging.people, lambda: self.result(members), then=[checking]
+        answers = yield self.phase(
+            members, evaluation.people, lambda: self.result(members), then=[checking]
         )
-        judged = replace(members, **verdicts)
+        judged = replace(members, **answers)
         known = self.result(judged)
 
         def tasks(start: int, people: int) -> Task:
@@ -363,7 +363,7 @@ class _Jury:
         return classifier(members, judgement, plan=self.plan, sides=sides)
 
 
-class _RuleJury(_Jury):
+class _RuleEvaluations(_Evaluations):
     """Evaluations of nonlinear members in turn, and of their vote by other people."""
 
     def _about_members(self, members: RuleCandidates, start: int, people: int) -> Task:

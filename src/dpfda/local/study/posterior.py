@@ -140,7 +140,7 @@ class Posterior:
         self._weigh()
 
     def update(self, answers: Answers) -> None:
-        """Take the answers of a batch into account."""
+        """Update the posterior by the answers of a batch."""
         self.answers = self.answers.and_also(answers)
         for component in self._components:
             component.add(answers)

@@ -75,7 +75,7 @@ def numbers(design: NumberDesign, plan: StudyPlan) -> Study:
     known = Known(design, plan)
     evaluation, _ = design.last_steps(plan)
     found = yield from _learnt(known, plan, [evaluation])
-    return (yield from _near(known, found, evaluation.people))
+    return (yield from _evaluated_number(known, found, evaluation.people))
 
 
 def _learnt(known: Known, plan: StudyPlan, last: Sequence[Step]) -> Study:
@@ -374,7 +374,7 @@ class Known:
         return Result(CurveRegression(**rule, **self.plan.stamp), findings)
 
 
-def _near(known: Known, found: Result, people: int) -> Study:
+def _evaluated_number(known: Known, found: Result, people: int) -> Study:
     """Other participants answer whether their number is within h of its prediction.
 
     h is public and random with h² uniform on [0, H²], so that E r² = H² (1 - P(|r| ≤ h)).

@@ -87,7 +87,7 @@ class EvaluationTask(Task, name="evaluation"):
 
     @property
     def width(self) -> int:
-        """One bit."""
+        """The number of values in a reply: one bit."""
         return 1
 
     def exact(self, records: Records, source: Source) -> FloatArray:
@@ -163,7 +163,7 @@ class MemberTask(Task, name="member"):
 
     @property
     def width(self) -> int:
-        """m."""
+        """The number of values in a reply: m."""
         return self.sizes["m"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
@@ -234,7 +234,7 @@ class StumpTask(Task, name="stump"):
 
     @property
     def width(self) -> int:
-        """k."""
+        """The number of values in a reply: k."""
         return self.sizes["k"]
 
     @property
@@ -282,7 +282,7 @@ class ConfidenceTask(Task, name="confidence"):
         centers: shape (n, m, d).
         scales: shape (n, m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-        variances: of intercept and coefficients, shape (n, m, 1 + d), as in a model.
+        variances: variances of intercept and coefficients, shape (n, m, 1 + d), as in a model.
         damping: factor of the scores in the computation of probabilities.
         dithers: the U, shape (n, k).
 
@@ -315,7 +315,7 @@ class ConfidenceTask(Task, name="confidence"):
 
     @property
     def width(self) -> int:
-        """k."""
+        """The number of values in a reply: k."""
         return self.sizes["k"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:

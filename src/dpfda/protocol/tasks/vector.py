@@ -282,7 +282,7 @@ class SummaryTask(Task, name="summary"):
 
     @property
     def looks_at(self) -> int:
-        """d."""
+        """The number d of features."""
         return self.sizes["d"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:

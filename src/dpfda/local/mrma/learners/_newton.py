@@ -232,15 +232,15 @@ class Loss(ABC):
 
     @abstractmethod
     def slopes(self, margins: Array) -> tuple[Array, Array]:
-        """(−ℓ', ℓ'') at every margin."""
+        """The pair (−ℓ', ℓ'') at every margin."""
 
     @abstractmethod
     def value(self, margins: Array) -> Array:
-        """ℓ at every margin."""
+        """The loss ℓ at every margin."""
 
 
 class LogisticLoss(Loss):
-    """ℓ(m) = log(1 + e^{−m})."""
+    """The logistic loss ℓ(m) = log(1 + e^{−m})."""
 
     # |ℓ'''| ≤ ℓ'', so over a step of size r the curvature changes by at most e^r (Bach 2010,
     # Prop. 1) and a full step descends while (e^r − r − 1)/r² < 1, that is r < 1.79.
@@ -260,7 +260,7 @@ class LogisticLoss(Loss):
 
 
 class SquaredHingeLoss(Loss):
-    """ℓ(m) = max(0, 1 − m)²."""
+    """The squared hinge loss ℓ(m) = max(0, 1 − m)²."""
 
     damping = 0.01
     at_zero = (2.0, 2.0)

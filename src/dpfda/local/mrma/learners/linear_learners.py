@@ -79,7 +79,7 @@ class ConjugateGradient(Learner, name="conjugate_gradient"):
         )
 
     def _slope(self, found: Moments, gram: Array) -> Array:
-        """Coefficients (B, d) of ψ."""
+        """The coefficients (B, d) of ψ."""
         xp = namespace(gram)
         residual = found.difference
         direction = residual

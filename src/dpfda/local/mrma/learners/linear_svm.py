@@ -119,7 +119,7 @@ def _near_the_path(fixed: Arrays) -> Arrays:
 
 
 def _centered(rows: Array, costs: Array, parameters: Array) -> Arrays:
-    """The (α, β, s, ξ) with α s = β ξ = μ, α + β = c and s − ξ = m − 1: a quadratic equation."""
+    """The solution (α, β, s, ξ) of α s = β ξ = μ, α + β = c and s − ξ = m − 1."""
     xp = namespace(rows)
     far = scalar(1e6, like=costs)
     lack = xp.minimum(xp.maximum(1.0 - times_rows(rows, parameters), -far), far) * costs
