@@ -75,7 +75,7 @@ class Mechanism(Registered, family="mechanism"):
 
     @abstractmethod
     def log_likelihood(self, reports: FloatArray, values: ArrayLike) -> FloatArray:
-        """Log-probability of each report given each row of `values`, exact."""
+        """Exact log-probability of each report, given the row of `values`."""
 
     @property
     def depth_shape(self) -> float | None:

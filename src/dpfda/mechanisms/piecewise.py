@@ -102,8 +102,8 @@ class Duchi(BoxMechanism, name="duchi"):
 
     Privacy:
         ε-LDP for one vector in [-1, 1]^d (Duchi, Jordan & Wainwright 2018). Corners t have weight
-        e^ε if t·v > 0 and 1 otherwise; ties t·v = 0, which exist for even d, are in one half only
-        (C19). The corner is found by exact rejection from uniform corners.
+        e^ε if t·v > 0 and 1 otherwise; ties t·v = 0, which exist for even d, have weight 1 (C19).
+        The corner is found by exact rejection from uniform corners.
 
     Examples:
         >>> Duchi(epsilon=1.0, dimension=2).guarantee.epsilon

@@ -135,7 +135,7 @@ class Query(
 
     @abstractmethod
     def answer(self, records: Records, source: Source) -> Answer:
-        """Make records fit, compute, randomize; called by holders only."""
+        """Check the records, compute the exact answer and randomize it; called by holders only."""
 
     @abstractmethod
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:

@@ -171,7 +171,7 @@ def beside_liars(found: Verdict, share: float) -> Verdict:
 
 
 def unfinished(answered: int, wanted: int) -> Verdict:
-    """The statement about an unfinished study: no verdict.
+    """The statement about an unfinished study, which has no verdict yet.
 
     Examples:
         >>> unfinished(1034, 2000).sentences

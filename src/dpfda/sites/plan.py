@@ -1,4 +1,4 @@
-"""The plan of a shared study: participants, queries, cost. Public, and signed."""
+"""The public, signed plan of a shared study: participants, queries and cost."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class SharedInquiry(
         "dpfda.sites.servers",
     ),
 ):
-    """The queries that all sites of a plan agree to. Public, and included in the plan's hash."""
+    """The public queries that all sites of a plan agree to; they are included in its hash."""
 
     holds: ClassVar[Holds] = "rows"
     """The kind of data that sites must have."""

@@ -95,7 +95,7 @@ class Hostile:
     size: int
 
     def shift(self, directions: IntArray) -> FloatArray:
-        """The largest squared shift of a mean of reports in k directions, along one of them."""
+        """The largest squared shift, along one of k directions, of a mean of reports."""
         often = np.maximum(1.0, self.rounds * directions / self.size)
         return np.asarray(often * directions * (self.share / self.gain) ** 2)
 
@@ -126,7 +126,7 @@ def best_view(
 
 
 def _directions(doubt: FloatArray, *, owners: int, rows: float, hostile: Hostile) -> int:
-    """k: more directions give more information, each with more noise and a larger shift."""
+    """The best k: more directions are more informative, but each has more noise and shift."""
     k = np.arange(1, len(doubt) + 1)
     noise = (k / hostile.gain**2 + 1) / (owners * rows)
     # A round's slope is about √(N/k), by which a shift of the mean report is divided to get θ.

@@ -295,7 +295,7 @@ class StatisticRequest(Request, name="statistic"):
         )
 
     def _worth(self, mean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Both sides of every threshold, and φ, shape (d, T)."""
+        """The tables of both sides of every threshold, and the criterion φ, shape (d, T)."""
         table = mean.reshape(scores(self.n_classes), 2, *self.thresholds.shape)
         if self.n_classes == 2:
             below, above = table[0]

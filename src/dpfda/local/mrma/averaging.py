@@ -179,7 +179,7 @@ def average_parameters(
 
 
 def check_cutoff(cutoff: object) -> float | None:
-    """A fixed cutoff in [½, 1), or None for the default."""
+    """Check a fixed cutoff in [½, 1); None means the default."""
     if cutoff is None:
         return None
     value = _validate.finite("cutoff", cutoff)

@@ -280,12 +280,12 @@ class RuleCandidates:
 
 
 def in_turn(start: int, people: int, *, each: int, among: int) -> IntArray:
-    """Members that tickets start, ... evaluate in turn, (people, each)."""
+    """Numbers of the members that each ticket from `start` on evaluates, (people, each)."""
     return np.arange(start * each, (start + people) * each).reshape(people, each) % among
 
 
 def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
-    """Subsets without replacement from uniform numbers, shape (..., n0) -> (..., n0) of {0..N-1}.
+    """Random subsets of {0, ..., N-1} of size n0, from uniform numbers (..., n0), in that shape.
 
     Floyd's algorithm for all subsets at once: the j-th draw is uniform on {0, ..., N-n0+j}, and a
     repeated draw is replaced by N-n0+j. It needs no array of N numbers per subset.

@@ -172,7 +172,7 @@ def draw(result: MRMAResult, model: ClassModel, *, level: float = 0.95) -> Figur
 
 
 def draw_slope(axis: Axes, model: CurveModel) -> None:
-    """The slope function β(t) of the averaged members (C2), or the weight of each feature.
+    """Plot the slope function β(t) of the averaged members (C2), or the weight of each feature.
 
     With several classes: one line for each, or the weights of the first class.
     """

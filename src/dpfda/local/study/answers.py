@@ -134,7 +134,7 @@ def log_likelihoods(answers: Answers, points: FloatArray) -> FloatArray:
     """Log likelihoods of (m, log s, d, r), as coefficients of 1, π and π².
 
     Args:
-        answers: n of them.
+        answers: n answers.
         points: one set for each answer, shape (n, K, 4).
 
     Returns:

@@ -296,7 +296,7 @@ class Prior:
         return np.asarray(beliefs.balanced * equal + (1 - beliefs.balanced) * other)
 
     def _combination(self, normals: FloatArray) -> IntArray:
-        """The combination that the first normal of each row draws."""
+        """The combination of common quantities that the first normal of each row determines."""
         which = np.searchsorted(np.cumsum(self.common_odds), ndtr(normals[:, 0]))
         return np.asarray(np.minimum(which, len(self.common_odds) - 1))
 

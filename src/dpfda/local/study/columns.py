@@ -51,7 +51,7 @@ _POOLINGS = 25  # steps of the EM algorithm
 
 
 class Shapes(NamedTuple):
-    """All shapes, one entry each, the first of them hills.
+    """All shapes, with one entry for each; the first ones are hills.
 
     Attributes:
         mean: mean of a column.

@@ -253,7 +253,7 @@ def _log_prior(prior: Prior, feature: int, points: FloatArray, *, differs: bool)
 
 @lru_cache(maxsize=8)
 def _first_particles(prior: Prior, differs: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Public normals, the prior draws made from them, and log prior over proposal there."""
+    """Public normals, prior draws computed from them, and their log ratio of prior to proposal."""
     from scipy.stats import qmc  # slow to import
 
     size, columns = (_PARTICLES[0], 5) if differs else (_PARTICLES[1], 4)

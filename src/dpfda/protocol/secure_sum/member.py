@@ -272,7 +272,7 @@ class Member:
         return other in self.terms.chosen(name, keys.choice)
 
     def _check_offers(self, offers: Mapping[str, Keys]) -> None:
-        """Keys of this site and of its neighbors only, each signed by its site."""
+        """Check that keys are of this site and its neighbors only, and signed by their sites."""
         assert self._round is not None
         for name, keys in offers.items():
             content = offer_content(self.terms, self._round.id, name, keys)

@@ -98,7 +98,7 @@ class EvaluationTask(Task, name="evaluation"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A line, three scores, and a line of a feature and a distance."""
+        """A linear rule, three scores, and a rule of a feature and a distance."""
         scored = [cls(**example_fields(scores)) for scores in (1, 3)]
         return [*scored, cls(**example_fields(1), folds=[0.2])]  # type: ignore[arg-type]
 
@@ -199,7 +199,7 @@ def verdict_epsilon(epsilon: float, number: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StumpTask(Task, name="stump"):
-    """Answer sgn(z_j - t) or, with `uses_label`, y sgn(z_j - t) ("is this stump right on you?").
+    """Answer sgn(z_j - t) or, with `uses_label`, y sgn(z_j - t) ("is this stump right about you?").
 
     Privacy:
         ε-LDP for curve and label together: all k answers go through one k-question response.
@@ -329,7 +329,7 @@ class ConfidenceTask(Task, name="confidence"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One question about a line, two about three scores."""
+        """One question about a single score, and two about three scores."""
         more: dict[str, Any] = {"damping": 0.7, "epsilon": 2.0}
         return [
             cls(

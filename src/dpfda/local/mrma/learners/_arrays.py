@@ -101,7 +101,7 @@ def checked(features: Array, labels: Array, weights: Array | None) -> Batch:
 
 
 def checked_gram(gram: Array | None, *, like: Array) -> Array:
-    """The Gram matrix of the basis, symmetric and positive definite; the identity when None."""
+    """Check that a Gram matrix is symmetric and positive definite; None means the identity."""
     xp = namespace(like)
     d = like.shape[-1]
     if gram is None:
