@@ -122,8 +122,8 @@ class CapIndex(CodewordReport, name="cap_index"):
     with the largest inner products with the private direction, called its cap, have weight e^ε
     each; the others have weight 1. A vector v shorter than 1 is first reversed with probability
     (1 - |v|)/2, so that the mean is proportional to v. The report is (number of the codebook,
-    number of the codeword). Each person
-    draws a codebook independently of the data, so the errors of single codebooks average out.
+    number of the codeword). Each person draws a codebook independently of the data, so the errors
+    of single codebooks average out.
 
     Privacy:
         ε-LDP for one vector in the unit ball. For every vector and codebook exactly s codewords

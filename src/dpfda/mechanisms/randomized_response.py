@@ -115,7 +115,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
 
     @property
     def other_probability(self) -> float:
-        """Probability of sending one given other category."""
+        """Probability of sending a given category that is not the true one."""
         return _DENOMINATOR / self._total
 
     @property

@@ -59,7 +59,7 @@ def wire_schema(*, at: str = "#/$defs/") -> Schema:
     """JSON Schema (2020-12) of plans, tasks, replies, receipts and models.
 
     Args:
-        at: the beginning of references: the location of the definitions in a document.
+        at: the prefix of references, such as the location of the definitions in a document.
 
     Examples:
         >>> found = wire_schema()["$defs"]

@@ -37,7 +37,7 @@ def rehearse(
     ledgers: Mapping[str, BaseLedger] | None = None,
     silent: Silence | None = None,
 ) -> tuple[Model, Consortium]:
-    """Fit an estimator like sites that trust neither each other nor a coordinator.
+    """Fit an estimator as if among sites that trust neither each other nor a coordinator.
 
     Every question is one secure sum: each site adds its share of the noise to its own sums, hides
     them under masks modulo 2^64, and only the sum over sites is opened. With no colluders and no
@@ -48,11 +48,10 @@ def rehearse(
         remote sites, the same holds against the coordinator and up to `colluders` sites that share
         all their knowledge with it. *This process sees every row*, and the guarantee states that. A
         site knows its own noise, so ``colluders=0`` protects only against outsiders and the
-        coordinator. Each
-        site's noise is a discrete Gaussian of at least 2^19 lattice steps; the sum of S of them
-        differs from a discrete Gaussian of the summed variance by a factor within
-        exp(±10 S e^{-π² 2^38}) (Kairouz, Liu & Steinke 2021). Two rows of a person at
-        different sites are protected separately.
+        coordinator. Each site's noise is a discrete Gaussian of at least 2^19 lattice steps; the
+        sum of S of them differs from a discrete Gaussian of the summed variance by a factor within
+        exp(±10 S e^{-π² 2^38}) (Kairouz, Liu & Steinke 2021). Two rows of a person at different
+        sites are protected separately.
 
     Args:
         estimator: any whose questions are sums with Gaussian noise (δ > 0): means, covariances,

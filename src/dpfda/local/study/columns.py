@@ -153,7 +153,7 @@ class Columns:
         return np.asarray(np.minimum(np.array(found), len(THRESHOLDS) - 1), dtype=np.int64)
 
     def update(self, asked: IntArray, counts: FloatArray) -> None:
-        """Update by numbers of answers no and yes; columns share a fitted prior.
+        """Update by the numbers of "no" and "yes" answers; columns share a fitted prior.
 
         The common prior maximizes the likelihood of all answers by the EM algorithm. The public
         prior has the weight of a few columns in it.

@@ -180,7 +180,7 @@ class Posterior:
         return evidence(self.prior.hypothesis_odds[0], self.hypotheses[0])
 
     def _moved(self) -> bool:
-        """Move the grid of logit π if few of its values, or one at an end, have much weight."""
+        """Move the grid of logit π if few values have most of the weight, or an end has much."""
         weights = self.share_weights
         enough = 1 / (weights**2).sum() >= _LEAST_SHARES and weights[[0, -1]].max() <= _MOST_AT_END
         if enough or self.prior.class_share is not None:
