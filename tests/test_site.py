@@ -5,7 +5,9 @@ DPFDA_SCREENSHOTS names a folder for pictures of the pages.
 
 from __future__ import annotations
 
+import ast
 import fcntl
+import json
 import os
 import re
 import subprocess
@@ -159,7 +161,11 @@ def test_a_class_has_a_page_that_begins_with_its_guarantee(site: Path) -> None:
 def test_every_example_ran_and_can_be_had_as_a_notebook(site: Path) -> None:
     assert len(EXAMPLES) >= 16
     for name in EXAMPLES:
-        assert (site / "gallery" / f"{name}.ipynb").is_file()
+        notebook = json.loads((site / "gallery" / f"{name}.ipynb").read_text(encoding="utf-8"))
+        cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+        code = "\n".join(line for line in "\n".join(cells).splitlines() if line[:1] != "%")
+        script = ast.parse((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8"))
+        assert ast.dump(ast.parse(code)) == ast.dump(ast.Module(script.body[1:], []))  # which ran
         shown = (site / "gallery" / f"{name}.html").read_text(encoding="utf-8")
         assert f"images/mkd_glr_{name}_001.png" in shown  # the picture that it drew
 

@@ -175,7 +175,7 @@ def test_a_ledger_is_spent_and_then_refuses(csv: Path, tmp_path: Path) -> None:
     assert len(shown.splitlines()) == 6
     refused = invoke(*call)
     assert refused.exit_code == 2
-    assert "nothing was spent" in refused.stderr
+    assert "\nError: nothing was spent: " in f"\n{refused.stderr}"
     assert not refused.stdout
     assert FileLedger(ledger).spent.epsilon == spent
 

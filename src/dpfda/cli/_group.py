@@ -64,7 +64,7 @@ class CommandFiles(click.Group):
             how = f"pip install {package}, or pip install ./bench in a checkout"
             raise Complaint(f"{cmd_name} is in the package {package}: {how}")
         else:
-            raise UnknownName("command", cmd_name, {*_files(), *added})
+            raise UnknownName("command", cmd_name, {*_files(), *added, *_ELSEWHERE})
         command.name = cmd_name
         return command
 

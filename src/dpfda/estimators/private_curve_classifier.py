@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dpfda.central.regression.base import RegressionMechanism
 from dpfda.central.regression.problem import Link
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
@@ -17,8 +18,8 @@ from dpfda.estimators.regression_rows import CurveRows, TableRows
 class PrivateCurveClassifier(PrivateRegression):
     """Classify curves of a curator with differential privacy.
 
-    The method is logistic regression for two classes. For more classes it is discriminant analysis
-    from one joint release of class means, class sizes and the covariance within classes.
+    The method is discriminant analysis from one joint release of class means, class sizes and the
+    covariance within classes. A covariance that noise would hide is not released.
 
     Privacy:
         (ε, δ)-DP (pure ε for δ = 0) for replacing one person, including curve and label. Ranges and
@@ -35,8 +36,9 @@ class PrivateCurveClassifier(PrivateRegression):
         feature_ranges: if X is a table, public ranges instead of `value_range`, as in
             `PrivateLinearRegression`.
         encoder: for experts, a `CurveEncoder` instead of `value_range`.
-        feature_norm_bound, feature_center, mechanism, fit_intercept: for experts, as in
-            `PrivateLogisticRegression`; the last two for two classes only.
+        feature_norm_bound, feature_center: for experts, as in `PrivateLogisticRegression`.
+        mechanism, fit_intercept: for two classes, a mechanism of logistic regression instead of
+            discriminant analysis, such as ``moments``.
         unit, ledger, random_state: as in `PrivateLinearRegression`.
 
     Attributes:
@@ -59,6 +61,7 @@ class PrivateCurveClassifier(PrivateRegression):
 
     _link: ClassVar[Link] = "logistic"
 
+    mechanism: str | RegressionMechanism = "discriminant"
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
     domain_range: tuple[float, float] | None = None
     encoder: CurveEncoder | None = None

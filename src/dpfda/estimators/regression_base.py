@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.channels import ChannelQuery
+from dpfda.central.conversation import BEYOND, too_small
 from dpfda.central.moments.discriminant import Discriminant
+from dpfda.central.queries import RadiusCount
 from dpfda.central.regression.base import (
     RangedRegression,
     Regression,
@@ -179,13 +181,14 @@ class PrivateRegression(CentralEstimator):
         if finds:
             require_enough(self, self._count(n))
         bound: float | None = getattr(self, "weight_bound", None)
-        if self._several:
+        if self._discriminates:
             if bound is not None:
                 rule = "left out for more than two classes, which have no weighted form"
                 raise InvalidParameter("weight_bound", rule, bound)
-            if self.mechanism != "moments" or not self.fit_intercept:
-                name = "fit_intercept" if self.mechanism == "moments" else "mechanism"
-                rule = "left at its default for more than two classes, which have one method"
+            usual = type(self).mechanism
+            if self.mechanism != usual or not self.fit_intercept:
+                name = "fit_intercept" if self.mechanism == usual else "mechanism"
+                rule = "left at its default for a discriminant analysis, which has one method"
                 raise InvalidParameter(name, rule, getattr(self, name))
             return Discriminant(
                 **self._budget,
@@ -213,7 +216,7 @@ class PrivateRegression(CentralEstimator):
         rows, values, *beside = read.rows
         if self._rows.finds_range:
             rows = rows * ANY_VALUE[1]  # in units of the values, whose range is unknown
-        if self._several:
+        if self._discriminates:
             numbers = label_numbers(values, self.classes_)
             return (np.column_stack([rows - self._bounds().center, numbers]),)
         given = self._targets(values)
@@ -233,9 +236,10 @@ class PrivateRegression(CentralEstimator):
         return self._link == "logistic"
 
     @property
-    def _several(self) -> bool:
-        """Whether there are more than two classes, which need discriminant analysis."""
-        return self._classifies and len(self.classes_) > 2
+    def _discriminates(self) -> bool:
+        """Whether the method is discriminant analysis: for curves, or more than two classes."""
+        several = self._classifies and len(self.classes_) > 2
+        return several or self.mechanism == Discriminant.name
 
     def _count(self, n: int | None) -> int:
         """The number of rows; an error if it is unknown, because some conversations need it."""
@@ -278,19 +282,22 @@ class PrivateRegression(CentralEstimator):
         """Set the fitted attributes, including the public model."""
         fitted = in_features(result) if self._rows.finds_range else result
         link: ModelLink = self._link
-        if self._several:
+        if self._discriminates:
             link, mechanism = "discriminant", asked.name
             fitted = replace(fitted, center=fitted.center + self._bounds().center)
         else:
             mechanism = asked.mechanism.name
-            about_others = (ChannelQuery, OutsideCount)
-            # The first answer about the location of rows and targets in their public ranges.
-            first = next(one for one in transcript if not isinstance(one.query, about_others))
-            shape = self._recipe.shape
-            of_ranges = range_warnings(first, fitted, problem=asked.problem, shape=shape)
-            # These warnings are more specific than the warning that some rows are outside.
-            others = tuple(text for text in fitted.warnings if not (of_ranges and text == OUTSIDE))
-            fitted = replace(fitted, warnings=(*others, *of_ranges))
+        # The first answer about the location of rows and targets in their public ranges.
+        counts = (ChannelQuery, OutsideCount, RadiusCount)
+        first = next(one for one in transcript if not isinstance(one.query, counts))
+        problem = None if self._discriminates else asked.problem
+        of_ranges: tuple[str, ...] = ()
+        if not (self._discriminates and self._rows.finds_range):
+            of_ranges = range_warnings(first, fitted, problem=problem, shape=self._recipe.shape)
+        # These warnings are more specific than those that some rows, or nearly all, are outside.
+        less = (OUTSIDE, BEYOND, too_small("their public bound")) if of_ranges else ()
+        others = tuple(text for text in fitted.warnings if text not in less)
+        fitted = replace(fitted, warnings=(*others, *of_ranges))
         self.guarantee_ = guarantee
         self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
         self.model_ = RegressionModel(

@@ -187,8 +187,9 @@ def require_one_way(estimator: Any) -> None:
         rule = "left out: it is for curves, and an encoder says it"
         raise InvalidParameter("domain_range", rule, facts["domain_range"])
     if not given and hasattr(estimator, "value_range"):
-        if estimator.mechanism != "moments":
-            rule = "'moments' where value_range is to be found; or give value_range"
+        usual = type(estimator).mechanism
+        if estimator.mechanism not in ("moments", usual):
+            rule = f"{usual!r} where value_range is to be found; or give value_range"
             raise InvalidParameter("mechanism", rule, estimator.mechanism)
     elif len(given) != 1:
         rule = "given: public ranges of columns (or feature_norm_bound, for experts; of curves "

@@ -139,7 +139,7 @@ class Holder(ABC):
     def _require_all(self) -> None:
         """Refuse a conversation that the ledger cannot fully pay for, before anything is spent."""
         if self._ledger is not None and (reason := self._ledger.refusal(self._most - self._spent)):
-            raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}. {SPEND_LESS}")
+            raise BudgetExceeded(f"nothing was spent: {reason}. {SPEND_LESS}")
 
     def _afford(self, query: Query) -> Price:
         """The total cost including this query; a cost above the announced limit is refused."""

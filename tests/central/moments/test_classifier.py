@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 
 from dpfda import PrivateCurveClassifier, PrivateLogisticRegression
 from dpfda.central.moments.discriminant import Discriminant
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.regression.model import RegressionModel
 from dpfda.curate import curate
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import SimulationSource
+from dpfda_bench.random_problems import curve_classes
 
 T = np.linspace(0, 2, 40)
 SHAPES = np.stack([np.sin(2 * T), T - 1, np.cos(2 * T)])
@@ -49,13 +52,60 @@ def test_a_rare_class_is_named_seldom() -> None:
     assert np.mean(model.predict(weak, grid_points=T) == "one") > 0.9
 
 
-def test_two_classes_are_a_logistic_regression() -> None:
+def test_two_classes_have_one_score() -> None:
     X, y = people(3000)
     two, table = y != "three", X[:, [0, 15, 39]]
     known: dict[str, Any] = {"feature_ranges": (-4, 4), "random_state": 0}
-    here = PrivateCurveClassifier(1.0, **known).fit(table[two], y[two])
+    here = PrivateCurveClassifier(1.0, mechanism="moments", **known).fit(table[two], y[two])
     there = PrivateLogisticRegression(1.0, **known).fit(table[two], y[two])
-    assert here.model_.to_dict() == there.model_.to_dict()
+    assert here.model_.to_dict() == there.model_.to_dict()  # on request, a logistic regression
+    model = PrivateCurveClassifier(1.0, **known).fit(table[two], y[two])
+    assert model.model_.link == model.model_.mechanism == "discriminant"
+    assert model.coef_.shape == (3,)
+    score = model.decision_function(table)
+    assert np.allclose(model.predict_proba(table)[:, 1], 1 / (1 + np.exp(-score)))
+    again = RegressionModel.from_json(model.model_.to_json())
+    assert np.array_equal(again.predict(table), model.predict(table))
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(1000, 2.0), (5000, 2.0)])
+def test_two_classes_of_random_problems(n: int, epsilon: float) -> None:
+    """Wrong less often than by a logistic regression, by more than two standard errors.
+
+    40 problems of `random_problems`; measured differences are .04 with standard errors of .01.
+    """
+    t, gained = np.linspace(0, 1, 80), []
+    for seed in range(8000, 8040):
+        task = curve_classes(seed)
+        rng = np.random.default_rng(seed)
+        (X, y), (others, truth) = task.draw(n, rng), task.draw(2000, rng)
+        wrong = []
+        for mechanism in ("moments", "discriminant"):
+            model = PrivateCurveClassifier(
+                epsilon, delta=0.0, mechanism=mechanism, value_range=task.value_range,
+                classes=(0, 1), random_state=seed,
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = model.fit(X, y, grid_points=t).predict(others, grid_points=t)
+            wrong.append(float(np.mean(found != truth)))
+        gained.append(wrong[0] - wrong[1])
+    assert np.mean(gained) > 2 * np.std(gained, ddof=1) / np.sqrt(len(gained))
+
+
+@pytest.mark.parametrize(("epsilon", "second"), [(0.25, 1), (8.0, 16)])
+def test_products_are_asked_for_unless_noise_hides_them(epsilon: float, second: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=1000)
+    X = 0.2 * rng.normal(size=(1000, 16)) * np.arange(1, 17) ** -1.0
+    X[:, 0] += 0.5 * (y - 0.5)
+    about = Discriminant(
+        epsilon=epsilon, delta=0.0, n=1000, groups=("a", "b"), bound=1.0, features=16
+    )
+    rows = (np.column_stack([X, y]),)
+    _, curator = curate(about, rows, source=SimulationSource(1))
+    (query,) = [one.query for one in curator.transcript if isinstance(one.query, JointMoments)]
+    assert query.second == second
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

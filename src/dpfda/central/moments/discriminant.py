@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray, whole
 from dpfda.central.conversation import CurveConversation
 from dpfda.central.moments.joint_answer import JointAnswer
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.central.moments.moments_release import ClippingSchedule, far_apart_in_groups, joint
 from dpfda.central.regression.base import Fitted
 from dpfda.curves.matrices import floored
@@ -21,6 +22,8 @@ from dpfda.protocol.query import Records
 
 _BELIEVED = 6.0  # eigenvalue floor of the covariance, in noise deviations
 _NARROWED = 0.5  # share of the radius that contains most rows: less noise, the same directions
+_ONE_DIRECTION = 0.5  # squared length: at most one eigenvalue for rows in the unit ball is larger
+_TWO = 2  # classes with one score: the difference of theirs
 MOST_FEATURES = 64
 
 
@@ -66,6 +69,7 @@ class Discriminant(CurveConversation[Fitted], name="discriminant"):
             clipping.axes(self.features),
             most=self.features,
             groups=max(1, len(self.groups)),
+            adjusted=_with_products,
             second=self.features,
             separate=False,
             emphasis="covariances",
@@ -85,27 +89,54 @@ class Discriminant(CurveConversation[Fitted], name="discriminant"):
         return [cls(**known, bound=bound, features=3) for bound in (1.0, math.inf)]
 
 
+def _with_products(query: JointMoments) -> JointMoments:
+    """The query, without products if noise would hide them, so that means have less noise.
+
+    For rows in the unit ball, at most one eigenvalue of a covariance is above ½. If the floor of
+    the eigenvalues is above ½, products could show at most one direction.
+    """
+    noise = JointAnswer(query=query, noisy=np.zeros(len(query.noise_axes))).product_noise()
+    if _BELIEVED * noise <= _ONE_DIRECTION:
+        return query
+    return replace(query, second=1, emphasis="means")
+
+
 def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
-    """Scores m_kᵀΣ⁻¹u - m_kᵀΣ⁻¹m_k/2 + log p_k, where u is a row over the radius, clipped."""
-    floor = _BELIEVED * found.product_noise()
-    inverse = floored(found.products[0], floor, inverted=True)
+    """Scores m_kᵀΣ⁻¹u - m_kᵀΣ⁻¹m_k/2 + log p_k, where u is a row over the radius, clipped.
+
+    For two classes, the difference of their scores: the log-odds of the second class. Eigenvalues
+    of Σ are raised above the noise. Without products, Σ is the identity, an upper bound of the
+    covariance of rows in the unit ball.
+    """
+    size = found.shift.shape[1]
+    within, floor = np.eye(size), _BELIEVED * found.product_noise()
+    if found.query.second == size:
+        within = floored(found.products[0], floor)
+    inverse = floored(within, inverted=True)
     slope = found.shift @ inverse
     share = found.sizes / found.sizes.sum()
-    prior = np.log(share)
-    explained, clarity = _between(found, inverse, share)
+    offset: Any = np.log(share) - (slope * found.shift).sum(axis=1) / 2
+    explained, clarity = _between(found, within, inverse, share)
+    spread = None
+    if len(slope) == _TWO:
+        slope, offset = slope[1] - slope[0], float(offset[1] - offset[0])
+        spread = math.sqrt(float(slope @ within @ slope))
     return Fitted(
         slope=slope / found.query.radius,
-        offset=prior - (slope * found.shift).sum(axis=1) / 2,
+        offset=offset,
         center=np.asarray(found.query.center),
         radius=found.query.radius,
         clips=True,
         explained=explained,
         clarity=clarity,
+        spread=spread,
         warnings=warnings,
     )
 
 
-def _between(found: JointAnswer, inverse: FloatArray, share: FloatArray) -> tuple[float, float]:
+def _between(
+    found: JointAnswer, within: FloatArray, inverse: FloatArray, share: FloatArray
+) -> tuple[float, float]:
     """The share of the variance between classes, and its significance in standard deviations.
 
     The variance between classes is Σ p_k |m_k - m|² in the metric of Σ⁻¹, where m is the common
@@ -115,7 +146,7 @@ def _between(found: JointAnswer, inverse: FloatArray, share: FloatArray) -> tupl
     metric = np.diag(inverse)
     apart = found.shift - share @ found.shift
     weight = share * (1 - share)
-    own = found.shift_variance + np.diag(floored(found.products[0])) / found.sizes[:, None]
+    own = found.shift_variance + np.diag(within) / found.sizes[:, None]
     by_size = weight * found.variances.shares / share**2 * (found.shift**2 @ metric)
     own = weight[:, None] * own * metric
     seen = float(share @ np.einsum("ki,ij,kj->k", apart, inverse, apart))

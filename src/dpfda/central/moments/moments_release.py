@@ -6,6 +6,7 @@ The first queries find a center and a radius about it. One joint query releases 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -141,6 +142,7 @@ def joint(
     most: int,
     groups: int = 1,
     plan: MeanPlan | None = None,
+    adjusted: Callable[[JointMoments], JointMoments] | None = None,
     **further: Any,
 ) -> Questions[JointFound]:
     """Query a center of the vectors, a radius about it, and then the joint moments.
@@ -152,6 +154,7 @@ def joint(
         most: number of available numbers of a vector.
         groups: number of groups.
         plan: plan of a mean; its shares are lower limits for those of center and radius.
+        adjusted: replaces the joint query by another one, from public numbers only.
         further: further fields of `JointMoments`.
     """
     schedule = Schedule.of(about.whole, n=about.n, most=most)
@@ -170,6 +173,7 @@ def joint(
     found = yield from scouting.questions(about)
     radius = clipping.widened * found.radius
     last = JointMoments(cost=found.left, **found.place, radius=radius, groups=groups, **further)
+    last = last if adjusted is None else adjusted(last)
     answer = yield last
     joint_answer = JointAnswer(query=last, noisy=answer.values)
     return JointFound(found.coarse, joint_answer, found.outside, found.warnings)

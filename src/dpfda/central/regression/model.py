@@ -40,6 +40,7 @@ from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_TWO = 2  # classes with one score: the difference of theirs
 _COLUMN_POINTS = 101  # number of points of a slope function written as columns
 
 
@@ -49,7 +50,8 @@ class RegressionModel(Documented):
 
     Attributes:
         guarantee: the privacy guarantee.
-        link: ``linear``, ``logistic``, or ``discriminant`` for several classes.
+        link: ``linear``, ``logistic``, or ``discriminant``: the log-odds of the second of two
+            classes, or one score for each of several classes.
         mechanism: name of the method.
         rows: number of rows in the fit (public).
         stages: number of queries.
@@ -100,6 +102,11 @@ class RegressionModel(Documented):
         """Probabilities of the classes, shape (n, K)."""
         score = self.decision_function(X, grid_points=grid_points)
         return chances(score.reshape(len(score), -1))
+
+    @property
+    def what(self) -> str:
+        """The kind of analysis."""
+        return "discriminant analysis" if self.link == "discriminant" else f"{self.link} regression"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -293,7 +300,7 @@ class RegressionModel(Documented):
         returned. A bar is a coefficient times the width of its feature's public range, so that
         features with different units are comparable.
         """
-        title = f"{self.link} regression: {self.guarantee}"
+        title = f"{self.what}: {self.guarantee}"
         if self.encoder is None:
             return self._plot_coefficients(headed(axes_or_new(ax), title))
         known, label = self.has_band, f"{100 * level:g} % band for the whole curve"
@@ -352,6 +359,11 @@ class RegressionModel(Documented):
         return found
 
     def _reading(self) -> str:
+        if self.link == "discriminant" and self.slopes.ndim == 1:
+            return (
+                "coefficients are of the log-odds of the second class; they hold for rows "
+                "shortened to the clipping ball, as predictions use them"
+            )
         if self.link == "discriminant":
             return (
                 "a row belongs to the class of the largest score; coefficients hold for rows "
@@ -378,9 +390,8 @@ class RegressionModel(Documented):
     def _deployment(self) -> Deployment:
         known = {"target_range": self.target_range, "classes": self.classes, **self.recipe.stated,
                  "weight_bound": self.weight_bound}  # fmt: skip
-        what = "discriminant analysis" if self.link == "discriminant" else f"{self.link} regression"
         return Deployment(
-            product=f"a {what} of {'curves' if self.of_curves else 'rows'}",
+            product=f"a {self.what} of {'curves' if self.of_curves else 'rows'}",
             mechanism=self.mechanism,
             guarantee=self.guarantee,
             records=self.rows,
@@ -428,7 +439,7 @@ class RegressionModel(Documented):
         fit, recipe = (msgspec.structs.asdict(body[name]) for name in ("fit", "recipe"))
         for parts in (fit, recipe):
             parts |= {name: _array(part) for name, part in parts.items() if type(part) is list}
-        several = body["link"] == "discriminant"
+        several = body["link"] == "discriminant" and len(body["classes"] or ()) != _TWO
         if fit["slope"].ndim != 1 + several or np.ndim(fit["offset"]) != several:
             raise InvalidData("fit.slope", "one row for each class of a discriminant link")
         if several and not len(fit["slope"]) == len(fit["offset"]) == len(body["classes"] or ()):

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.queries import BallMean
 from dpfda.central.regression.alternatives import EigenvalueQuery, GradientQuery
 from dpfda.central.regression.base import Fitted
 from dpfda.central.regression.model import RegressionModel
@@ -275,21 +276,21 @@ class Means(NamedTuple):
 
 
 def range_warnings(
-    first: Exchange, fitted: Fitted, *, problem: Problem, shape: Shape
+    first: Exchange, fitted: Fitted, *, problem: Problem | None, shape: Shape
 ) -> tuple[str, ...]:
     """Warnings about public ranges, from released numbers only (post-processing).
 
     Args:
         first: the first query and its answer.
         fitted: the fit.
-        problem: link and bounds.
+        problem: link and bounds; None for a discriminant analysis.
         shape: kind of the public bound: a ball, a box with a range for every feature, or the range
             of the values of curves.
     """
     means, found = _means(first), []
     if means is not None and means.row is not None:
         found += _about_rows(means.row, means.noise, shape)
-    if problem.link == "linear":
+    if problem is not None and problem.link == "linear":
         target = _lowest(fitted, problem) if means is None else means.target
         limit, noise = (_FLAT, 0.0) if means is None else (_END, means.noise)
         if noise <= _BLUR and target >= limit:
@@ -324,6 +325,9 @@ def _lowest(fitted: Fitted, problem: Problem) -> float:
 def _means(first: Exchange) -> Means | None:
     """Means of rows and targets from the first answer; None if it is a minimizer."""
     query, answer = first.query, first.answer
+    if isinstance(query, BallMean):
+        noise = math.sqrt(float(answer.noise.variance.mean())) / query.radius
+        return Means(answer.values / query.radius, 0.0, noise)
     if isinstance(query, LocationQuery):
         row, target, noise = query.means(answer)
         return Means(row, abs(target), noise)
