@@ -211,7 +211,7 @@ def test_another_file_after_the_answer_is_not_said_to_be_sent(
     assert "what the reply shows" in again.stderr
     assert again.stdout == "sent; receipt r\n"
     once_more = call("submit", "--label", "evening", "--show", **other)
-    assert "nothing of a.csv is used" in once_more.stderr
+    assert "and a.csv is not used" in once_more.stderr
     assert "Send it?" not in once_more.stderr
     assert once_more.stdout == "answered before; receipt r\n"
     assert len(collector.sent) == 9

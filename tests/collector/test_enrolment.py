@@ -192,7 +192,7 @@ def test_who_is_late_is_told_in_words_in_every_process(collector: Guarded, make_
         assert far.task(slow)[0] == 202, "asked again, they wait: nothing was spent for nothing"
         status, found = far.answer(slow, asked)
         assert (status, found["error"]["code"]) == (410, "lapsed")
-        assert "somebody else was asked instead" in found["error"]["message"]
+        assert "the task was given to another person" in found["error"]["message"]
         assert far.answer(quick, asked)[0] == 200
         collector.wait_until(study)
         assert len(collector.read("GET", f"/api/studies/{study}/phases/0/replies").split()) == 1
@@ -236,7 +236,9 @@ def test_a_reply_that_lies_around_is_refused_in_words(
     time.sleep(LATE)
     caller = Caller(collector, study)
     asked = caller.task(second)[1]
-    with pytest.raises(NotGranted, match="no reply came in time, and somebody else was asked"):
+    with pytest.raises(
+        NotGranted, match="no reply came in time, and the task was given to another"
+    ):
         device.send(plan.hash)
     assert caller.answer(second, asked)[0] == 200
     collector.wait_until(study)

@@ -100,7 +100,7 @@ read_reply = msgspec.json.Decoder(ReplyMessage).decode
 async def ask(wire: Wire, expected: int, *request: Any, **more: Any) -> bytes:
     while True:
         status, body = await wire.ask(*request, **more)
-        if status != 202:  # nobody is wanted until the phase is concluded
+        if status != 202:  # there is no free task until the phase is concluded
             assert status == expected, (status, body)
             return body
         await asyncio.sleep(0.02)

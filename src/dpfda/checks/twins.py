@@ -164,7 +164,7 @@ class ClassByClass(Twin, name="class_by_class"):
         return np.concatenate(blocks, axis=1)
 
     def worst_cases(self) -> Pairs:
-        """Two labels."""
+        """Two different labels."""
         return [(np.zeros((1, 1)), np.ones((1, 1)))]
 
 

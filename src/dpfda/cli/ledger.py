@@ -80,7 +80,7 @@ def plan(path: Path, epsilon: float, delta: float, times: int, as_json: bool) ->
     each = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
     what = f"{times} releases of {each}" if times > 1 else f"a release of {each}"
     if after is None:
-        raise InvalidParameter("--epsilon", f"smaller: left is {ledger.left()}", epsilon)
+        raise InvalidParameter("--epsilon", f"smaller: {ledger.left()} is left", epsilon)
     click.echo(f"{what} would leave {ledger.left(*after)}")
 
 

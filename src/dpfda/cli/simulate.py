@@ -39,7 +39,7 @@ from dpfda.report.contents import Outcome
 from dpfda.report.terminal import rows_table, to_json
 
 STAMP = (
-    "A simulation with seeded noise: whoever holds the file sees every row, and errors on test "
+    "A simulation with seeded noise: all rows of the file are used directly, and errors on test "
     "people are computed without noise. Nothing printed here is private."
 )
 GUARANTEE = "In a real study every participant would have ε-local differential privacy."

@@ -59,7 +59,7 @@ _ERROR = {
     },
 }
 _MEANING = {
-    202: "Nobody is wanted just now: ask again.",
+    202: "There is no free task now: ask again.",
     400: "Malformed, or not what this interface takes.",
     401: "The token or the key is missing or wrong.",
     403: "Not this person's study or ticket, not this organizer's, or only for invited people.",
@@ -147,7 +147,7 @@ class Document:
         self._making = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "GET":
             await self.application(scope, receive, send)
             return

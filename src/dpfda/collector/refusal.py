@@ -42,31 +42,31 @@ def bad_plan(reason: object) -> Refused:
 
 
 def no_study() -> Refused:
-    """404."""
+    """404 for an unknown study."""
     return Refused(404, "unknown_study", "there is no such study here")
 
 
 def begun() -> Refused:
-    """409."""
+    """409 for a change of a study that has begun."""
     told = "somebody has joined this study, so it cannot be changed: duplicate it instead"
     return Refused(409, "begun", told)
 
 
 def no_organizer() -> Refused:
-    """404."""
+    """404 for an unknown organizer."""
     return Refused(404, "unknown_organizer", "there is no organizer of this name here")
 
 
 def no_token() -> Refused:
-    """401."""
-    return Refused(401, "unknown_token", "this needs the token of somebody who is enrolled")
+    """401 for a missing or unknown token."""
+    return Refused(401, "unknown_token", "this needs the token of a participant")
 
 
 def no_place() -> Refused:
-    """429."""
+    """429 for an address or network with too many people."""
     told = (
-        "as many people from this address, or the network around it, take part as may at once, in "
-        "an hour or at all: try again in some minutes, or ask the organizer for an invitation"
+        "too many people from this address, or from its network, take part at once, in this hour "
+        "or in total: try again in some minutes, or ask the organizer for an invitation"
     )
     return Refused(429, "too_many_here", told, retry_after=60)
 
@@ -83,11 +83,11 @@ def no_ticket(reason: Issued) -> Refused:
     if reason == "late":
         return Refused(410, "late", "the phase of this person's task is over")
     if reason == "lapsed":
-        told = "this person asked too long ago, and nothing was sent since: join again"
+        told = "this token has expired, because no reply was sent in time: join again"
         return Refused(410, "lapsed", told)
     if reason == "finished":
         return Refused(410, "finished", "the study is finished")
-    return Refused(202, "wait", "nobody is wanted just now; ask again", retry_after=1)
+    return Refused(202, "wait", "there is no free task now; ask again", retry_after=1)
 
 
 def not_stored(outcome: Stored | Exception) -> Exception:
@@ -97,7 +97,7 @@ def not_stored(outcome: Stored | Exception) -> Exception:
     if outcome == "unknown":
         return no_token()
     if outcome == "foreign":
-        return Refused(403, "wrong_ticket", "this ticket is not this token's")
+        return Refused(403, "wrong_ticket", "this ticket belongs to another token")
     if outcome == "different":
         return Refused(409, "answered", "this ticket was answered before, with other bytes")
     if outcome == "withdrawn":
@@ -105,7 +105,7 @@ def not_stored(outcome: Stored | Exception) -> Exception:
     if outcome == "late":
         return Refused(410, "late", "the phase of this reply is over")
     if outcome == "lapsed":
-        told = "no reply came in time, and somebody else was asked instead"
+        told = "no reply came in time, and the task was given to another person"
         return Refused(410, "lapsed", told)
     return Refused(422, "bad_reply", "the reply could not be stored")
 
@@ -113,7 +113,7 @@ def not_stored(outcome: Stored | Exception) -> Exception:
 def not_removed(outcome: Removed) -> Exception:
     """The refusal of a withdrawal."""
     if outcome == "late":
-        told = "the phase of this reply is over, and what was learnt from all replies is public"
+        told = "the phase of this reply is over, and its result is public"
         return Refused(410, "late", told)
     if outcome == "different":
         return Refused(409, "not_stored", "there is another reply to this ticket")

@@ -175,7 +175,7 @@ class PatientProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Stop the timer of a closed connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._waiting.pop(self, None)

@@ -108,7 +108,7 @@ def _all_estimated(model: RuleModel, covariance: FloatArray) -> bool:
 
 
 def _errors(model: RuleModel, score: int, covariance: FloatArray, each: FloatArray) -> FloatArray:
-    """Standard errors of β(t), from those of the coefficients; distances have no slope."""
+    """Standard errors of β(t), from those of the coefficients of curve features."""
     own = len(model.folds) or model.coefficients.shape[1]
     scales = model.scales[score, :own]
     spread = covariance[:own, :own] / np.outer(scales, scales)

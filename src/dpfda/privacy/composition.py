@@ -199,7 +199,7 @@ def pure_mu(epsilon: float) -> float:
 
 
 def response_mu(epsilon: float, categories: int) -> float:
-    """The same for randomized response among K categories."""
+    """The smallest μ of randomized response among K categories, rounded up."""
     if not _SMALL <= epsilon <= _LARGE or categories == 2:
         return pure_mu(epsilon)
     others = min(categories, _MOST_CATEGORIES) - 1
@@ -210,7 +210,7 @@ def response_mu(epsilon: float, categories: int) -> float:
 
 
 def laplace_mu(ratio: float) -> float:
-    """The same for one number with Laplace noise of scale sensitivity/ratio."""
+    """The smallest μ of one number with Laplace noise of scale sensitivity/ratio, rounded up."""
     if not _SMALL <= ratio <= _LARGE:
         return pure_mu(ratio)
     return 2 * _h(math.exp(-ratio / 2) / 2) * _UP

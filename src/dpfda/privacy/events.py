@@ -20,7 +20,7 @@ _MOST_CATEGORIES = 2**62
 
 
 class Event(Registered, family="event"):
-    """One release."""
+    """Base of all privacy events; each describes one release."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

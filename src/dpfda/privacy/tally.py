@@ -118,7 +118,7 @@ class Spent:
         }
 
     def to_json(self) -> str:
-        """The same as text."""
+        """`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def _repr_html_(self) -> str:

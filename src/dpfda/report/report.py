@@ -361,7 +361,7 @@ class Report:
         )
 
     def html(self) -> str:
-        """The page."""
+        """The report as an HTML page."""
         return to_html(self)
 
     def _repr_html_(self) -> str:

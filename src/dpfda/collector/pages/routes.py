@@ -190,7 +190,7 @@ log = logging.getLogger("dpfda.collector")
 async def show_study(
     study: StudyName, request: Asked, collector: Service, visitor: Visiting
 ) -> Page:
-    """One study."""
+    """The page of a study."""
     found = await _everything(collector, study)
     here, elsewhere = _here(request), _elsewhere(request)
     acts = await collector.activities(most=_ACTS, study=study)

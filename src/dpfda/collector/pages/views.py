@@ -159,17 +159,12 @@ def study_page(
     acts: Sequence[Activity] = (),
     invitations: Invitations | None = None,
 ) -> Template:
-    """One study.
+    """The page of a study.
 
-    Args:
-        record: the study.
-        answered: number of replies in its current phase.
-        history: its models.
-        visitor: who sees the page.
-        here: address of this collector for participants.
-        elsewhere: host of a separate participant page.
-        acts: actions of organizers on it, newest first.
-        invitations: how many of its links were used, if it is for invited people.
+    Args: record: the study. answered: number of replies in its current phase. history: its models.
+    visitor: who sees the page. here: address of this collector for participants. elsewhere: host of
+    a separate participant page. acts: actions of organizers on it, newest first. invitations: how
+    many of its links were used, if it is for invited people.
     """
     joining = link(record, here, elsewhere=elsewhere)
     local = is_loopback(urlsplit(elsewhere or here).hostname or "")

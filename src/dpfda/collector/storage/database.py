@@ -153,7 +153,7 @@ class Database(Storage):
             return marks, confirmed.scalar_one_or_none()
 
     def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
-        """One row."""
+        """Store one row."""
         with self._write() as connection:
             connection.execute(_CONFIRM, {"now": now})
             tables.note(connection, note)

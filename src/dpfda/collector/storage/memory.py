@@ -79,7 +79,7 @@ class MemoryStorage(Storage, name="memory"):
         return [], self._confirmed
 
     def confirm_clock(self, *, now: float, note: Activity | None = None) -> None:
-        """Remember it."""
+        """Store the confirmed time."""
         self._confirmed = now
         self._note(note)
 
@@ -126,7 +126,7 @@ class MemoryStorage(Storage, name="memory"):
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
     ) -> list[StudyLine]:
-        """Newest first."""
+        """A page of studies, newest first."""
         lines = [
             StudyLine(
                 **{name: getattr(one, name) for name in _SHORT},
@@ -258,7 +258,7 @@ class MemoryStorage(Storage, name="memory"):
             return (study, token) in self._past or (held is not None and held.study == study)
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
-        """Remember replies."""
+        """Store replies."""
         with self._lock:
             return [self._add_one(reply) for reply in replies]
 
@@ -358,11 +358,11 @@ class MemoryStorage(Storage, name="memory"):
             return True
 
     def models(self, study: str) -> list[ModelRecord]:
-        """The history."""
+        """The models of a study."""
         return list(self._models.get(study, []))
 
     def organizers(self) -> list[Organizer]:
-        """By name."""
+        """All organizers, sorted by name."""
         with self._lock:
             return [self._organizers[name] for name in sorted(self._organizers)]
 
@@ -399,7 +399,7 @@ class MemoryStorage(Storage, name="memory"):
             return True
 
     def note(self, activity: Activity) -> None:
-        """Remember it."""
+        """Store an activity."""
         self._note(activity)
 
     def _note(self, activity: Activity | None) -> None:

@@ -119,7 +119,7 @@ class SqlStorage(Database):
     def page(
         self, *, most: int, after: tuple[float, str] | None = None, only_open: bool = False
     ) -> list[StudyLine]:
-        """Newest first."""
+        """A page of studies, newest first."""
         with self._read() as connection:
             return tables.page(connection, most=most, after=after, only_open=only_open)
 
@@ -339,7 +339,7 @@ class SqlStorage(Database):
             return True
 
     def models(self, study: str) -> list[ModelRecord]:
-        """The history."""
+        """The models of a study."""
         query = sa.select(_model).where(_model.c.study == study).order_by(_model.c.phase)
         with self._read() as connection:
             return [ModelRecord(**row._mapping) for row in connection.execute(query)]
@@ -347,7 +347,7 @@ class SqlStorage(Database):
     # -- organizers and their sessions ---------------------------------------------------------
 
     def organizers(self) -> list[Organizer]:
-        """By name."""
+        """All organizers, sorted by name."""
         with self._read() as connection:
             rows = connection.execute(sa.select(_organizer).order_by(_organizer.c.name))
             found = [Organizer(**row._mapping) for row in rows]
@@ -386,7 +386,7 @@ class SqlStorage(Database):
             return True
 
     def note(self, activity: Activity) -> None:
-        """One row."""
+        """Store one row."""
         with self._write() as connection:
             tables.note(connection, activity)
 

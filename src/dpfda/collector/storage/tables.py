@@ -258,7 +258,7 @@ _DUE = sa.select(study).where(
 def page(
     connection: Connection, *, most: int, after: tuple[float, str] | None, only_open: bool
 ) -> list[StudyLine]:
-    """Newest first."""
+    """A page of studies, newest first."""
     query = _LINES.where(_HERE).limit(most)
     if only_open:
         query = query.where(sa.text("open"))  # the exact text of the condition in the index

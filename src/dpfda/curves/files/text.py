@@ -171,7 +171,7 @@ def _floats(body: bytes, sep: str, decimal: str) -> FloatArray:
 
 
 def _more_floats(body: bytes, sep: str, decimal: str) -> FloatArray:
-    """The same for all formats of numbers that C accepts."""
+    """All numbers of such lines, in every format that C accepts."""
     lines = body.decode().split("\n")[:-1]
     if decimal != ".":
         lines = [line.replace(".", "x").replace(decimal, ".") for line in lines]
