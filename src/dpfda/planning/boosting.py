@@ -1,9 +1,9 @@
-"""The planner of boosting: how many owners, which ε, and the error to expect.
+"""The planner of boosting studies: number of owners, ε, and expected error.
 
-Whole studies of the shipped estimators are simulated on people made up from public facts. 004
-§III-D and §IV bound the noise of a base learner by its order only, √(s log s)/(ε √H) for the mean
-of H shares of s numbers. Whether a base learner beats guessing also depends on the data, so the
-plan follows from the simulations, and the bound is shown beside them.
+The planner simulates whole studies with the estimators, on synthetic people from public facts. 004
+§III-D and §IV state only the order of the noise of a base learner, √(s log s)/(ε √H) for the mean
+of H reports of s numbers. Whether a base learner beats guessing also depends on the data.
+Therefore the plan follows from the simulations, and the bound is only reported.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ Base = Literal["gradient", "sample", "statistic", "classifier"]
 BASES: tuple[Base, ...] = get_args(Base)
 OWNERS = (100, 300, 1000, 3000, 10_000, 30_000)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_OTHERS = 2000  # rows of nobody's, to test on
-_MOST_ROWS = 200_000  # of a simulated study
-_MARGIN = 0.01  # what counts as better than guessing
-_SURE = 0.95
+_OTHERS = 2000  # number of test rows, which belong to no participant
+_MOST_ROWS = 200_000  # largest number of rows of a simulated study
+_MARGIN = 0.01  # an error smaller than guessing by this margin counts as better
+_SURE = 0.95  # share of better studies from which a study is said to work
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoostingForecast:
-    """A plan for owners, and what it will be worth.
+    """The plan of a boosting study, and its expected error.
 
     Attributes:
-        plan: the study, as owners are asked.
-        base: what owners send.
-        rows_per_owner: how many rows of an owner count.
-        expected: its error.
-        guessing: the error of always naming the most frequent class.
-        non_private: the error without privacy that was supposed.
-        by_owners: other numbers of owners at this ε.
-        by_epsilon: the same owners at other ε.
-        sought: what was left open: ``error``, ``owners`` or ``epsilon``.
-        interval: of what was sought: where nine of ten studies lie, or repetitions of the search.
-        owners_per_round: H; None where the study chooses it as it goes.
-        share: s, how many numbers a share has; None for gradients, which are codewords.
-        order: √(s log s)/(ε √H), the order of a round's noise in 004 §III-D.
-        noise: the standard deviation of a number in the mean of H shares.
+        plan: the plan of the study.
+        base: the kind of reports.
+        rows_per_owner: largest number of rows of an owner that are used.
+        expected: the expected error.
+        guessing: the error of always predicting the most frequent class.
+        non_private: the assumed error without privacy.
+        by_owners: expected errors for other numbers of owners at this ε.
+        by_epsilon: expected errors for the same owners at other ε.
+        sought: the quantity that was computed: ``error``, ``owners`` or ``epsilon``.
+        interval: 90 % interval of this quantity, over studies (error) or repeated searches.
+        owners_per_round: H; None if the study chooses it in each round.
+        share: s, the number of entries of a report; None for gradients, which are codewords.
+        order: √(s log s)/(ε √H), the order of the noise of a round in 004 §III-D.
+        noise: standard deviation of an entry in the mean of H reports.
     """
 
     plan: StudyPlan
@@ -83,16 +83,17 @@ class BoostingForecast:
     def verdict(self) -> str:
         """Whether the study can work, in one sentence."""
         found, better = self.expected, self.expected.better
-        said = "works" if better >= _SURE else "may work" if better >= 0.5 else "cannot work"
+        outcome = "works" if better >= _SURE else "may work" if better >= 0.5 else "cannot work"
         return (
-            f"This study {said}: {better:.0%} of the simulated studies are better than guessing. "
+            f"This study {outcome}: {better:.0%} of the simulated studies are better than "
+            "guessing. "
             f"Expect {100 * found.error:.1f} % wrong, between guessing "
             f"({100 * self.guessing:.1f} %) and no privacy ({100 * self.non_private:.1f} %)."
         )
 
     @property
     def notes(self) -> list[str]:
-        """The sentences beside the figures."""
+        """The forecast in sentences."""
         low, high = self.interval
         said = [self.verdict]
         if self.sought == "owners":
@@ -126,14 +127,14 @@ class BoostingForecast:
 
     @property
     def outcome(self) -> Outcome:
-        """The rows and the notes."""
+        """The rows and the notes as an `Outcome`."""
         named = [("this study", self.expected)]
         named += [("other owners", one) for one in self.by_owners if one != self.expected]
         named += [("other ε", one) for one in self.by_epsilon if one != self.expected]
         return Outcome(rows=[_row(name, one) for name, one in named], notes=self.notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
+        """All fields as JSON values."""
         plain = {name: value for name, value in vars(self).items() if name != "plan"}
         plain["expected"] = asdict(self.expected)
         for name in ("by_owners", "by_epsilon"):
@@ -160,34 +161,34 @@ def plan_boosting(
     others: bool = True,
     sweep: Sweep = ALONE,
 ) -> BoostingForecast:
-    """The study of owners that reaches an error, or the error to expect of a study.
+    """Plan a boosting study that reaches an error, or compute the expected error of a study.
 
-    Of owners, ε and error two are given, and the third is found.
+    Two of owners, ε and error are given; the third is computed.
 
     Args:
-        owners: how many take part.
-        epsilon: what each of them spends, once, for all of their rows.
-        error: the error to reach, where owners or ε is left out.
+        owners: number of owners.
+        epsilon: ε of each owner, for all of their rows.
+        error: the error to reach, if owners or ε is not given.
         classes: the labels.
-        feature_ranges: public (low, high) of each column in order, or a mapping from column to
-            (low, high) or to its categories.
-        rows_per_owner: how many rows of an owner count.
-        base: what owners send: ``gradient`` (`LocalGradientBoostingClassifier`), or the rules of
-            004: ``sample``, ``statistic`` or ``classifier`` (`LocalAdaBoostClassifier`, weighed by
-            other owners).
-        hostile_share: of owners who may send what does most damage, for gradients. The simulated
-            owners are honest.
-        n_rounds: how many rounds.
-        non_private_error: what a classifier without privacy is expected to err.
-        shares: how frequent each class is, in the order of the sorted labels; by default equally.
-        unit: whose data all rows of one owner are.
-        seed: of the study's public randomness.
-        studies: how many are simulated for each figure.
-        others: whether other numbers of owners and other ε are simulated too.
-        sweep: where studies are simulated, and what is kept of them.
+        feature_ranges: public (low, high) of each column in order, or a mapping from columns to
+            (low, high) or to categories.
+        rows_per_owner: largest number of rows of an owner that are used.
+        base: the kind of reports: ``gradient`` (`LocalGradientBoostingClassifier`), or the rules of
+            004: ``sample``, ``statistic`` or ``classifier`` (`LocalAdaBoostClassifier` with
+            ``validation="feedback"``).
+        hostile_share: for gradients, upper bound on the share of owners who send worst-case
+            reports. The simulated owners are honest.
+        n_rounds: number of rounds.
+        non_private_error: expected error of a classifier without privacy.
+        shares: shares of the classes, in the order of the sorted labels; by default equal.
+        unit: the protected unit to which all rows of one owner belong.
+        seed: seed of the public randomness of the study.
+        studies: number of simulated studies for each expected error.
+        others: whether other numbers of owners and other ε are simulated as well.
+        sweep: settings of the simulations, including the file that stores their results.
 
     Privacy:
-        Nobody's data are touched and nobody is charged: all that is used here is public.
+        Only public facts are used; no data are read and no budget is spent.
 
     Examples:
         >>> found = plan_boosting(
@@ -269,7 +270,7 @@ def _classifier(
 
 @dataclass(frozen=True, kw_only=True)
 class _Owners:
-    """Populations of which owners are drawn, and how they are asked."""
+    """The populations from which owners are drawn, and the estimator of their studies."""
 
     place: World
     populations: Sequence[Source]
@@ -279,7 +280,7 @@ class _Owners:
 
 
 def _study(crowd: _Owners, owners: int, epsilon: float, number: int) -> float:
-    """The error of one study on rows of nobody who takes part."""
+    """The error of one study on rows that belong to no participant."""
     population, rows = crowd.populations[number], crowd.rows
     features, labels = population.people(owners * rows, [number, 0])
     made = crowd.make(
@@ -288,7 +289,7 @@ def _study(crowd: _Owners, owners: int, epsilon: float, number: int) -> float:
         classes=list(range(len(crowd.place.shares))),
         feature_ranges=[(-1.0, 1.0)] * crowd.columns,
     )
-    with warnings.catch_warnings():  # that they are few is what is measured
+    with warnings.catch_warnings():  # warnings about few owners
         warnings.simplefilter("ignore", UserWarning)
         made.fit(features, labels, groups=np.repeat(np.arange(owners), rows))
     tested, truth = population.others(_OTHERS, [number, 1])
@@ -317,7 +318,7 @@ def _reached(
     *,
     rows: int,
 ) -> tuple[int, float, tuple[float, float]]:
-    """Owners and ε at which the mean error is reached, and the interval of the one sought."""
+    """Owners and ε at which the mean error is reached, and the interval of the computed one."""
     wanted = _validate.fraction("error", error)
     if not place.limit < wanted < place.guessing:
         rule = f"above {place.limit:.3g} (no privacy) and below {place.guessing:.3g} (guessing)"
@@ -346,12 +347,12 @@ def _around(owners: int, rows: int) -> list[int]:
 
 
 def _noise(plan: StudyPlan) -> dict[str, Any]:
-    """H, s, the order of 004 §III-D, and the exact standard deviation where everything is 0."""
+    """H, s, the order of 004 §III-D, and the exact standard deviation if all true values are 0."""
     design = plan.built_design
     if not isinstance(design, SammeDesign):
         return {}
     asked, owners = design.first(plan), design.owners_per_round
-    # Of local samples, each row is a share of its own, with an equal part of ε.
+    # With `sample`, an owner sends one report for each row, each with an equal share of ε.
     rows = design.n_rows if design.rule == "sample" else 1
     size, epsilon, reports = asked.sent // rows, plan.epsilon / rows, owners * rows
     order = math.sqrt(size * math.log(max(size, 2)) / reports) / epsilon

@@ -1,14 +1,15 @@
-"""Public generators of made-up people, for studies that have not run yet.
+"""Public generators of synthetic people, for forecasts of studies.
 
-A family is a prior over populations. Latent numbers (coefficients of a curve, or what is behind the
-columns of a table) are normal around a mean of each class; how wide they are within the public
-range, where their middle is, how they hang together and in which of them the classes differ is
-drawn anew for every population, because nobody knows it in advance. How far the classes are apart
-is then set so that a classifier without privacy errs as often as the user expects. Where a typical
-curve of each class is public, the means are theirs, and how wide people are follows instead.
+A family is a prior over populations. Latent variables (coefficients of a curve, or variables that
+determine the columns of a table) are normal around a mean of each class. Their spread within the
+public range, their center, their correlations and the differences between classes are drawn anew
+for every population, because they are not known in advance. The distance between the classes is
+then set such that a classifier without privacy has the error that the user expects. If a typical
+curve of each class is public, the class means are given by these curves, and the spread is set
+instead.
 
-What they are drawn from was chosen on a few tasks (`dpfda bench plan` names them); nothing here
-looks at anybody's data.
+The parameters of the families were chosen on a few tasks (`dpfda bench plan` names them). No
+private data are used.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from dpfda.errors import InvalidParameter
 Generator = np.random.Generator
 Seed = int | Sequence[int]
 Features = Callable[[FloatArray], FloatArray]
-"""From latent numbers (n, m) to encoded features (n, d) in [-1, 1]."""
+"""A map from latent variables (n, m) to encoded features (n, d) in [-1, 1]."""
 
-_TERMS = 16  # cosine functions of a simulated curve
-_GRID = 65
+_TERMS = 16  # number of cosine functions of a simulated curve
+_GRID = 65  # number of grid points of a simulated curve
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """The facts about the people that the plan and its user state.
+    """The facts about the people that the plan and the user state.
 
     Attributes:
-        encoder: how they are encoded, and with it their public ranges.
-        shares: how frequent each class is.
-        center_known: the center of the range is the center of the people.
-        anywhere: they may lie anywhere in their range, and be far narrower.
-        spread_differs: classes may differ in spread.
+        encoder: the encoder, which contains the public ranges.
+        shares: shares of the classes.
+        center_known: whether the center of the range is that of the people.
+        anywhere: whether people may be anywhere in their range, with a much smaller spread.
+        spread_differs: whether classes may differ in spread.
         typical: coefficients of a typical curve of each class, (K, d).
     """
 
@@ -55,14 +56,14 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """A population: latent numbers around class means, seen through an encoder.
+    """A population: latent variables around class means, and their encoded features.
 
     Attributes:
-        means: of each class, (K, m).
-        root: latent noise is normal numbers times this, (m, r).
-        shares: how frequent each class is.
-        features: what is encoded of the latent numbers.
-        stretch: logarithm of the factor by which each class is wider, (K, m), or one for all.
+        means: latent mean of each class, (K, m).
+        root: matrix that maps standard normal numbers to latent noise, (m, r).
+        shares: shares of the classes.
+        features: the map from latent variables to encoded features.
+        stretch: logarithm of a factor on the noise of each class, (K, m), or one number.
     """
 
     means: FloatArray
@@ -72,7 +73,7 @@ class Population:
     stretch: FloatArray | float = 0.0
 
     def people(self, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
-        """Encoded features and label numbers; fewer people are the first of more people."""
+        """Encoded features and label numbers; fewer people are the first rows of more people."""
         labels, noise = self.parts(n, seed)
         return self.seen(labels, noise), labels
 
@@ -83,11 +84,11 @@ class Population:
 
     @property
     def spread_differs(self) -> bool:
-        """Whether one class is wider than another."""
+        """Whether the classes differ in spread."""
         return bool(np.any(np.ptp(np.broadcast_to(self.stretch, self.means.shape), axis=0)))
 
     def others(self, n: int, seed: Seed) -> tuple[FloatArray, IntArray]:
-        """People who are not asked."""
+        """Test people, who do not take part."""
         return self.people(n, seed)
 
     def parts(self, n: int, seed: Seed) -> tuple[IntArray, FloatArray]:
@@ -99,15 +100,14 @@ class Population:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:
-    """Curves inside a public range, as waves whose amplitudes fall.
+    """Curves inside a public range, as sums of waves with decreasing amplitudes.
 
     Attributes:
-        decay: least and largest p: the j-th amplitude is about j^{-p}.
-        width: least and largest standard deviation of the level, as a share of half the range.
-        tilt: least and largest q: differences of the classes, in standard deviations, fall like
-            (j + 1)^{-q}.
-        off: the distance between the center of a coefficient and that of its range, in usual
-            widths.
+        decay: smallest and largest p: the j-th amplitude is about j^{-p}.
+        width: smallest and largest standard deviation of the level, as a share of the half-range.
+        tilt: smallest and largest q: differences between classes, in standard deviations, decrease
+            like (j + 1)^{-q}.
+        off: typical distance between the center of a coefficient and that of its range.
     """
 
     decay: tuple[float, float]
@@ -116,11 +116,11 @@ class Curves:
     off: float = 0.4
 
     def population(self, known: Known, rng: Generator) -> Population:
-        """One of the family."""
+        """Draw a population of the family."""
         channels = known.encoder.channels
         speed = np.maximum(np.arange(_TERMS), 1)
         spread = np.exp(rng.uniform(*np.log(self.width))) * speed ** -rng.uniform(*self.decay)
-        if rng.random() < 0.2:  # curves that were standardized one by one have no level
+        if rng.random() < 0.2:  # curves that are standardized individually have no level
             spread[0] *= 0.1
         middle = rng.normal(0, self.off / 3, (channels, _TERMS)) / speed
         size = channels * _TERMS
@@ -151,7 +151,7 @@ class Curves:
 
 
 def _in_coefficients(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
-    """The center of the range, and waves of half its width, a row for each in every channel."""
+    """Coefficients of the center of the range, and of each wave with half its width, by channel."""
     channels, (start, end) = encoder.channels, encoder.basis.domain_range
     waves = CosineBasis(n_basis=_TERMS).evaluate(np.linspace(0, 1, _GRID))
     middle, half = public_range(encoder)
@@ -166,9 +166,9 @@ def _in_coefficients(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
 
 
 def public_range(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
-    """Middle and half of the range that an encoder makes use of, one of each a channel.
+    """Middle and half-width of the range of an encoder, one of each per channel.
 
-    Those are the constant curves whose coefficients it keeps apart.
+    The range contains the constant curves whose coefficients are not clipped.
 
     Examples:
         >>> cubic = CurveEncoder("bspline", n_basis=5, rescale="clip", center=10.0, scale=4.0)
@@ -193,10 +193,10 @@ def public_range(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """Columns of numbers, of marks (yes or no) and of skewed amounts inside public ranges."""
+    """Tables with numeric, binary and skewed columns inside public ranges."""
 
     def population(self, known: Known, rng: Generator) -> Population:
-        """One of the family."""
+        """Draw a population of the family."""
         d, classes = known.encoder.n_features, len(known.shares)
         kind = rng.choice(3, d, p=[0.45, 0.3, 0.25])
         at, width = rng.normal(-0.2, 0.25, d), np.exp(rng.uniform(np.log(0.25), np.log(0.6), d))
@@ -230,13 +230,13 @@ class Tables:
 
 
 def draw_labels(n: int, shares: FloatArray, rng: Generator) -> IntArray:
-    """Label numbers as frequent as `shares` says."""
+    """Draw label numbers with probabilities `shares`."""
     found = np.searchsorted(np.cumsum(shares)[:-1], rng.random(n), side="right")
     return found.astype(np.int64)
 
 
 def _factors(size: int, rng: Generator, *, most: float) -> FloatArray:
-    """A root of a correlation matrix: two common factors, and something of one's own."""
+    """A root of a correlation matrix with two common factors and independent parts."""
     loading = rng.normal(size=(size, 2)) * rng.uniform(0, most)
     covariance = np.eye(size) + loading @ loading.T
     scale = np.sqrt(np.diag(covariance))
@@ -244,12 +244,12 @@ def _factors(size: int, rng: Generator, *, most: float) -> FloatArray:
 
 
 def _wider(classes: int, size: int, rng: Generator) -> FloatArray:
-    """Relative widths of classes: partly common to all features, partly for each."""
+    """Log factors on the spread of classes: one part for all features and one for each."""
     return _differences(classes, 1, rng) + _differences(classes, size, rng)
 
 
 def _sometimes(rng: Generator) -> float:
-    """Share of the means' difference that is left where spreads differ: often none."""
+    """A factor on the difference of means if spreads differ; it is often 0."""
     return max(0.0, float(rng.uniform(-1, 1)))
 
 

@@ -1,4 +1,4 @@
-"""Forecast the error of a study by simulating whole studies on public people."""
+"""Forecast the error of a study by simulating whole studies on synthetic or public people."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from dpfda.report.progress import progress
 from dpfda.report.report import fragment
 
 ALSO = ("epsilons", "people", "second", "difference")
-"""What else can be simulated: other ε, other numbers of people, a second study, and smaller
-differences between the classes."""
+"""Additional simulations: other ε, other numbers of people, a second study, and smaller differences
+between the classes."""
 
 PEOPLE = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
 _AROUND = (0.1, 0.2, 0.5, 1, 2, 5)
-_STRENGTHS = (0.9, 0.7, 0.5, 0.35, 0.2, 0.1)  # of what there is to gain without privacy
-_SURE = 0.8
-_RESAMPLES = 200
+_STRENGTHS = (0.9, 0.7, 0.5, 0.35, 0.2, 0.1)  # signals, as shares of the error of guessing
+_SURE = 0.8  # share of studies that must find a difference that counts as detectable
+_RESAMPLES = 200  # number of bootstrap samples
 _STEPS = {"epsilons": len(EPSILONS), "people": 6, "second": 2, "difference": 6}
+"""Number of simulated settings for each entry of `ALSO`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """The result of a forecast; `dpfda.planning.words` and `page` show it.
+    """The result of a forecast; `dpfda.planning.words` and `page` present it.
 
     Attributes:
-        plan: the study.
-        expected: its error.
-        guessing: the error of always naming the most frequent class; of numbers, that of their
-            mean as people would tell it privately.
-        non_private: the error of a model that sees everything.
-        effective: how many people who answer without noise all of them are worth.
-        by_epsilon: the same people at other ε; empty where it was not asked for.
-        by_people: other numbers of people; likewise.
-        second: what a second study would add, of as many other people or of the same again.
-        sought: what was left open: ``error``, ``n_people`` or ``epsilon``.
-        interval: of what was sought. Of an error where nine of ten studies lie, of the others where
-            nine of ten repetitions of the search would end.
-        detectable: the largest error without privacy at which four of five such studies are still
-            better than guessing, and the distance of normal classes, or the correlation of a
-            number with its prediction, that goes with it; None where it was not asked for, or where
-            four of five find nothing whatever.
-        also: what was asked for beside the error, of `ALSO`.
-        theory: the error by `expected_by_theory`, where it applies.
-        basis: what people were drawn from.
+        plan: the plan of the study.
+        expected: the expected error.
+        guessing: the error of always predicting the most frequent class; for numbers, the error of
+            a private estimate of their mean.
+        non_private: the error of a model without privacy.
+        effective: the effective sample size.
+        by_epsilon: expected errors of the same people at other ε; empty if not simulated.
+        by_people: expected errors of other numbers of people; empty if not simulated.
+        second: expected errors with a second study, of other people or of the same people.
+        sought: the quantity that was computed: ``error``, ``n_people`` or ``epsilon``.
+        interval: 90 % interval of this quantity, over studies (error) or over repetitions of the
+            search.
+        detectable: the weakest signal that four of five such studies detect: its error without
+            privacy, and the corresponding distance of normal classes or correlation of a number
+            with its prediction. None if it was not simulated or if there is no such signal.
+        also: the additional simulations, of `ALSO`.
+        theory: the error by `expected_by_theory`, or None if it does not apply.
+        basis: the source of the simulated people, in words.
     """
 
     plan: StudyPlan
@@ -79,7 +79,7 @@ class Forecast:
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: the sentences, the table and the picture."""
-        from dpfda.planning import page  # which stands on this file
+        from dpfda.planning import page  # imports this module
 
         return fragment(page.report(self))
 
@@ -102,38 +102,42 @@ def forecast(
     tell: Callable[[float], None] | None = None,
     **facts: object,
 ) -> Forecast:
-    """The error of the study that `plan_study` makes of the facts, or what it takes to reach one.
+    """Forecast the error of a study by `plan_study`, or the people or ε that reach a given error.
 
-    Of people, ε and error two are given, and the third is found. With `target_range` a number is
-    predicted: then errors are mean squared ones in units of its variance, and its mean leaves 1.
+    Two of people, ε and error are given; the third is computed. With `target_range` the study
+    predicts a number. Errors are then mean squared errors in units of its variance, so that the
+    error of its mean is 1.
 
     Args:
-        n_people: how many take part. Or a whole plan, such as one that was read from a file: then
-            no facts are needed, and other ε and numbers of people are tried with its own design.
-        epsilon: what each of them spends, once.
+        n_people: number of people, or a whole plan, such as one read from a file. With a plan, no
+            other facts are needed, and its design is also used for other ε and numbers of people.
+        epsilon: ε of each person.
         classes: the labels.
-        error: the error to reach, where people or ε is left out.
-        family: what curves look like (``smooth``, ``rough``, ``spectra``), or ``table``.
+        error: the error to reach, if people or ε is not given.
+        family: the kind of curves (``smooth``, ``rough``, ``spectra``), or ``table``.
         typical: with a family of curves, a *public* curve of each class, such as published means:
-            (X, y) or (X, y, grid_points). Where classes differ then need not be guessed.
-        sample: instead, *public* people: (X, y) or (X, y, grid_points), a hundred rows or more.
-            It says most.
-        non_private_error: what a classifier without privacy is expected to err, or which part of
-            the variance of a number a regression leaves. Needed with a family; makes the forecast
-            from a sample better.
-        class_shares: how frequent each class will be, in the order of the sorted labels (of two,
-            that of the last is enough); by default `class_share`, as in the sample, or equally.
-        studies: how many are simulated for each figure.
-        also: what to simulate beside the error, of ``epsilons``, ``people``, ``second`` and
-            ``difference``; by default all of it.
-        most: people in a simulated study; a larger one is replaced by one that learns as much.
-        sweep: where studies are simulated, and what is kept of them, so that a forecast which was
-            ended goes on: `dpfda.planning.sweep.Sweep`. By default here, and nothing.
-        tell: called with the share of the work that is done; by default a progress bar shows it.
-        facts: what else `plan_study` takes.
+            (X, y) or (X, y, grid_points). They determine how the classes differ.
+        sample: instead of a family, *public* people: (X, y) or (X, y, grid_points) with a hundred
+            rows or more. A sample gives the most accurate forecast.
+        non_private_error: expected error of a classifier without privacy; for numbers, the share of
+            the variance that a regression without privacy leaves. It is required with a family, and
+            improves a forecast from a sample.
+        class_shares: expected shares of the classes, in the order of the sorted labels (for two
+            classes, that of the last is enough). The default is `class_share`, the shares in the
+            sample, or equal shares.
+        studies: number of simulated studies for each expected error.
+        also: additional simulations, of ``epsilons``, ``people``, ``second`` and ``difference``; by
+            default all.
+        most: largest number of people in a simulated study; larger studies are replaced by smaller
+            ones with the same effective sample size.
+        sweep: settings of the simulations, including a file that stores their results, so that an
+            interrupted forecast can continue (`dpfda.planning.sweep.Sweep`). By default they run in
+            this process and are not stored.
+        tell: called with the finished share of the work; by default a progress bar is shown.
+        facts: further arguments of `plan_study`.
 
     Privacy:
-        Nobody's data are touched and nobody is charged: all that is used here is public.
+        Only public facts are used; no private data are read and no budget is spent.
 
     Examples:
         >>> plan = plan_study(300, 0.2, value_range=(-1, 1), classes=("no", "yes"))
@@ -206,7 +210,7 @@ def forecast(
 def _left_open(
     n_people: int | None, epsilon: float | None, error: float | None
 ) -> tuple[str, tuple[int, float]]:
-    """Which of the three is to be found, and people and ε of a plan to begin with."""
+    """The quantity to compute, and people and ε of an initial plan."""
     given = {"n_people": n_people, "epsilon": epsilon, "error": error}
     missing = [name for name, value in given.items() if value is None]
     if len(missing) != 1:
@@ -232,7 +236,7 @@ def _by_recipe(classes: Sequence[Label] | None, facts: dict[str, Any]) -> Planne
 
 
 def _with_design_of(plan: StudyPlan, rest: dict[str, Any]) -> Planned:
-    """The same plan for other people and ε: it says everything, so the rest must be left out."""
+    """The same plan for other people and ε; an error if facts are given that the plan states."""
     for name, value in rest.items():
         if value is not None:
             raise InvalidParameter(name, "left out: the plan says it", value)
@@ -249,7 +253,7 @@ def _share_of(steps: int, tell: Callable[[float], None]) -> Callable[[float], No
 
 
 def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | None:
-    """The error by theory; it holds for two hidden classes and reports of one answer each."""
+    """The error by theory, which applies to two private classes with features of equal spread."""
     if plan.n_classes != 2 or plan.protects == "labels" or plan.design.get("spread_differs"):
         return None
     return expected_by_theory(
@@ -264,7 +268,7 @@ def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | No
 
 
 def falling(errors: FloatArray) -> FloatArray:
-    """The nearest curve that never rises: more people, or a larger ε, cannot hurt.
+    """The nearest nonincreasing curve, because more people or a larger ε do not increase errors.
 
     Examples:
         >>> falling(np.array([0.5, 0.3, 0.4, 0.1])).round(2).tolist()
@@ -274,11 +278,11 @@ def falling(errors: FloatArray) -> FloatArray:
 
 
 def crossing(levels: Sequence[float], errors: FloatArray, wanted: float) -> float:
-    """The level at which the mean error comes down to `wanted`; infinite if it does not.
+    """The level at which the mean error decreases to `wanted`; infinite if it does not.
 
     Args:
-        levels: people or ε, rising.
-        errors: of the same studies at every level, (levels, studies).
+        levels: numbers of people or ε, increasing.
+        errors: errors of the same studies at every level, (levels, studies).
         wanted: the error to reach.
     """
     curve = falling(errors.mean(axis=1))
@@ -317,7 +321,7 @@ def _is_reached(levels: Sequence[float], errors: FloatArray, wanted: float) -> b
 def reached(
     trials: Trials, people: int | None, epsilon: float | None, error: float
 ) -> tuple[int, float, tuple[float, float]]:
-    """People and ε at which the mean error is reached, and the interval of the one sought."""
+    """People and ε at which the mean error is reached, and the interval of the computed one."""
     place, wanted = trials.place, _validate.fraction("error", error)
     if not place.limit < wanted < place.guessing:
         guess = "the mean" if place.numbers else "guessing"
@@ -344,19 +348,19 @@ def reached(
 
 
 def by_epsilon(trials: Trials, people: int, epsilon: float) -> tuple[Expected, ...]:
-    """The same people at other ε."""
+    """Expected errors of the same people at other ε."""
     levels = sorted({*EPSILONS[1:-1], epsilon})
     return tuple(trials.expected(people, level) for level in levels)
 
 
 def by_people(trials: Trials, people: int, epsilon: float) -> tuple[Expected, ...]:
-    """A tenth to five times as many people."""
+    """Expected errors of a tenth to five times as many people."""
     sizes = sorted({min(max(10, round(people * by)), MOST_PEOPLE) for by in _AROUND})
     return tuple(trials.expected(size, epsilon) for size in sizes)
 
 
 def second_study(trials: Trials, people: int, epsilon: float) -> tuple[tuple[str, Expected], ...]:
-    """Twice as many people, or the same at twice the ε: two studies that are planned as one."""
+    """Expected errors of twice as many people, and of the same people at twice the ε."""
     return (
         ("as many other people", trials.expected(min(2 * people, MOST_PEOPLE), epsilon)),
         ("the same people again", trials.expected(people, 2 * epsilon)),
@@ -364,12 +368,12 @@ def second_study(trials: Trials, people: int, epsilon: float) -> tuple[tuple[str
 
 
 def detectable(trials: Trials, people: int, epsilon: float) -> tuple[float, float] | None:
-    """The weakest signal that four of five studies find, between those that were tried.
+    """The weakest signal that four of five studies detect, interpolated between simulated signals.
 
     Returns:
-        Its error without privacy, and how many standard deviations apart normal classes of that
-        error are, or the correlation of a number with its prediction; None if none is found so
-        often.
+        Its error without privacy, and the distance of normal classes with this error in standard
+        deviations, or the correlation of a number with its prediction. None if no signal is
+        detected this often.
     """
     place = trials.place
     limits = [place.guessing * (1 - strength) for strength in _STRENGTHS]
@@ -382,6 +386,6 @@ def detectable(trials: Trials, people: int, epsilon: float) -> tuple[float, floa
 
 
 def _round_up(people: float) -> int:
-    """Two digits, upwards."""
+    """Round up to two digits."""
     unit = 10 ** max(0, len(str(int(people))) - 2)
     return int(-(-people // unit) * unit)

@@ -1,7 +1,7 @@
-"""People who hold a number instead of a label: made up by a family, or redrawn from a sample.
+"""Simulated people with a number instead of a label, from a family or resampled from a sample.
 
-Errors are mean squared errors in units of the number's variance: 1 is what its mean leaves. What is
-encoded of somebody is their number, as the first column, and their features.
+Errors are mean squared errors in units of the number's variance, so the error of the mean is 1. The
+encoded row of a person contains the number, as the first column, and the features.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ _ROWS = 3000
 _FOLDS = 6
 _FEWEST = 4 * _FOLDS  # rows of a sample
 _MEAN_QUESTIONS = 4
-_AT, _WIDTH = 0.25, (0.12, 0.5)  # where numbers lie in their range and how wide, in halves of it
-_MOST = 1 - 1e-6  # of the variance that is explained
+_AT, _WIDTH = 0.25, (0.12, 0.5)  # deviation of the center and limits of the spread, in half-ranges
+_MOST = 1 - 1e-6  # largest explained share of the variance
 
 
 def private_mean(places: FloatArray, epsilon: float, seed: int) -> float:
     """Private estimate of a mean by answers to "is your number above t?", with uniform t.
 
     Args:
-        places: of the numbers in their public range, from -1 to 1.
-        epsilon: of each person.
-        seed: of the questions and of the noise.
+        places: the numbers, scaled from their public range to [-1, 1].
+        epsilon: ε of each person.
+        seed: seed of the questions and of the noise.
     """
     k = best_questions(epsilon, most=_MEAN_QUESTIONS)
     dithers = np.random.default_rng(seed).uniform(-1, 1, (len(places), k))
     bits = np.where(places[:, None] > dithers, 1.0, -1.0)
     response = QuestionResponse(epsilon=epsilon, questions=k)
-    told = response.randomize(bits, SimulationSource(seed)).mean() / response.truth_probability
-    return float(np.clip(told, -1, 1))
+    estimate = response.randomize(bits, SimulationSource(seed)).mean() / response.truth_probability
+    return float(np.clip(estimate, -1, 1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NumberWorld(World):
-    """Populations of people with numbers; the error of their mean is 1."""
+    """Populations of people with numbers, in which the error of the mean is 1."""
 
     numbers = True
     most = math.inf
@@ -61,18 +61,18 @@ class NumberWorld(World):
         return 1.0
 
     def guess(self, rows: Rows, others: Rows, *, epsilon: float, seed: int) -> float:
-        """The error of the mean as people tell it privately."""
+        """The error of a private estimate of the mean."""
         return _relative(np.array(private_mean(rows[0][:, 0], epsilon, seed)), others)
 
     def judged(self, model: StudyModel, others: Rows) -> float:
-        """The error of a finished study on other people."""
+        """The error of a finished study on test people."""
         assert isinstance(model, CurveRegression)
         low, high = model.target_range
         places = (model.values(others[0][:, 1:]) - (low + high) / 2) / ((high - low) / 2)
         return _relative(places, others)
 
     def distance(self, error: float) -> float:
-        """The correlation of number and prediction that leaves this error."""
+        """The correlation between number and prediction that corresponds to this error."""
         return math.sqrt(1 - error)
 
 
@@ -83,16 +83,16 @@ def _relative(places: FloatArray, others: Rows) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NumberPopulation:
-    """Latent numbers, and one that follows some of them.
+    """A population with latent variables and a target that depends linearly on them.
 
     Attributes:
-        mean: of the latent numbers, (m,).
-        root: they are normal numbers times this, (m, r).
-        features: what is encoded of them.
-        along: which of those normal numbers the target follows, of length 1, (r,).
-        at: where it lies in its range.
-        width: its standard deviation.
-        explained: share of its variance that it follows them with.
+        mean: mean of the latent variables, (m,).
+        root: matrix that maps standard normal numbers to latent noise, (m, r).
+        features: the map from latent variables to encoded features.
+        along: unit vector of the target's coefficients on the normal numbers, (r,).
+        at: mean of the target in its range, from -1 to 1.
+        width: standard deviation of the target.
+        explained: share of the variance of the target that the latent variables explain.
     """
 
     mean: FloatArray
@@ -104,7 +104,7 @@ class NumberPopulation:
     explained: float = 1.0
 
     def people(self, n: int, seed: Seed) -> Rows:
-        """Encoded numbers and features; fewer people are the first of more people."""
+        """Encoded numbers and features; fewer people are the first rows of more people."""
         first, second = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         latent = first.standard_normal((n, self.root.shape[1]))
         own = math.sqrt(1 - self.explained) * second.standard_normal(n)
@@ -114,13 +114,13 @@ class NumberPopulation:
         return np.column_stack([places, seen]), np.zeros(n, dtype=np.int64)
 
     def others(self, n: int, seed: Seed) -> Rows:
-        """People who are not asked."""
+        """Test people, who do not take part."""
         return self.people(n, seed)
 
     def leaving(self, error: float, seed: Seed) -> NumberPopulation:
-        """The same, but as much left unexplained by a linear rule; as little as possible if less.
+        """The population for which a linear rule leaves this error, or the smallest possible one.
 
-        Features may not show everything that the number follows.
+        The smallest error may be above 0, because features may not contain all latent variables.
         """
         rows, _ = replace(self, explained=1.0).people(_ROWS, seed)
         design = np.column_stack([np.ones(_ROWS), rows[:, 1:]])
@@ -136,9 +136,9 @@ def with_number(
     known: Known,
     tilt: tuple[float, float] | None,
 ) -> NumberPopulation:
-    """A number that goes with the latent numbers of a population of one class."""
+    """Add a target to the latent variables of a population of one class."""
     width = population.root.shape[1]
-    if tilt is None:  # of a table some columns matter, others hardly
+    if tilt is None:  # in tables, few columns have large coefficients
         along = rng.standard_normal(width) * rng.standard_gamma(0.5, width) ** 0.5
     else:
         own = (1.0 + np.arange(width // known.encoder.channels)) ** -rng.uniform(*tilt)
@@ -159,7 +159,7 @@ def with_number(
 def numbers_made_up(
     plan: StudyPlan, family: str | None, *, non_private_error: float | None
 ) -> World:
-    """People of a family whose number can be predicted as well as the user expects."""
+    """People of a family whose numbers can be predicted with the error that the user expects."""
     kind, generator = family_for(plan, family)
     if non_private_error is None:
         rule = "given: the part of the variance that you expect a regression without privacy to "
@@ -190,13 +190,13 @@ def numbers_made_up(
 
 @dataclass(frozen=True, eq=False)
 class NumberPart:
-    """Rows of a sample for people who are asked, and for others.
+    """Rows of a sample, divided between participants and test people.
 
     Attributes:
-        rows: encoded numbers and features of all of the sample.
-        seen: which of them people who are asked hold, and
-        tested: which the others do.
-        blurred: share of people whose features are anybody's.
+        rows: encoded numbers and features of the sample.
+        seen: indices of the rows of participants.
+        tested: indices of the rows of test people.
+        blurred: share of people whose features are replaced by those of a random row.
     """
 
     rows: FloatArray
@@ -205,11 +205,11 @@ class NumberPart:
     blurred: float = 0.0
 
     def people(self, n: int, seed: Seed) -> Rows:
-        """Some of the rows, as often as it takes."""
+        """Participants, resampled from their rows."""
         return self._redrawn(self.seen, n, seed)
 
     def others(self, n: int, seed: Seed) -> Rows:
-        """People who are not asked."""
+        """Test people, who do not take part."""
         return self._redrawn(self.tested, n, seed)
 
     def _redrawn(self, rows: IntArray, n: int, seed: Seed) -> Rows:
@@ -222,7 +222,7 @@ class NumberPart:
 
 
 def parts(rows: FloatArray, count: int, *, blurred: float = 0.0) -> list[NumberPart]:
-    """One population a study: all rows for both, and rows kept apart, in turns."""
+    """One population for each study: in turns with common rows and with separate test rows."""
     rank = np.random.default_rng(0).permutation(len(rows))
     everybody = np.arange(len(rows))
     found = []
@@ -235,9 +235,9 @@ def parts(rows: FloatArray, count: int, *, blurred: float = 0.0) -> list[NumberP
 
 
 def numbers_redrawn(plan: StudyPlan, sample: Sample, *, non_private_error: float | None) -> World:
-    """People of a public sample; where the user knows better, studies keep their share of the gain.
+    """People of a public sample, with errors rescaled to `non_private_error` if it is given.
 
-    As for labels, studies are judged in turns on all rows and on rows that were kept apart.
+    As for labels, studies are evaluated in turns on all rows and on separate test rows.
     """
     X, y, *grid = sample
     points = grid[0] if grid else None
@@ -261,7 +261,7 @@ def numbers_redrawn(plan: StudyPlan, sample: Sample, *, non_private_error: float
         return np.where(errors < 1, 1 - gain * (1 - errors), errors)
 
     def populations(count: int, error: float) -> Sequence[Source]:
-        # What a share b of people who hold anybody's features leaves is 1 - (1 - b)² R².
+        # If a share b of the people has random features, the error is 1 - (1 - b)² R².
         kept = math.sqrt(min((1 - error) / gain / (1 - found), 1.0))
         return parts(rows, count, blurred=1 - kept)
 
@@ -276,7 +276,7 @@ def numbers_redrawn(plan: StudyPlan, sample: Sample, *, non_private_error: float
 
 
 def _non_private(rows: FloatArray) -> float:
-    """Error of a ridge regression, with as little bias as the sample allows."""
+    """Error of a ridge regression, averaged over both kinds of parts to reduce its bias."""
     errors = []
     for part in parts(rows, 2 * _FOLDS):
         seen, tested = rows[part.seen], rows[part.tested]

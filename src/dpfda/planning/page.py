@@ -1,4 +1,4 @@
-"""A forecast as a table, a picture, JSON, and a folder with all that a study needs."""
+"""A forecast as a table, a picture, JSON, and a folder with all files of a study."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def outcome(found: Forecast) -> Outcome:
 
 
 def document(found: Forecast) -> dict[str, Any]:
-    """Everything, ready for JSON."""
+    """All fields of a forecast as JSON values."""
     plain = {name: value for name, value in vars(found).items() if name != "plan"}
     for name in ("by_epsilon", "by_people"):
         plain[name] = [asdict(one) for one in plain[name]]
@@ -60,7 +60,7 @@ def write_folder(
     asked: Mapping[str, Any],
     read: Mapping[str, str],
 ) -> None:
-    """Plan, program, commands, consent, forecast and page, as files of their own.
+    """Write plan, program, commands, consent, forecast and page to separate files.
 
     The last three arguments are those of `words.script`.
     """

@@ -1,9 +1,8 @@
-"""A file of public people, as a forecast takes it.
+"""Reading a file of public people for a forecast.
 
-A file from somebody else is read in a process of its own, with little memory, time and rights.
-
-Whatever is in the file, the process that asked goes on: archives that unpack to more than there is
-room for, cells without end, or bytes that make a library fall over end the other process only.
+A file from somebody else is read in a separate process with limited memory, time and rights.
+Malicious or damaged files, such as archives that unpack to more than the memory or bytes that crash
+a library, can only end this process, and not the calling one.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from dpfda.estimators.file_block import check_labels, frame
 def public_people(
     file: File, reading: Reading, *, classes: Sequence[str] | None, feature_ranges: object = None
 ) -> tuple[tuple[Any, ...], str]:
-    r"""The `sample` of a forecast: rows, labels and grid points; and how the file was read.
+    r"""The `sample` of a forecast (rows, labels, grid points), and how the file was read.
 
-    Without classes the label is a number.
+    Without classes, labels are numbers.
 
     Examples:
         >>> from dpfda.curves.files import Handed
@@ -75,7 +74,7 @@ def _labels(rows: Rows | Table, column: str, *, numbers: bool) -> AnyArray:
 
 _SECONDS = 20
 _MEMORY = 1 << 30
-_CELLS, _ROWS = 2_000_000, 20_000  # of what is handed back
+_CELLS, _ROWS = 2_000_000, 20_000  # largest numbers of values and of rows in the result
 _KEPT = ("PATH", "PYTHONPATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "HOME")
 
 
@@ -87,7 +86,7 @@ class _Asked(msgspec.Struct):
 
 
 class _Told(msgspec.Struct):
-    """Curves on one grid are one block of numbers; curves of their own are pairs (t, x)."""
+    """The result: curves on one grid are one block of numbers, other curves pairs (t, x)."""
 
     refusal: str = ""
     said: str = ""
@@ -100,9 +99,9 @@ class _Told(msgspec.Struct):
 def public_people_in_subprocess(
     file: Handed, reading: Reading, *, classes: list[str] | None
 ) -> tuple[tuple[Any, ...], str]:
-    """Run `public_people` on an unchecked file, in a process of its own; nothing is stored."""
+    """Run `public_people` on an untrusted file in a separate process, without storing the file."""
     asked = _Asked(file.name, file.content, asdict(reading), classes)
-    # No secret of this process is in the other one's environment.
+    # The environment of the other process contains no secrets of this one.
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     env |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
     program = [sys.executable, "-P", "-B", "-m", __name__]
@@ -129,13 +128,15 @@ def public_people_in_subprocess(
 
 
 def _limit() -> None:
-    """Little memory and time, and no file may be written, not even that of a crash."""
+    """Limit memory and time of this process, and forbid writing files, including core dumps."""
     with suppress(ImportError):
         import resource
 
         limits = {"AS": _MEMORY, "CPU": _SECONDS, "FSIZE": 0, "CORE": 0}
         for name, most in limits.items():
-            with suppress(ValueError, OSError):  # a system may not know it, or allow less already
+            with suppress(
+                ValueError, OSError
+            ):  # the system may not support the limit, or may have a lower one
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
 

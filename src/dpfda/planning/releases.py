@@ -1,7 +1,7 @@
-"""What a central release will be worth before anything is spent: releases of made-up people.
+"""Forecasts of the error of central releases, from simulated releases of synthetic people.
 
-The estimators themselves are run with seeded noise, on people that follow from public facts alone,
-and compared with the same summary without privacy and with the truth.
+The estimators are run with seeded noise on synthetic people that follow from public facts. The
+results are compared with the same summary without privacy and with the truth.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _MEASURED = {
     "regression": "root mean squared error of the fitted line, in units of the target",
     "density": "total variation distance of the density (0 to 1)",
 }
-_SIMULATED = {"regression": 200_000, "density": 200_000}  # people at most, else:
-_SIMULATED_CURVES = 5000  # more are replaced by as many with less noise
-_REFERENCE = 50_000  # made-up people whose summary stands for the truth
-_CELLS = 1000  # of the range, in which points are counted
-_STEPS = 9  # of the search for n or ε, each halving a logarithm
+_SIMULATED = {"regression": 200_000, "density": 200_000}  # largest number of simulated people
+_SIMULATED_CURVES = 5000  # the same for curves; larger n are simulated by less noise
+_REFERENCE = 50_000  # number of synthetic people whose summary is used as the truth
+_CELLS = 1000  # number of cells of the range in which points are counted
+_STEPS = 9  # number of bisection steps on a log scale in the search for n or ε
 _MOST_PEOPLE, _MOST_EPSILON = 10_000_000, 100.0
 _LEAST_PEOPLE, _LEAST_EPSILON = 100, 0.001
-_SHAPES = (0.8, 0.5, 0.33)  # relative sizes of the three ways in which made-up curves differ
-_LEVEL, _APART = 0.2, 0.1  # of the range: amplitude of the mean curve, and between two groups
-_EXPLAINED = 0.5  # of the variance of the target of a regression
+_SHAPES = (0.8, 0.5, 0.33)  # relative scales of the three components of synthetic curves
+_LEVEL, _APART = 0.2, 0.1  # amplitude of the mean curve and of group differences, over the range
+_EXPLAINED = 0.5  # explained share of the variance of a regression's target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +57,14 @@ class ReleaseForecast:
     """The expected error of a release.
 
     Attributes:
-        summary: what is released.
-        n, epsilon, delta: of it; one of the first two may have been sought.
+        summary: the released summary.
+        n, epsilon, delta: parameters of the release; n or ε may have been computed.
         error: root mean squared distance from the truth.
-        interval: where nine of ten releases lie.
-        privacy: the part that privacy adds: distance from the summary without privacy.
+        interval: 90 % interval of the error.
+        privacy: the error caused by privacy: the distance from the summary without privacy.
         sampling: the error without privacy.
-        sought: what was found: ``error``, ``n`` or ``epsilon``.
-        assumed: what the made-up people are like.
+        sought: the quantity that was computed: ``error``, ``n`` or ``epsilon``.
+        assumed: assumptions about the synthetic people, in words.
     """
 
     summary: Summary
@@ -80,7 +80,7 @@ class ReleaseForecast:
 
     @property
     def worth(self) -> float:
-        """How many people without privacy would give the same error."""
+        """The number of people that would give the same error without privacy."""
         return self.n * (self.sampling / self.error) ** 2 if self.error else float(self.n)
 
     @property
@@ -118,7 +118,7 @@ class ReleaseForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class _Facts:
-    """What is public, and what is guessed."""
+    """Public facts and assumptions of a simulation."""
 
     delta: float
     value_range: tuple[float, float]
@@ -155,15 +155,15 @@ def smooth_curves(
     spread: float,
     shift: float = 0.0,
 ) -> FloatArray:
-    """Made-up curves inside a public range, shape (n, points).
+    """Synthetic curves inside a public range, shape (n, points).
 
     Args:
-        n: people.
-        rng: draws how they differ.
-        points: of the grid.
+        n: number of people.
+        rng: random generator.
+        points: number of grid points.
         value_range: low and high.
         spread: standard deviation of people about their mean, as a share of the range.
-        shift: how far the mean differs from the usual one, likewise.
+        shift: amplitude of an additional cosine in the mean, as a share of the range.
     """
     low, high = value_range
     t = np.linspace(0, 1, points)
@@ -191,25 +191,25 @@ def forecast_release(
     repeats: int = 20,
     seed: int = 0,
 ) -> ReleaseForecast:
-    """The error of a release from public facts alone, or the n or ε that reaches one.
+    """Forecast the error of a release from public facts, or the n or ε that reach a given error.
 
-    Of n, ε and error two are given, and the third is found.
+    Two of n, ε and error are given; the third is computed.
 
     Args:
         summary: ``mean``, ``groups``, ``components``, ``regression`` or ``density``.
-        n: people.
+        n: number of people.
         epsilon: ε of the release.
-        error: the error to reach, in the units that `ReleaseForecast.sentences` name.
+        error: the error to reach, in the units that `ReleaseForecast.sentences` states.
         delta: δ; 0 for pure ε.
         value_range: public range of the values, of the points, or of the target of a regression.
-        spread: standard deviation of people about their mean, as a share of the range: a guess.
-        points: grid points of a curve.
-        features: columns of a regression.
-        repeats: simulated releases.
-        seed: of the made-up people and the noise.
+        spread: assumed standard deviation of people about their mean, as a share of the range.
+        points: number of grid points of a curve.
+        features: number of columns of a regression.
+        repeats: number of simulated releases.
+        seed: seed of the synthetic people and the noise.
 
     Privacy:
-        Nobody's data are touched and nothing is spent.
+        No private data are read and no budget is spent.
 
     Examples:
         >>> found = forecast_release("mean", 2000, 1.0, value_range=(0, 1000), repeats=4)
@@ -261,7 +261,7 @@ def forecast_release(
 
 
 def _least(at: Callable[[float], ReleaseForecast], error: float, low: float, high: float) -> float:
-    """The smallest n or ε whose error is not above `error`."""
+    """The smallest n or ε with an error of at most `error`."""
     best = at(high)
     if best.error > error:
         rule = f"at least {show(best.error)}, which the largest n or ε that is tried reaches"
@@ -277,12 +277,12 @@ def _least(at: Callable[[float], ReleaseForecast], error: float, low: float, hig
 def _simulated(
     summary: Summary, n: int, epsilon: float, facts: _Facts, *, repeats: int, seed: int
 ) -> ReleaseForecast:
-    """Repeat the release; of many people as many as can be simulated, with as much less noise."""
+    """Simulate releases; for large n with fewer people and correspondingly less noise."""
     people = min(n, _SIMULATED.get(summary, _SIMULATED_CURVES))
     more = n / people
     price = epsilon * more
     pure = not facts.delta
-    if summary == "density":  # whose noise is the smaller one, whatever the number of people
+    if summary == "density":  # it chooses the smaller noise by the actual n
         own: dict[str, Any] = {
             "box": (facts.value_range,),
             "mechanism": HistogramDensity(),
@@ -297,7 +297,7 @@ def _simulated(
     for number in range(repeats):
         rng = np.random.default_rng([seed, number])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the forecast says it in its own words
+            warnings.simplefilter("ignore")  # the forecast has its own sentences
             found.append(trial(people, price, facts, rng))
     total, privacy, sampling = np.array(found).T
     if more > 1:
@@ -340,7 +340,7 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _three(private: FloatArray, plain: FloatArray, truth: FloatArray) -> tuple[float, float, float]:
-    """Root mean squared errors: in all, of privacy, of sampling."""
+    """Root mean squared errors: total, of privacy, of sampling."""
     return _root(private - truth), _root(private - plain), _root(plain - truth)
 
 
@@ -356,7 +356,7 @@ def _mean(
 
 @lru_cache(maxsize=8)
 def _truth(facts: _Facts, shift: float) -> FloatArray:
-    """The mean of everybody."""
+    """The mean curve of the population."""
     rng = np.random.default_rng(0)
     return np.asarray(facts.curves(_REFERENCE, rng, shift=shift).mean(axis=0))
 
@@ -401,13 +401,13 @@ def _true_component(facts: _Facts) -> FloatArray:
 
 
 def _first(curves: FloatArray) -> FloatArray:
-    """The main way in which curves differ."""
+    """The first principal component of the curves."""
     vectors: FloatArray = np.linalg.eigh(np.cov(curves.T))[1]
     return vectors[:, -1]
 
 
 def _apart(one: FloatArray, other: FloatArray) -> float:
-    """Distance of two directions."""
+    """Distance between two unit vectors, up to sign."""
     lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
     same = abs(float(one @ other)) / max(lengths, 1e-300)
     return math.sqrt(2 * max(1 - same, 0.0))
@@ -455,7 +455,7 @@ def _density(
         return np.asarray(shares @ heaps / (width * math.sqrt(2 * math.pi)))
 
     cells, edges = np.histogram(points, bins=_CELLS, range=(low, high))
-    # Silverman's rule for the spread of one of the two heaps.
+    # Silverman's rule for the spread of one of the two clusters.
     width = 1.06 * deviation * n ** (-1 / 5)
     plain = normals(edges[:-1] / 2 + edges[1:] / 2, cells / n, width)
     truth = normals(centers, np.array([0.5, 0.5]), deviation)

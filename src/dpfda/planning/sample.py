@@ -1,6 +1,6 @@
-"""Public people instead of a made-up family: rows that anybody may see, with their labels.
+"""Populations from a public sample, and the distance between the classes of a population.
 
-How far classes are apart: as an error without privacy, and as a distance.
+The distance is expressed as the error of a rule without privacy, or in standard deviations.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _FEWEST = 2 * _FOLDS
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Encoded rows of a public sample, redrawn as often as a study needs people.
+    """Encoded rows of a public sample, from which the people of studies are resampled.
 
-    A rule that is tried on the rows it was learnt from looks better than it is, on rows that were
-    kept apart from a small sample it looks worse, and by about as much: half of the studies are
-    done either way, and their mean is nearly right.
+    The error of a rule on its own training rows is too small. On separate test rows of a small
+    sample it is too large, by about the same amount. Half of the studies are therefore evaluated in
+    each way, so that their mean is nearly unbiased.
 
     Attributes:
         features: encoded rows.
-        labels: their label numbers.
-        shares: how frequent each class will be among the people of the study.
+        labels: label numbers of the rows.
+        shares: shares of the classes among the people of the study.
         squares: whether classes may differ in spread.
     """
 
@@ -55,7 +55,7 @@ class Pilot:
         shares: FloatArray | None,
         grid_points: GridPoints = None,
     ) -> Pilot:
-        """The sample as the study would see it."""
+        """Encode a sample as the study would."""
         plan.encoder.check_grid(X, grid_points)
         features = plan.encoder.encode(X, grid_points, strict=False)
         labels = public_labels("sample", plan, y, rows=len(features), least=_FEWEST)
@@ -64,11 +64,11 @@ class Pilot:
         return cls(features, labels, shares, bool(plan.design.get("spread_differs")))
 
     def parts(self, count: int, *, blurred: float = 0.0) -> list[_Part]:
-        """One population a study: all rows for both, and rows kept apart, in turns.
+        """One population for each study: in turns with common rows and with separate test rows.
 
         Args:
-            count: how many.
-            blurred: share of people who hold anybody's row, whatever their class.
+            count: number of studies.
+            blurred: share of people whose row is drawn independently of their class.
         """
         rank = np.empty(len(self.labels), dtype=np.int64)
         for one in range(len(self.shares)):  # every fold has its share of every class
@@ -83,7 +83,7 @@ class Pilot:
         return found
 
     def non_private_error(self) -> float:
-        """Error of the usual classifier, with as little bias as the sample allows."""
+        """Error of a non-private classifier, averaged over both kinds of parts to reduce bias."""
         wrong = np.zeros((2, len(self.labels)))
         for part in self.parts(2 * _FOLDS):
             rule = non_private_classifier(
@@ -97,7 +97,7 @@ class Pilot:
 
 
 def public_labels(name: str, plan: StudyPlan, y: Entries, *, rows: int, least: int) -> IntArray:
-    """Label numbers of public rows. People's own unknown labels are never refused; these are."""
+    """Label numbers of public rows; unlike for private rows, unknown labels raise an error."""
     labels = label_numbers(y, plan.classes)
     if len(labels) != rows:
         raise InvalidData(name, "as many labels as rows", f"{len(labels)} and {rows}")
@@ -113,7 +113,7 @@ def public_labels(name: str, plan: StudyPlan, y: Entries, *, rows: int, least: i
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A population: some rows for people who are asked, some for others."""
+    """A population of a study: rows of participants and rows of test people."""
 
     pilot: Pilot
     seen: IntArray
@@ -140,15 +140,16 @@ class _Part:
 
 _ROWS = 3000
 _STEPS = 12
-_FARTHEST = 64.0
-_WIDEST = math.log(8.0)  # of a class, in units of the others
+_FARTHEST = 64.0  # largest factor on the distance of the classes
+_WIDEST = math.log(8.0)  # largest log factor on the spread of a class
 
 
 def set_apart(population: Population, error: float, seed: Seed) -> Population:
-    """Pull class means apart, or together, until Fisher's rule errs so often.
+    """Scale the differences of class means such that Fisher's rule has a given error.
 
-    As far as possible where it cannot. Classes that differ in spread are made to do so more, or
-    less, at the same time, and then Fisher's rule knows distances from the middle too.
+    If the error cannot be reached, the nearest possible one is used. If classes differ in spread,
+    these differences are scaled by the same factor, and Fisher's rule also uses distances from the
+    center as features.
     """
     middle = population.shares @ population.means
     apart, wider = population.means - middle, np.asarray(population.stretch)
@@ -161,10 +162,10 @@ def set_apart(population: Population, error: float, seed: Seed) -> Population:
 
 
 def set_wide(population: Population, error: float, seed: Seed) -> tuple[Population, float]:
-    """Leave class means and change how wide people are around them, to the same end.
+    """Scale the spread around fixed class means such that Fisher's rule has a given error.
 
     Returns:
-        The population, and how much wider it is than it was.
+        The population, and the factor on its spread.
     """
 
     def at(scale: float) -> Population:
@@ -196,7 +197,7 @@ def _solved(
 
 
 def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArray) -> float:
-    """Error of Fisher's rule on the rows it was fitted to; for two classes with the best cut.
+    """Error of Fisher's rule on its training rows; for two classes with the best threshold.
 
     Examples:
         >>> x = np.random.default_rng(0).normal(size=(4000, 1))
@@ -210,7 +211,7 @@ def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArra
     slopes = np.linalg.solve(within + ridge * np.eye(len(within)), means.T)
     if len(shares) == 2:
         order = np.argsort(features @ (slopes[:, 1] - slopes[:, 0]))
-        # With everybody above the cut, all of class 0 is wrong; each one that it passes counts.
+        # Start with all rows above the threshold, then update the error count row by row.
         passed = np.cumsum(np.where(labels[order] == 1, 1, -1))
         return float((np.sum(labels == 0) + min(0, passed.min())) / len(labels))
     scores = features @ slopes - (means * slopes.T).sum(axis=1) / 2 + np.log(shares)
@@ -246,11 +247,11 @@ def distance_of(error: float, share: float) -> float:
 
 
 def expected_by_theory(error: float, share: float, *, effective: float, dimension: int) -> float:
-    """Expected error of a rule with d slopes that are estimated from N_eff answers.
+    """Expected error of a linear rule with d slopes that are estimated from N_eff answers.
 
-    For two normal classes and a linear rule: err = Φ(-h cos φ), where h is half the distance,
-    R² = h²/(1 + h²) and cos² φ = R²/(R² + d(d + 1)/(0.7 N_eff)). It ignores ranges that do not
-    fit and assumes a signal in all features: a check, not a forecast.
+    For two normal classes, err = Φ(-h cos φ), where h is half the distance, R² = h²/(1 + h²) and
+    cos² φ = R²/(R² + d(d + 1)/(0.7 N_eff)). The formula ignores ranges that are too wide and
+    assumes a signal in all features, so it is a check of the simulation and not a forecast.
     """
     half = distance_of(error, share) / 2
     strength = half**2 / (1 + half**2)

@@ -1,13 +1,12 @@
-"""Grids of simulations: every cell once, on all cores, kept where a killed process finds it again.
+"""Grids of simulations on all cores, whose finished cells are stored in a file.
 
-A cell is a function and its arguments, which are its name: methods, ε, data sets, numbers of
-replications. What it finds depends on its name alone, so that neither the order, nor the number of
-processes, nor where they run changes a result.
+A cell is a function and its arguments (methods, ε, data sets, numbers of replications), which are
+the name of the cell. The result of a cell depends on its name only, and not on the order, the
+number of processes or the machine.
 
-Finished cells of a sweep in one file that is only appended to: a line of JSON a cell.
-
-The first line says of which code the cells are. A line is whole or it is not there: what a killed
-process left half written is cut off when the file is opened again.
+The file is only appended to and has one line of JSON for each finished cell. Its first line states
+the hash of the code. If a process is killed while it writes a line, the incomplete line is removed
+when the file is opened again, so that a sweep can continue.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from dpfda._version import __version__
 from dpfda.errors import DpfdaError, InvalidParameter, MissingExtra
 from dpfda.privacy.durable import locked
 
-_SYNC = 1.0  # seconds between two calls that wait for the disk
-_CODE = {".py", ".toml", ".csv", ".json"}  # what results depend on
+_SYNC = 1.0  # smallest number of seconds between two syncs to disk
+_CODE = {".py", ".toml", ".csv", ".json"}  # files that results may depend on
 
 
 class Cells:
-    """The finished cells of a sweep, and the file for further ones; see `opened`."""
+    """The finished cells of a sweep and their file; see `opened`."""
 
     def __init__(self, file: FileIO, path: Path, code: str) -> None:
         self._file, self._path, self._synced = file, path, time.monotonic()
@@ -59,12 +58,12 @@ class Cells:
         return from_plain(self._known[key])
 
     def add(self, key: str, name: object, found: object) -> None:
-        """Keep what a cell has found. A killed process has lost nothing that was added."""
+        """Store the result of a cell; it is not lost if the process is killed later."""
         self._known[key] = to_plain(found)
         self._append({"cell": key, "name": to_plain(name), "found": self._known[key]})
 
     def sync(self) -> None:
-        """Wait until the disk has it, in case the machine loses its power."""
+        """Wait until all results are on the disk, so that they survive a power failure."""
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
@@ -81,15 +80,15 @@ class Cells:
 
 @contextmanager
 def opened(path: Path, *, code: str) -> Iterator[Cells]:
-    """The cells in a file, for this process alone: another one that wants them waits.
+    """Open the cells in a file, with a lock; other processes wait.
 
     Args:
-        path: the file; its folder is made.
-        code: what the cells were found by, see `code_hash`; cells of other code are thrown away.
+        path: the file; its folder is created.
+        code: hash of the code, see `code_hash`; cells of other code are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    # Not buffered: what was written is the system's, whatever becomes of this process.
+    # Unbuffered, so that written lines are not lost if this process ends.
     with FileIO(descriptor, "r+b") as file, locked(descriptor):
         cells = Cells(file, path, code)
         try:
@@ -101,22 +100,22 @@ def opened(path: Path, *, code: str) -> Iterator[Cells]:
 def _whole_lines(file: FileIO) -> Iterator[Any]:
     """Read all lines up to the first incomplete one, and truncate the file there."""
     end = 0
-    *lines, _ = file.read().split(b"\n")  # what is last was not ended
+    *lines, _ = file.read().split(b"\n")  # the last part has no line end
     for line in lines:
         try:
-            said = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
-            said = None
-        if not isinstance(said, dict):
+            entry = None
+        if not isinstance(entry, dict):
             break
         end += len(line) + 1
-        yield said
+        yield entry
     file.seek(end)
     file.truncate()
 
 
 def code_hash(work: Callable[..., Any]) -> str:
-    """A hash of all code that a function's results may depend on: this package's and its own.
+    """A hash of all code that the results of a function may depend on: dpfda and its own package.
 
     Examples:
         >>> code_hash(code_hash) == code_hash(to_plain)
@@ -124,7 +123,7 @@ def code_hash(work: Callable[..., Any]) -> str:
     """
     parts = work.__module__.split(".")
     above = [".".join(parts[: size + 1]) for size in range(len(parts))]
-    # The outermost package; what only names a folder has no file, and no code of its own.
+    # The outermost package that has a file; namespace packages have no code.
     own = next((name for name in above if getattr(sys.modules[name], "__file__", None)), None)
     if own is None:
         raise InvalidParameter("work", "defined in a file, where cells are kept", work.__module__)
@@ -167,7 +166,7 @@ def to_plain(value: object) -> object:
 
 
 def from_plain(value: object) -> Any:
-    """The value that `to_plain` was given."""
+    """The original value of an output of `to_plain`."""
     if isinstance(value, list):
         return [from_plain(entry) for entry in value]
     if not isinstance(value, dict):
@@ -190,11 +189,11 @@ class Sweep:
     """Settings for the computation of grids.
 
     Attributes:
-        jobs: processes that work on cells; 1 is this one alone.
-        backend: ``loky``, processes of this machine, ``dask``, those of a cluster, or
-            ``threading``, threads of this process: for what is soon done and large.
-        store: the file that keeps what cells have found; None keeps nothing.
-        tell: called with the share that is done.
+        jobs: number of processes; with 1, only this process is used.
+        backend: ``loky`` for processes of this machine, ``dask`` for those of a cluster, or
+            ``threading`` for threads of this process, which suits short work with large data.
+        store: the file that stores the results of cells; None to store nothing.
+        tell: called with the finished share of the cells.
 
     Examples:
         >>> Sweep().run(pow, [(2, 3), (2, 4)])
@@ -212,11 +211,10 @@ class Sweep:
         """The results of `work(*name)` for every name, in order.
 
         Args:
-            work: a function of a module. What it is bound to (`functools.partial`) is part of the
-                name of its cells.
-            names: arguments of plain values, of one cell each.
-            bound: what tells the things that it is bound to from others, where that is known better
-                than by looking at them.
+            work: a function at module level. Arguments bound by `functools.partial` are part of the
+                names of its cells.
+            names: the arguments of each cell, as plain values.
+            bound: an identifier of the bound arguments; by default a hash of them.
         """
         wanted = list(names)
         if self.store is None:
@@ -232,14 +230,14 @@ class Sweep:
             return [cells[key] for key in keys]
 
     def of(self, *settings: object) -> Sweep:
-        """The same with a store of its own for these settings: arrays, tables and plain values."""
+        """A sweep with a separate store for these settings (arrays, tables and plain values)."""
         if self.store is None:
             return self
         name = f"{self.store.stem}@{_content_hash(settings)}{self.store.suffix}"
         return replace(self, store=self.store.with_name(name))
 
     def forget(self) -> None:
-        """Delete the store, and those of all settings."""
+        """Delete the store, and the stores of all settings."""
         if self.store is not None:
             pattern = f"{self.store.stem}@*{self.store.suffix}"
             for path in (self.store, *self.store.parent.glob(pattern)):
@@ -248,7 +246,7 @@ class Sweep:
     def _computed(
         self, work: Callable[..., Found], names: Sequence[Name], places: Sequence[int], known: int
     ) -> Iterator[tuple[int, Found]]:
-        """Cells as they are finished, in any order."""
+        """Compute cells, and yield their places and results as they finish, in any order."""
         for done, cell in enumerate(self._worked(work, names, places), start=1):
             yield cell
             if self.tell is not None:
@@ -272,7 +270,7 @@ class Sweep:
 
 
 ALONE = Sweep()
-"""In this process, keeping nothing."""
+"""A sweep in this process that stores nothing."""
 
 
 def _cell(work: Callable[..., Found], place: int, name: Name) -> tuple[int, Found]:

@@ -1,4 +1,4 @@
-"""Studies that are simulated before anybody is asked: the real server, on people made up."""
+"""Simulated studies for forecasts: the real server, with synthetic or public people."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dpfda.planning.world import Source as Population
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import ask_everybody
 
-_OTHERS = 2000  # people who are not asked, and judge
-_MARGIN = 0.01  # what counts as better than guessing
-_LARGEST = 20.0  # ε that stands for any larger one
+_OTHERS = 2000  # number of test people, who do not take part
+_MARGIN = 0.01  # an error smaller than guessing by this margin counts as better
+_LARGEST = 20.0  # largest ε of a simulated study
 
 Planned = Callable[[int, float], StudyPlan]
 """The plan for a number of people and an ε."""
@@ -27,16 +27,16 @@ Planned = Callable[[int, float], StudyPlan]
 
 @dataclass(frozen=True)
 class Expected:
-    """Errors of simulated studies: their mean, and where nine of ten lie.
+    """Errors of simulated studies: their mean, and a 90 % interval.
 
     Attributes:
-        people: in the study.
-        epsilon: of each of them.
-        error: the mean.
-        low: one study in twenty is better.
-        high: one study in twenty is worse.
-        standard_error: of the mean, as only so many studies were simulated.
-        better: share of the studies that are better than guessing by a point.
+        people: number of people in the study.
+        epsilon: ε of each person.
+        error: mean error.
+        low: 5 % quantile of the errors.
+        high: 95 % quantile of the errors.
+        standard_error: standard error of the mean over the simulated studies.
+        better: share of the studies that are better than guessing by one percentage point.
     """
 
     people: int
@@ -49,18 +49,18 @@ class Expected:
 
 
 class Trials:
-    """The same populations, people and noise for every study that is compared.
+    """Simulations of studies with the same populations, people and noise for all compared studies.
 
     Args:
-        place: where people come from.
-        planned: makes the plan for a number of people and ε.
-        studies: how many are simulated, each on a population of its own.
-        most: people in one simulated study, see `tractable`.
-        limit: how far the classes are apart, as an error without privacy; by default as the place
-            says.
-        tell: called after every study with how many simulations there have been, in parts of one.
-        sweep: where studies are simulated, and what is kept of them: a store is of one place, one
-            `planned`, one number of studies and one `most`.
+        place: the assumed populations.
+        planned: a function that returns the plan for a number of people and ε.
+        studies: number of simulated studies, each with a different population.
+        most: largest number of people in one simulated study, see `tractable`.
+        limit: the error without privacy, which determines the distance of the classes; by default
+            that of `place`.
+        tell: called after every study with the number of finished simulations of all studies.
+        sweep: settings of the simulations. A store is valid for one `place`, one `planned`, one
+            number of studies and one `most`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Trials:
         self._simulations = 0.0
 
     def apart(self, limit: float) -> Trials:
-        """The same studies on classes that are nearer to each other, or farther apart."""
+        """The same studies with another distance between the classes."""
         before = self._simulations
         return Trials(
             self.place,
@@ -95,11 +95,11 @@ class Trials:
         )
 
     def errors(self, n_people: int, epsilon: float) -> FloatArray:
-        """The errors of whole studies on people who were not asked, one for each population."""
+        """The errors of whole studies on test people, one for each population."""
         return self._both(n_people, epsilon)[0]
 
     def guessing(self, n_people: int, epsilon: float) -> float:
-        """The error without features: a median over studies, since a mean of few is unstable."""
+        """The error without features; a median over studies, because means of few are unstable."""
         return float(np.median(self._both(n_people, epsilon)[1]))
 
     def _both(self, n_people: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
@@ -116,10 +116,10 @@ class Trials:
         return self._known[n_people, epsilon]
 
     def expected(self, n_people: int, epsilon: float) -> Expected:
-        """A summary of those errors."""
+        """A summary of the errors."""
         errors, guesses = self._both(n_people, epsilon)
         mean, low, high = errors.mean(), *np.quantile(errors, [0.05, 0.95])
-        # A sample's own luck comes on top of that of the study.
+        # The interval also includes the sampling error of a public sample.
         apart = 1.645 * self.place.doubt
         return Expected(
             people=n_people,
@@ -137,7 +137,7 @@ class Trials:
 
 
 class _Crowd:
-    """Participants and test people of each study; drawn once for studies that follow each other."""
+    """Participants and test people of each study, cached for consecutive studies."""
 
     def __init__(self, place: World, planned: Planned, populations: Sequence[Population]) -> None:
         self.place, self.planned, self.populations = place, planned, populations
@@ -146,20 +146,20 @@ class _Crowd:
         self._others: dict[int, Rows] = {}
 
     def plan(self, n_people: int, epsilon: float) -> StudyPlan:
-        """The plan of studies of so many people."""
+        """The plan for this number of people and ε."""
         if (n_people, epsilon) not in self._plans:
             self._plans[n_people, epsilon] = self.planned(n_people, epsilon)
         return self._plans[n_people, epsilon]
 
     def asked(self, number: int, people: int) -> Rows:
-        """People of a study: fewer are the first of more."""
+        """Participants of a study; fewer people are the first rows of more people."""
         if len(self._asked.get(number, ((), ()))[1]) < people:
             self._asked[number] = self.populations[number].people(people, [number, 0])
         features, labels = self._asked[number]
         return features[:people], labels[:people]
 
     def others(self, number: int) -> Rows:
-        """People who are not asked."""
+        """Test people of a study, who do not take part."""
         if number not in self._others:
             self._others[number] = self.populations[number].others(_OTHERS, [number, 1])
         return self._others[number]
@@ -171,14 +171,14 @@ class _Crowd:
 def _study(
     crowd: _Crowd, n_people: int, epsilon: float, limit: float, number: int
 ) -> tuple[float, float]:
-    """The error of a study, and that of guessing; the crowd is as far apart as `limit` says."""
+    """The errors of a study and of guessing; `limit` is part of the name of the cell."""
     plan = replace(crowd.plan(n_people, epsilon), seed=number)
     features, labels = asked = crowd.asked(number, n_people)
 
     def people(start: int, stop: int) -> Rows:
         return features[start:stop], labels[start:stop]
 
-    # Nobody is charged: these people are public.
+    # No budget is spent, because these people are synthetic or public.
     model = ask_everybody(plan, people, source=SimulationSource(number)).model
     others = crowd.others(number)
     guess = crowd.place.guess(asked, others, epsilon=epsilon, seed=number)
@@ -186,9 +186,9 @@ def _study(
 
 
 def tractable(n_people: int, epsilon: float, *, most: int) -> tuple[int, float]:
-    """A study of at most so many people that learns as much: fewer people, a larger ε.
+    """A study of at most `most` people with the same effective sample size, and thus a larger ε.
 
-    The information in the answers depends on N and ε through N_eff alone.
+    The information in the answers depends on N and ε only through N_eff.
 
     Examples:
         >>> tractable(500, 1.0, most=1000)

@@ -14,10 +14,10 @@ from dpfda.mechanisms.randomized_response import QuestionResponse
 from dpfda.planning.forecast import Forecast
 from dpfda.protocol.plan import StudyPlan
 
-_LEAST = 0.1  # of what there is to gain
-_FEWEST = 10.0  # N_eff; the standard error of a share among 10 people is 16 points
-_SURE = 0.95  # of the studies are better than guessing: then this one is said to work
-_APART = 0.03  # between simulation and theory, before it is worth a sentence
+_LEAST = 0.1  # smallest useful gain, as a share of the gain without privacy
+_FEWEST = 10.0  # smallest useful N_eff: the standard error of a share is then 16 points
+_SURE = 0.95  # share of studies better than guessing from which a study is said to work
+_APART = 0.03  # difference between simulation and theory that is mentioned
 
 
 def verdict(found: Forecast) -> str:
@@ -35,7 +35,9 @@ def verdict(found: Forecast) -> str:
     expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"
     size = f"{found.effective:.0f}"
-    if outcome == "cannot work" and _gain(found) >= _LEAST:  # a number would say the opposite
+    if (
+        outcome == "cannot work" and _gain(found) >= _LEAST
+    ):  # an expected error would suggest the opposite
         return (
             f"This study cannot work: its effective sample size, {size}, is too small to tell a "
             "useful model from chance."
@@ -58,10 +60,10 @@ def verdict(found: Forecast) -> str:
 
 
 def prospect(found: Forecast) -> Literal["works", "may work", "cannot work"]:
-    """The same in two words.
+    """Whether the study can work, as a keyword.
 
-    A study cannot work if it gains next to nothing on average. One that gains much in some
-    simulations and nothing in others may work, and `verdict` says how often it does.
+    A study cannot work if its mean gain over guessing is negligible. It may work if the gain is
+    large in some simulations and 0 in others; `verdict` states how often it is better.
     """
     if found.effective < _FEWEST or _gain(found) < _LEAST:
         return "cannot work"
@@ -69,14 +71,14 @@ def prospect(found: Forecast) -> Literal["works", "may work", "cannot work"]:
 
 
 def _gain(found: Forecast) -> float:
-    """The expected gain over guessing, as a share of what there is to gain without privacy."""
-    # A model that explains nothing leaves all of the variance, however noisy the mean is.
+    """The expected gain over guessing, as a share of the gain without privacy."""
+    # For numbers the baseline is 1, the error of the true mean, and not that of its noisy estimate.
     nothing = found.guessing if found.plan.target_range is None else 1.0
     return float((nothing - found.expected.error) / (nothing - found.non_private))
 
 
 def guess(found: Forecast) -> str:
-    """The baseline of a study."""
+    """The baseline of a study, in words."""
     return "guessing" if found.plan.target_range is None else "the private mean"
 
 
@@ -85,7 +87,7 @@ def _off(found: Forecast) -> str:
 
 
 def notes(found: Forecast) -> list[str]:
-    """The sentences beside the figures."""
+    """The forecast in sentences."""
     expected = found.expected
     said = [verdict(found)]
     if found.sought == "n_people":
@@ -193,7 +195,7 @@ def consent(plan: StudyPlan) -> str:
 
 def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
     """The probability of each reply, given each true answer."""
-    if row["true"] == "–":  # a codeword: e^ε times as likely if it is near
+    if row["true"] == "–":  # codewords near the answer are e^ε times as likely
         times = f"{math.exp(min(plan.epsilon, 700)):.4g} times as likely as each of the others"
         return [
             "  Your device sends one of many random directions. Each of those that are near your "
@@ -226,9 +228,10 @@ def script(
 
     Args:
         found: the forecast.
-        facts: what `plan_study` takes, without people and ε.
-        asked: what only `forecast` takes.
-        read: what else `forecast` takes, by name, and program text that reads it from a file.
+        facts: arguments of `plan_study`, without people and ε.
+        asked: arguments of `forecast` only.
+        read: further arguments of `forecast` by name, with program text that reads each from a
+            file.
     """
     plan = found.plan
     facts = {"n_people": plan.n_people, "epsilon": plan.epsilon, **facts}
@@ -247,7 +250,7 @@ def script(
 
 def organizer(plan: StudyPlan) -> str:
     """The commands that the organizer runs: a collector, its study, and invitations."""
-    many = min(plan.n_people, 100_000)  # at once; the same command makes more
+    many = min(plan.n_people, 100_000)  # largest number at once; the command can be repeated
     return (
         "#!/bin/sh\n"
         "# The organizer runs this once, beside plan.json; it ends when the collector does.\n"

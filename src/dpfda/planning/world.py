@@ -1,4 +1,4 @@
-"""Assumed populations of a study: from a family of curves, or resampled from a sample."""
+"""Assumed populations of a study: from a family of curves or tables, or from a public sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpfda.protocol.model import CurveModel, StudyModel
 from dpfda.protocol.person import Entries
 from dpfda.protocol.plan import StudyPlan
 
-_TRIED = 3  # populations around typical curves for each that is kept: those of a usual width
+_TRIED = 3  # number of populations drawn for each one used, to select those of typical spread
 
 Rows = tuple[FloatArray, IntArray]
 Sample = tuple[Sized, Entries] | tuple[Sized, Entries, GridPoints]
@@ -26,26 +26,26 @@ Sample = tuple[Sized, Entries] | tuple[Sized, Entries, GridPoints]
 
 
 class Source(Protocol):
-    """Whatever people come from."""
+    """A population from which people are drawn."""
 
     def people(self, n: int, seed: Seed) -> Rows:
-        """Encoded features and label numbers of people who are asked."""
+        """Encoded features and label numbers of participants."""
 
     def others(self, n: int, seed: Seed) -> Rows:
-        """Data of people who are not asked."""
+        """Encoded features and label numbers of test people."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class World:
-    """Populations to run studies on, and the two errors that every study lies between.
+    """Populations for simulated studies, with the errors of guessing and without privacy.
 
     Attributes:
-        shares: how frequent each class is.
+        shares: shares of the classes.
         limit: the error of a classifier without privacy.
-        basis: what people are drawn from, in words.
-        populations: so many of them, whose classes are so far apart as this limit says.
-        told: the error to tell for the error of a simulated study.
-        doubt: standard error of any share that is read off the sample; 0 for a family.
+        basis: the source of the people, in words.
+        populations: a function of a count and an error without privacy that returns populations.
+        told: a function that maps errors of simulated studies to errors of the forecast.
+        doubt: standard error of shares estimated from the sample; 0 for a family.
     """
 
     shares: FloatArray
@@ -62,26 +62,26 @@ class World:
 
     @property
     def guessing(self) -> float:
-        """The error of always naming the most frequent class."""
+        """The error of always predicting the most frequent class."""
         return 1 - float(self.shares.max())
 
     def guess(self, rows: Rows, others: Rows, *, epsilon: float, seed: int) -> float:
-        """The error of whoever learns no more than that from these people."""
+        """The error of the baseline for these people."""
         return self.guessing
 
     def judged(self, model: StudyModel, others: Rows) -> float:
-        """The error of a finished study on other people."""
+        """The error of a finished study on test people."""
         assert isinstance(model, CurveModel)
         tested, truth = others
         return float(np.mean(model.decide(tested) != truth))
 
     def distance(self, error: float) -> float:
-        """How many standard deviations apart normal classes of this error are."""
+        """The distance of normal classes with this error, in standard deviations."""
         return distance_of(error, float(self.shares[-1]))
 
 
 def family_for(plan: StudyPlan, family: str | None) -> tuple[str, Curves | Tables]:
-    """The family by its name, or the usual one for curves or tables."""
+    """The family by its name, or the default one for curves or tables."""
     curves = plan.encoder.basis.functional
     kind = _validate.one_of("family", family or ("smooth" if curves else "table"), FAMILIES)
     generator = FAMILIES[kind]
@@ -92,7 +92,7 @@ def family_for(plan: StudyPlan, family: str | None) -> tuple[str, Curves | Table
 
 
 def is_loose(plan: StudyPlan, typical: Sample | None) -> bool:
-    """Whether people may lie anywhere in their public range: unless something says where."""
+    """Whether the location of people in their public range is unknown."""
     return typical is None and not plan.design.get("center_known")
 
 
@@ -104,7 +104,7 @@ def made_up(
     non_private_error: float | None,
     typical: Sample | None = None,
 ) -> World:
-    """People of a family, as far apart as the user expects."""
+    """People of a family, whose classes have the error without privacy that the user expects."""
     kind, generator = family_for(plan, family)
     if non_private_error is None:
         rule = "given: the error you expect of a classifier without privacy (or pass a sample)"
@@ -141,9 +141,9 @@ def made_up(
 
 
 def _typical(plan: StudyPlan, rows: Sample) -> FloatArray:
-    """Coefficients of the typical curve of each class: of several rows, their mean."""
+    """Coefficients of the typical curve of each class; several rows are averaged."""
     if not plan.encoder.basis.functional:
-        # Tried on five tables: forecasts were no better.
+        # In a trial with five tables, typical rows did not improve forecasts.
         raise InvalidParameter("typical", "left out for tables: a family says as much", "rows")
     X, y, *grid = rows
     plan.encoder.check_grid(X, grid[0] if grid else None)
@@ -157,8 +157,9 @@ def redrawn(
 ) -> World:
     """People of a public sample.
 
-    A hundred rows say how quickly a study comes near what is possible, but not what is possible:
-    where the user knows better, studies keep the same share of what there is to gain.
+    A hundred rows show which share of the possible gain a study reaches, but not the possible gain
+    itself. If the user states the error without privacy, errors are rescaled such that this share
+    does not change.
     """
     X, y, *grid = sample
     pilot = Pilot.of(plan, X, y, shares=shares, grid_points=grid[0] if grid else None)
@@ -172,8 +173,8 @@ def redrawn(
         return np.where(errors < guessing, guessing - gain * (guessing - errors), errors)
 
     def populations(count: int, error: float) -> Sequence[Source]:
-        seen = guessing - (guessing - error) / gain  # before it is told
-        # Rows of anybody are as likely to be wrong as two people are of different classes.
+        seen = guessing - (guessing - error) / gain  # the error before rescaling
+        # A random row has a wrong class with the probability that two people differ in class.
         blurred = (seen - found) / (1 - float(shares @ shares) - found)
         return pilot.parts(count, blurred=min(max(blurred, 0.0), 1.0))
 
@@ -191,12 +192,12 @@ def redrawn(
 def class_shares(
     given: float | Sequence[float] | None, *, stated: float | None, classes: int
 ) -> FloatArray | None:
-    """One share a class; of two classes, that of the last one may stand alone.
+    """One share for each class; for two classes, the share of the last one is enough.
 
     Args:
-        given: for the forecast.
-        stated: in the plan, where the share of two classes is public.
-        classes: how many there are.
+        given: shares given for the forecast.
+        stated: share stated in the plan, if it is public.
+        classes: number of classes.
     """
     if given is None and stated is None:
         return None
