@@ -367,8 +367,8 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
     def _steepest(self, unit_change: FloatArray, combinations: FloatArray) -> FloatArray:
         """Bounds on the released functions, as multiples of the bound on predictions.
 
-        Bounded predictions for covariates in [-1, 1] bound Σ|β|; for covariates in a ball they
-        bound the length of β.
+        If predictions are bounded for all covariates in [-1, 1], Σ|β| has the same bound. If they
+        are bounded for all covariates in a ball, the norm of β is bounded.
         """
         lengths = np.linalg.norm(combinations[:, : self.covariates], axis=1)
         return np.asarray(np.maximum(lengths, np.abs(unit_change).max(axis=1)))

@@ -86,9 +86,9 @@ class MRMAClassifier(CurveClassifier):
             000, with an equal share of ε for each.
         evaluation_share: share of people who evaluate the finished classifier, which gives
             `error_estimate_` without held-out data.
-        classes: the public labels; required unless `random_state` makes this a simulation. More
-            than two classes are split into two halves in several ways (`dpfda.local.mrma.study`),
-            which requires many more people.
+        classes: the public labels; required unless `random_state` makes this a simulation. With
+            more than two classes, each member separates one half of the classes from the other
+            (`dpfda.local.mrma.study`), which requires many more people.
         ledger: budget of the data over all studies; all people spend ε before the first query.
         unit: the protected unit to which a row, or all rows of one group, belong.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.

@@ -62,8 +62,7 @@ class OnlineMRMA(CurveClassifier):
         cutoff: r0; None is ½ plus `strictness` standard errors.
         strictness: as in `MRMAClassifier`.
         classes: the public labels; required unless `random_state` makes this a simulation. More
-            than two classes are split into halves, as in `MRMAClassifier`; every round has reports
-            for all splits.
+            than two classes are allowed, as in `MRMAClassifier`.
         ledger: budget of the data over all studies; all people spend ε before the first query.
         unit: the protected unit to which a row, or all rows of one group, belong.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.

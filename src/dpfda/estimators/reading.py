@@ -181,8 +181,8 @@ def read_points(
 def tags_of_points(tags: Tags, ranges: FeatureRanges | None) -> Tags:
     """Tell scikit-learn that rows have one or two numbers.
 
-    If `ranges` is a mapping, it selects these columns from a table of any width, as scikit-learn's
-    checks use it.
+    If `ranges` is a mapping, X may have any number of columns, from which the mapping selects one
+    or two.
     """
     picks = isinstance(ranges, Mapping)
     tags.input_tags.one_d_array = not picks

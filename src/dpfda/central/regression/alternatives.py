@@ -272,7 +272,7 @@ class EigenvalueQuery(AdditiveQuery, name="regression_eigenvalue"):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaSSP(RegressionMechanism, name="adassp"):
-    """Noisy XᵀX and Xᵀy with an adaptive ridge; a logistic link regresses the label ±1.
+    """Ridge regression from noisy XᵀX and Xᵀy with an adaptive ridge; labels are coded as ±1.
 
     Privacy:
         The three statistics are one Gaussian release with joint sensitivity √2.53 = 1.59 (three

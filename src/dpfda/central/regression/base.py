@@ -71,7 +71,7 @@ class Fitted:
 
     @property
     def intercept(self) -> Any:
-        """Value at x = 0 of the line that holds inside the ball; an array for K scores."""
+        """Value of the line at x = 0, without clipping to the ball; an array for K scores."""
         return self.offset - self.slope @ self.center
 
     def predict(self, rows: FloatArray) -> FloatArray:

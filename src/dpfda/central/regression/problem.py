@@ -214,8 +214,8 @@ def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
 def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
     """The w2/w1 that minimizes the noise of w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
 
-    Let r = P²/Q², w² = rt and e = (D+1)/2r. Up to t = ½ the quadratic part does not increase the
-    sensitivity; beyond it the derivative in t has the sign of (2t + 1)(t² - t/2 - e).
+    Let r = P²/Q², w² = rt and e = (D+1)/2r. For t ≤ ½ the sensitivity does not depend on w2. For
+    t > ½ the derivative of this noise in t has the sign of (2t + 1)(t² - t/2 - e).
 
     Examples:
         >>> round(best_weight(2.0, 1.0, dimension=1), 3)
