@@ -357,16 +357,16 @@ def concluded(
     size, unit = layout.size, norm_bound(1.0, mean.grid)  # the norm that bounds are given in
     variance = np.asarray(sum(law.variance for law in laws))
     reach = mean.bound if math.isfinite(mean.bound) else radius
-    believed = posterior(noisy[:size], variance[:size], reach)
+    estimate = posterior(noisy[:size], variance[:size], reach)
     finer = layout.left_out(noisy, variance, reach)
-    error = float(believed.variance.sum()) + finer.likely**2
-    doubt = error / (error + float(believed.mean @ believed.mean))
+    error = float(estimate.variance.sum()) + finer.likely**2
+    doubt = error / (error + float(estimate.mean @ estimate.mean))
     fine = doubt > DOUBTED and finer.least**2 > error / 2
     return mean.conclude(
         layout.basis.first(size),
         noisy[:size],
         *(law.first(size) for law in laws),
-        shrunk=believed.mean,
+        shrunk=estimate.mean,
         unseen=np.hypot(finer.peaks, clipped) / unit,
         sensitivity=2 * radius / mean.n,
         warnings=(*warnings, *((FINER,) * fine)),

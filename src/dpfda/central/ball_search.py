@@ -140,11 +140,11 @@ class BallSearch:
         place = conversation.place(region.center[: self.coarse], np.ones(self.coarse))
         query = yield BallMean(cost=first, **place, radius=region.bound)
         variance = query.noise.variance
-        believed = posterior(query.values, self.doubt * variance, region.bound)
-        place = conversation.place(region.center + padded(believed.mean, size), self.axes)
+        estimate = posterior(query.values, self.doubt * variance, region.bound)
+        place = conversation.place(region.center + padded(estimate.mean, size), self.axes)
         wanted: Any = {"bound": region.bound, "certain": self.certain, "some": self.some}
         radius = yield from find_radius(search, place, **wanted)
-        noise = believed.variance / self.axes[: self.coarse] ** 2
+        noise = estimate.variance / self.axes[: self.coarse] ** 2
         return FoundBall(
             place=place,
             radius=radius,
@@ -153,7 +153,7 @@ class BallSearch:
             left=budget.rest(first, search),
             outside=left_outside(search, place, **wanted),
             loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
-            vague=padded(believed.variance, size),
+            vague=padded(estimate.variance, size),
             warnings=region.warnings,
         )
 

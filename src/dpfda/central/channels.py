@@ -57,27 +57,27 @@ class ChannelQuery(AdditiveQuery, name="channel"):
 
     @property
     def mechanism(self) -> Mechanism:
-        """That of the inner query."""
+        """The mechanism of the inner query."""
         return self.query.mechanism
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That of the inner query."""
+        """The assumptions of the inner query."""
         return self.query.assumptions
 
     @property
     def announced(self) -> int | None:
-        """That of the inner query."""
+        """`announced` of the inner query."""
         return self.query.announced
 
     @property
     def linear(self) -> bool:  # type: ignore[override]
-        """That of the inner query."""
+        """Whether the inner query is linear."""
         return self.query.linear
 
     @property
     def block_rows(self) -> int:  # type: ignore[override]
-        """That of the inner query."""
+        """The block size of the inner query."""
         return self.query.block_rows
 
     @property

@@ -105,14 +105,14 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         offsets = off.mean + error * np.vstack([draws, -draws])
         # The mean of clipped residuals is inside the radius, even if the radius contains no curve.
         offsets = clip_rows(offsets, query.radius, axes=query.axes)
-        believed = surface_posterior(
+        estimate = surface_posterior(
             answer.values,
             law.variance,
             min(self.bound, query.radius),
             triangle=triangle,
             offsets=offsets,
         )
-        cleaned = triangle.vector(floored(triangle.matrix(believed.mean)))
+        cleaned = triangle.vector(floored(triangle.matrix(estimate.mean)))
         noisy = answer.values - triangle.vector(offsets.T @ offsets / _OFFSETS)
         shift = posterior(off.mean, off.variance, query.radius).mean
         surface = FunctionBasis(
@@ -133,7 +133,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             noise=math.sqrt(float(law.variance.sum())) / unit**2,
             mean=tuple((query.center + shift).tolist()),
             mean_noise=tuple(error.tolist()),
-            doubt=believed.doubt,
+            doubt=estimate.doubt,
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

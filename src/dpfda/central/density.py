@@ -77,11 +77,11 @@ class DensityRelease(BoxConversation, name="density"):
         return float(self.mechanism.query(self, cost).mechanism.law.variance.sum())
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """Those of the mechanism."""
+        """The warnings of the mechanism about its bounds."""
         return self.mechanism.doubts(release)
 
     def questions(self) -> Questions[Release]:
-        """Those of the mechanism."""
+        """The queries of the mechanism."""
         return self.mechanism.questions(self)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

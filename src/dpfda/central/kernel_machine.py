@@ -230,11 +230,11 @@ class Space:
         found = posterior(*scaled, math.sqrt(volume), level_odds=TARGET_LEVEL_ODDS)
         return Posterior(gains * found.mean, gains**2 * found.variance)
 
-    def doubt(self, believed: Posterior) -> float:
+    def doubt(self, estimate: Posterior) -> float:
         """Expected squared error, divided by that of a constant function."""
         functions, weights = self.basis.functions, self.basis.weights
-        values = believed.mean @ functions
-        error = float(believed.variance @ (functions**2 @ weights))
+        values = estimate.mean @ functions
+        error = float(estimate.variance @ (functions**2 @ weights))
         signal = float((values - values @ weights / weights.sum()) ** 2 @ weights)
         return error / max(error + signal, 1e-300)
 
@@ -281,20 +281,20 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         """Query the noisy minimizer and compute its posterior mean."""
         query, space = self.query, self.query.space
         answer = yield query
-        believed = space.posterior(answer, query)
+        estimate = space.posterior(answer, query)
         return self.conclude(
             space.basis,
             answer.values,
             answer.noise,
-            shrunk=believed.mean,
+            shrunk=estimate.mean,
             sensitivity=query.mechanism.sensitivity,
             psi=query.psi,
             kappa=space.kappa,
-            doubt=space.doubt(believed),
+            doubt=space.doubt(estimate),
         )
 
     def doubts(self, release: Release) -> tuple[str, ...]:
-        """A warning if f has the mean that targets at one end of their range alone would give."""
+        """A warning if nearly all targets seem to be at one end of their range."""
         query = self.query
         if Loss.named(self.loss).classification:
             return ()

@@ -71,8 +71,8 @@ class FunctionMechanism(
     def at_the_bound(self, mean: MeanRelease, release: Release) -> tuple[str, ...]:
         """Warnings if nearly all curves were, or may have been, clipped to the bound.
 
-        If the mean is shorter than the bound by less than one deviation of its noise, the second,
-        weaker warning is given.
+        The warning is weaker (`AT_THE_EDGE`) if the mean is shorter than the bound by less than one
+        deviation of its noise.
         """
         weights = release.basis.weights
         limit = mean.bound * math.sqrt(weights.sum() if self.bounds_largest else 1.0)
@@ -151,7 +151,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         return self.mechanism.at_the_bound(self, release)
 
     def questions(self) -> Questions[Release]:
-        """Those of the mechanism."""
+        """The queries of the mechanism."""
         return self.mechanism.questions(self)
 
     def records(self, curves: FloatArray) -> Records:
@@ -159,7 +159,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         return (self.mechanism.rows(curves, self),)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """Those of the mechanism."""
+        """The neighboring data sets of the mechanism."""
         return self.mechanism.neighbors(self)
 
     @classmethod

@@ -40,8 +40,9 @@ class PrivateEstimator(BaseEstimator):
         ledger: budget of the data over all fits; it is spent before noise is drawn.
         random_state: None for exact noise of the operating system. An integer, a seed sequence or a
             source gives a simulation without protection, and the guarantee says so. With an
-            integer, every `fit` and every clone draws the same noise; a source continues, so clones
-            differ. A simulation also spends from `ledger`, because its results depend on the rows.
+            integer, every `fit` and every clone draws the same noise. A source continues its
+            stream, so clones differ. A simulation also spends from `ledger`, because its results
+            depend on the rows.
     """
 
     _stream: ClassVar[int | None] = None  # stream of the seed, if the seed has other uses as well

@@ -105,12 +105,12 @@ class SparseMoments(AdditiveQuery, name="sparse_moments"):
 
     @property
     def attained(self) -> float | None:  # type: ignore[override]
-        """That of the joint query."""
+        """`attained` of the joint query."""
         return self.joint.attained
 
     @property
     def mechanism(self) -> Additive:
-        """That of the joint query."""
+        """The mechanism of the joint query."""
         return self.joint.mechanism
 
     @property

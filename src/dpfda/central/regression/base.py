@@ -255,7 +255,7 @@ class Regression(Conversation[Fitted], name="regression"):
         ]
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
-        """Data sets of equal rows that differ in one row, at the opposite end of both balls."""
+        """Two data sets; in the second, one of the equal rows is at the opposite ends."""
         bounds = self.problem.bounds
         rows = np.tile(bounds.center, (n, 1))
         rows[:, 0] += bounds.radius
