@@ -1,7 +1,8 @@
 """Checks of arguments, composed in one place so that errors read alike.
 
 Functions named after a rule (`positive`, `fraction`, ...) check *public* parameters and show the
-offending value. `batch` and `labels` check *private* data and describe shape and rule only.
+offending value. `batch`, `vector` and `signs` check *private* data; their errors state only shape
+and rule.
 """
 
 from __future__ import annotations

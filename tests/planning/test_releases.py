@@ -68,9 +68,9 @@ def test_the_command_says_what_python_says() -> None:
     assert json.loads(run(*facts, "--json").stdout)["error"] == found.error
     assert found.sentences[0] in " ".join(run(*facts).stdout.split())
     assert (
-        "--people, --epsilon and --error must be two"
+        "--people, --epsilon and --error must be given, two of the three"
         in run("mean", "--people", 9, "--range", 0, 1).stderr
     )
     outside = CliRunner().invoke(main, ["plan", "--epsilon", "1", "release", "mean"])
-    assert "--epsilon must be given behind the word release" in outside.stderr
+    assert "--epsilon must be given after the word release" in outside.stderr
     assert isinstance(found, ReleaseForecast)

@@ -117,7 +117,7 @@ def command(
     if context.invoked_subcommand is not None:
         for parameter in context.command.params:
             if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
-                rule = f"given behind the word {context.invoked_subcommand}"
+                rule = f"given after the word {context.invoked_subcommand}"
                 raise DpfdaError(f"{parameter.opts[0]} must be {rule}")
         return
     check_writable("--out", out)
@@ -212,7 +212,7 @@ def release(summary: Summary, as_json: bool, **options: Any) -> None:
     named = {"n": "--people", "epsilon": "--epsilon", "error": "--error"}
     given = [option for name, option in named.items() if options[name] is not None]
     if len(given) != 2:
-        rule = "two of the three, and the third is found"
+        rule = "given, two of the three: the third is computed"
         raise InvalidParameter("--people, --epsilon and --error", rule, given)
     found = forecast_release(summary, **options)
     if as_json:

@@ -290,7 +290,7 @@ def _asked(
 
 
 def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
-    """Check that the options bound the curves exactly once; errors name options."""
+    """Check the options that bound the curves, so that errors name options."""
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
     public_domain(rows, options["domain_range"])
     if span is not None and bound is not None:

@@ -117,7 +117,7 @@ def _errors(model: RuleModel, score: int, covariance: FloatArray, each: FloatArr
 
 
 def link(record: StudyRecord, here: str, token: str = "", *, elsewhere: str | None = None) -> str:
-    """The link for participants, here or elsewhere; browsers do not send the part after the #."""
+    """The link for participants, to this or another host; browsers do not send the part after #."""
     invited = f"invitation={token}" if token else ""
     if elsewhere is not None:
         return f"{elsewhere}/take-part/#study={record.hash}" + (f"&{invited}" if invited else "")

@@ -411,7 +411,7 @@ class MemoryStorage(Storage, name="memory"):
     def activities(
         self, *, most: int, before: int | None = None, study: str | None = None
     ) -> list[Activity]:
-        """The latest first."""
+        """Activities, newest first."""
         found = [
             one
             for one in reversed(self._activities)

@@ -393,7 +393,7 @@ class SqlStorage(Database):
     def activities(
         self, *, most: int, before: int | None = None, study: str | None = None
     ) -> list[Activity]:
-        """The latest first."""
+        """Activities, newest first."""
         with self._read() as connection:
             return tables.activities(connection, most=most, before=before, about=study)
 

@@ -220,7 +220,7 @@ def note(connection: Connection, one: Activity | None) -> None:
 def activities(
     connection: Connection, *, most: int, before: int | None, about: str | None
 ) -> list[Activity]:
-    """The latest first."""
+    """Activities, newest first."""
     query = sa.select(activity).order_by(activity.c.number.desc()).limit(most)
     if before is not None:
         query = query.where(activity.c.number < before)

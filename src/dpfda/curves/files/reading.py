@@ -342,7 +342,7 @@ class Reading:
         again = (np.diff(t[order]) == 0) & (np.diff(whose[order]) == 0)
         if again.any():
             row = table.row_number(int(order[1:][again].min()))
-            raise InvalidData(f"row {row}", "the only one of its id and t", "a second one")
+            raise InvalidData(f"row {row}", "the only row with its id and t", "a repeated one")
         t = self._in_domain(t, table)
         seen = np.where(np.bincount(whose, weights=~np.isnan(x)) > 0, 0.0, np.nan)[:, None]
         self._fill_empty_curves(seen, lambda place: table.row_number(int(first[place])))
