@@ -217,7 +217,7 @@ def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("fact", "asked"), [("spread_differs", "how far another is from its middle")]
+    ("fact", "asked"), [("spread_differs", "distance of each feature from its center")]
 )
 def test_the_form_says_more_of_the_curves(fact: str, asked: str) -> None:
     before = PRESETS | {"classes-0": "a, b, c", "n_people-0": "500"}

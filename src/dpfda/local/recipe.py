@@ -285,7 +285,7 @@ _ASKED = {
     "evaluation": ("evaluation", "is the finished classifier right about you?"),
     "labels": ("vector", "what is your label? (curves are sent in clear)"),
     "location": ("stump", "is this feature of yours above this value? (without the label)"),
-    "spread": ("summary", "where are your features, and how far from the middle? (no label)"),
+    "spread": ("summary", "where are your features, and how far from the center? (no label)"),
     "correlation": ("summary", "which of your features go together? (without the label)"),
     "vectors": ("summary", "what are your features, together with your label?"),
 }
@@ -294,10 +294,10 @@ _ASKED_OF_MEMBERS = {
     "evaluate": ("member", "is this classifier, made of others' reports, right about you?"),
     "check": ("evaluation", "is the finished classifier right about you?"),
 }
-_DISTANCES = "Where labels are asked about, a feature is also how far another is from its middle."
+_DISTANCES = "Questions with labels also use the distance of each feature from its center."
 _ASKED_OF_NUMBERS = {
     "location": ("stump", "is your target, or this feature of yours, above this value?"),
-    "spread": ("summary", "where are your target and features, and how far from the middle?"),
+    "spread": ("summary", "where are your target and features, and how far from the center?"),
     "correlation": ("summary", "which of your features go together? (without the target)"),
     "vectors": ("summary", "in which direction does the prediction err on you?"),
     "evaluation": ("evaluation", "is the finished prediction this near to your target?"),
@@ -364,7 +364,10 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     if "report" in people:
         told = "A verdict is true with the probability shown; a report has noise on every number."
     elif any(row["true"] == "–" for row in rows):
-        told += " Where none is shown, one of many random directions is sent, rather a near one."
+        told += (
+            " Where no probability is shown, each person sends one of many random directions: more "
+            "probably one that is close to their own data."
+        )
     return rows, [
         promise,
         told,
