@@ -115,7 +115,7 @@ def test_the_command_line_looks_after_a_study(
     assert "a folder that does not exist yet" in again.output
 
     declined = studies(collector, "purge", study, code=1, said="n\n")
-    assert "Forget the replies" in declined.output
+    assert "Delete the replies" in declined.output
     assert collector.read("GET", f"/api/studies/{study}/phases/0/replies") != b""
     assert studies(collector, "purge", study, said="y\n").stdout == f"purged: {study}\n"
     assert collector.read("GET", f"/api/studies/{study}/phases/0/replies") == b""

@@ -301,5 +301,5 @@ class TestPace:
         with_collector(run, places=Places(most=20, clock=clock))
 
     def test_it_is_stated(self) -> None:
-        assert "60 an hour at most" in StudySettings(open=True).warnings(300)[0]
+        assert "at most 60 an hour" in StudySettings(open=True).warnings(300)[0]
         assert "hour" not in StudySettings(open=True, address_hourly=0).warnings(300)[0]

@@ -131,7 +131,7 @@ def test_parts_that_do_not_fit_are_named(parts: object) -> None:
 
 
 def test_channels_are_rescaled_alike() -> None:
-    with pytest.raises(InvalidParameter, match="rescaled alike"):
+    with pytest.raises(InvalidParameter, match="one rescaler for all channels"):
         CurveEncoder.side_by_side([FIRST, CurveEncoder(feature_ranges=(0, 1))])
     shape_only = CurveEncoder.side_by_side([CurveEncoder(rescale="max_abs")] * 2)
     assert np.abs(shape_only.encode(X)).max() == 1

@@ -65,10 +65,10 @@ def test_distances_tell_apart_what_means_do_not(held: Server) -> None:
 def test_everybody_can_read_that_distances_are_asked_for(held: Server) -> None:
     rows, notes = in_words(held.plan)
     assert rows[0]["phase"] == "answers"
-    assert any("how far" in note for note in notes)
+    assert any("distance of each feature" in note for note in notes)
     assert "the distance of such a number from its center" in consent(held.plan)
     plain = plan_study(3000, 3.0, value_range=(-6, 6), classes=(0, 1))
-    assert not any("how far" in note for note in in_words(plain)[1])
+    assert not any("distance of each feature" in note for note in in_words(plain)[1])
     assert "the distance of such a number" not in consent(plain)
     named = held.findings.estimates()
     f = len(held.model.folds)

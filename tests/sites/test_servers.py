@@ -175,7 +175,7 @@ def test_an_export_is_read_as_it_was_and_nothing_else_is(three):
         ([whole[0].replace(study.hash.encode(), b"0" * 64)], "replies to another study"),
         ([whole[0].replace(b'"ticket":0', b'"ticket":120')], "replies to another study"),
         ([whole[0].replace(b'"phase":0', b'"phase":1')], "replies to another study"),
-        ([whole[0].replace(b"[", b"[1.0,")], "of another length"),
+        ([whole[0].replace(b"[", b"[1.0,")], "length does not fit the task"),
         ([whole[0].replace(b".0]", b".5]")], "a possible output"),
         ([b"{}"], "a line that is not a reply"),
         ([], "holds no replies"),

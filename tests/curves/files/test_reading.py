@@ -167,7 +167,11 @@ CELLS = {
     ),
     "unclear": ("0,1,2\n7654,3,1\n2,2,2\n", {}, "--header or --no-header"),
     "long, not said": ("id,t,x\n1,0,5\n1,1,7654\n2,0,7\n2,1,8\n", {}, "pass --id"),
-    "t twice": ("id,t,x\n1,0,5\n1,0,7654\n2,0,7\n", {"id": "id"}, "row 2 must be the only one"),
+    "t twice": (
+        "id,t,x\n1,0,5\n1,0,7654\n2,0,7\n",
+        {"id": "id"},
+        "row 2 must be the only row with its id and t",
+    ),
     "label changes": (
         "id,t,x,y\n1,0,5,f\n1,1,7,m\n2,0,7,f\n2,1,1,f\n",
         {"id": "id", "label": "y"},

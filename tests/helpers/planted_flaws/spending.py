@@ -141,7 +141,7 @@ plant(
 plant(
     "repeats_drawn_again",
     "a question that is asked again gets fresh noise",
-    lambda: [patch.object(Holder, "_kept", lambda holder, query, number: None)],
+    lambda: [patch.object(Holder, "_stored", lambda holder, query, number: None)],
     _held(conversations.check_repeats, "mean"),
 )
 
