@@ -127,12 +127,10 @@ def test_an_open_study_without_a_deadline_warns(
 
 def test_the_share_of_one_party_is_stated() -> None:
     home, clinic = StudySettings(open=True), StudySettings(open=True, address_share=1.0)
-    assert "can be 200 of 2000 people (10 %)" in home.warnings(2000)[0]
-    assert "the network around it 400 (20 %)" in home.warnings(2000)[0]
-    assert "can be 20 of 60 people (33 %), and the network around it 40 (67 %)" in home.one_party(
-        60
-    )
-    assert "can be 2000 of 2000 people (100 %)" in clinic.one_party(2000)
+    assert "can send 200 of the 2000 replies (10 %)" in home.warnings(2000)[0]
+    assert "its network 400 (20 %)" in home.warnings(2000)[0]
+    assert "can send 20 of the 60 replies (33 %), its network 40 (67 %)" in home.one_party(60)
+    assert "can send 2000 of the 2000 replies (100 %)" in clinic.one_party(2000)
     assert StudySettings().warnings(2000) == []
 
 
@@ -208,7 +206,7 @@ def test_the_command_line_creates_and_invites(
     page = f"{collector.url}/take-part/{plan.hash}"
     assert done.stdout.endswith(f"people's page: {page}\n")
     first, second = re.findall(r"Anybody may take part.*?(?=Anybody|$)", done.stderr, re.DOTALL)
-    assert "One address can be 4 of 4 people" in first
+    assert "One internet address can send 4 of the 4 replies" in first
     assert "no deadline ends a phase" in second
     again = studies("create", str(tmp_path / "plan.json"), "--deadline", "9")
     assert "exists" in again.stderr

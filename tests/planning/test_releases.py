@@ -47,6 +47,13 @@ def test_more_people_than_are_simulated_are_replaced_by_less_noise(
     assert scaled.privacy == pytest.approx(real.privacy, rel=0.5)  # six releases each
 
 
+def test_the_number_of_people_has_two_names() -> None:
+    given = "mean", "--epsilon", 1, "--range", 0, 1000
+    outputs = {run(*given, name, 500).output for name in ("--people", "--n")}
+    assert len(outputs) == 1
+    assert "n = 500" in outputs.pop()
+
+
 def test_what_is_found_reaches_the_error() -> None:
     people = forecast_release("regression", epsilon=1.0, error=20, **RANGE)
     assert people.sought == "n"

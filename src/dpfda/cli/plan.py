@@ -182,7 +182,7 @@ def _print(plan: StudyPlan, shown: Outcome, files: tuple[Any, ...]) -> None:
 
 @command.command()
 @click.argument("summary", metavar="SUMMARY", type=click.Choice(SUMMARIES))
-@click.option("--people", "n", type=int, help="How many people are in the data.")
+@click.option("--people", "--n", "n", type=int, help="Number of people in the data.")
 @click.option("--epsilon", type=float, help="ε of the release.")
 @click.option("--error", type=float,
     help="The error to reach, where --people or --epsilon is left out.")  # fmt: skip

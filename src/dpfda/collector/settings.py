@@ -68,19 +68,21 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
         Examples:
             >>> StudySettings(open=True).one_party(1000)
-            'One address can be 100 of 1000 people (10 %), and the network around it 200 (20 %).'
+            'One internet address can send 100 of the 1000 replies (10 %), its network 200 (20 %).'
         """
         limits = [min(people, wide * self.address_limit(people)) for wide in (1, 2)]
         (one, share), (all_of_it, larger) = ((each, f"{each / people:.0%}") for each in limits)
         share, larger = (text.replace("%", " %") for text in (share, larger))
-        rest = f"the network around it {all_of_it} ({larger})"
-        return f"One address can be {one} of {people} people ({share}), and {rest}."
+        rest = f"its network {all_of_it} ({larger})"
+        return f"One internet address can send {one} of the {people} replies ({share}), {rest}."
 
     def warnings(self, people: int) -> list[str]:
         """Warnings for the organizer of a study with this many people."""
         if not self.open:
             return []
-        pace = f" After the first {FEW}, at most {self.address_hourly} an hour can join from it."
+        pace = (
+            f" After {FEW} people, at most {self.address_hourly} an hour can join from one address."
+        )
         pace = pace if self.address_hourly else ""
         found = [
             f"Anybody may take part. {self.one_party(people)}{pace} A party with many addresses "

@@ -62,7 +62,8 @@ class ReleaseForecast:
         error: root mean squared distance from the truth.
         interval: 90 % interval of the error.
         privacy: the error caused by privacy: the distance from the summary without privacy.
-        sampling: the error without privacy.
+        sampling: the error without privacy. The squares of the two need not add up to that of
+            `error`: what smooths noise away also smooths sampling errors away.
         sought: the quantity that was computed: ``error``, ``n`` or ``epsilon``.
         assumed: assumptions about the synthetic people, in words.
     """

@@ -26,15 +26,15 @@ def show(value: object) -> str:
     """The text of a cell: three decimals for floats, a dash for None.
 
     Examples:
-        >>> show(0.25), show(None), show(True), show("a")
-        ('0.250', '–', 'yes', 'a')
+        >>> show(-0.0001), show(None), show(True), show("a")
+        ('0.000', '–', 'yes', 'a')
     """
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return f"{value:z.3f}"  # -0.0001 is 0.000
     return str(value)
 
 
