@@ -101,3 +101,15 @@ def test_targets_count_up_to_their_bound_alone(query: KernelMachine) -> None:
 def test_a_penalty_that_is_none_is_refused(query: KernelMachine) -> None:
     with pytest.raises(InvalidParameter, match="psi"):
         replace(query, psi=1e-12 * query.space.kappa**2)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("pair", [(0, 1), (0, 599), (3, 400), (598, 599)])
+def test_the_two_cells_that_differ_most_may_be_in_any_blocks(
+    pair: tuple[int, int], gaussian: bool
+) -> None:
+    """600 cells of 40 features are compared in more than a hundred blocks."""
+    features = np.random.default_rng(0).uniform(-1, 1, (600, 40))
+    features[pair[0]], features[pair[1]] = 2.0, -2.0
+    truth = 4 * np.sqrt(40) if gaussian else 160.0
+    assert cell_sensitivity(features, np.ones(40), gaussian=gaussian) == pytest.approx(truth)
