@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda import PrivateMean
+from dpfda import PrivateFunctionOnScalar, PrivateMean
 from dpfda.central.adaptive import MeanPlan, lost_search
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData
@@ -73,6 +73,17 @@ def test_bands_draw_from_all_that_may_be_left_out() -> None:
     assert np.allclose((high - low) / 2, 16.45, atol=4 * 0.35)
     stored = Release.from_json(bare.to_json())
     assert np.array_equal(stored.interval(0.95), (low, high))
+
+
+def test_several_functions_may_share_what_is_left_out() -> None:
+    curves, groups = np.zeros((60, 8)), np.arange(60) % 2
+    fit = PrivateFunctionOnScalar(5.0, value_range=(-1, 1), feature_ranges=(0, 1), random_state=0)
+    found = fit.fit(groups[:, None], curves).release_
+    alone = replace(found, solved=None, coefficients=found.noisy)
+    beside = replace(alone, unseen=np.array([1.0, 10.0]))
+    narrow, wide = (np.ptp(one.interval(0.95), axis=0) for one in (alone, beside))
+    assert wide.shape == found.values().shape
+    assert np.all(wide > narrow + 2)
 
 
 @pytest.mark.parametrize("unseen", [[], [-1.0], [[1.0]], 1.0, "1"])

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from dpfda._validate import FloatArray
+from dpfda.central.moments import discriminant
+from dpfda.central.moments.moment_query import JointMoments
 from dpfda.checks import attacks
 from dpfda.checks.attacks import Case, TranscriptAttack, attacked, audit_cases, run
+from dpfda.checks.conversations import Rehearsal
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.tally import spent
 from dpfda.protocol import query
-from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.query import Answer, DatasetQuery, Query
 
 CASES = audit_cases()
@@ -57,6 +62,31 @@ def test_everything_that_is_registered_is_reached() -> None:
     ):
         for member in members:
             assert any(name.startswith(member) for name in names[kind]), (kind, member)
+
+
+@pytest.mark.parametrize("largest_noise", [0.0, math.inf], ids=["means", "means and products"])
+@pytest.mark.parametrize("groups", [("a", "b"), ("a", "b", "c")])
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_discriminant_analyses_pass_with_products_and_without(
+    groups: tuple[str, ...], delta: float, largest_noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few records are not enough for products, so that `dpfda audit` sees means alone."""
+    monkeypatch.setattr(discriminant, "_ONE_DIRECTION", largest_noise)
+    monkeypatch.setattr(attacks, "PILOT", 4000)
+    monkeypatch.setattr(attacks, "_FEW", 10)
+    about = discriminant.Discriminant(
+        epsilon=1.0, delta=delta, n=attacks.RECORDS, groups=groups, features=3, bound=1.0
+    )
+    holder = Rehearsal(about, attacks.RECORDS)
+    converse(about, lambda query, place: holder.answer(query, number=place))
+    (joint,) = [one.query for one in holder.transcript if isinstance(one.query, JointMoments)]
+    assert joint.second == (3 if largest_noise else 1)
+    make = partial(attacks.conversation_attack, about, attacks.RECORDS)
+    case = Case("conversation", "discriminant", make, 0.5)
+    result = run(case, draws=DRAWS // 4, source=SimulationSource(3))
+    assert result.passed
+    assert result.detects is not None
+    assert result.detects <= case.goal
 
 
 @pytest.mark.parametrize("start", ["mean 0, δ = 0", "mean 0, δ = 0.05", "regression 0, δ = 0.05"])

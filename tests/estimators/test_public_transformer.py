@@ -15,6 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor, VotingRegressor
+from sklearn.linear_model import RANSACRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -224,7 +225,9 @@ def test_an_ensemble_that_repeats_or_weighs_rows_is_refused(jobs: int) -> None:
     X, y = rows_and_targets()
     bagging = BaggingRegressor(linear(**WEIGHTED), n_estimators=2, n_jobs=jobs)
     boosting = AdaBoostRegressor(linear(), n_estimators=2)
+    consensus = RANSACRegressor(linear(), min_samples=1000, max_trials=2)
     for model, reason in (
+        (consensus, "RANSACRegressor keeps rows by their errors in fits of others and seeds"),
         (bagging, "BaggingRegressor draws rows several times and seeds the noise"),
         (boosting, "AdaBoostRegressor computes weights of rows from errors on all rows and"),
     ):

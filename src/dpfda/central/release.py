@@ -457,7 +457,8 @@ def _half_width(
     paths = np.asarray(sum(law.draw(size, generator) for law in laws) @ functions)
     variance = _variance(laws, functions)
     if np.any(unseen):  # every path uses one of the equally likely values, at all points
-        beside = np.resize(np.moveaxis(unseen, -1, 0), (size, *unseen.shape[:-1]))[..., None]
+        channels = unseen.shape[:-1] or (1,) * (paths.ndim - 2)  # several functions may share it
+        beside = np.resize(np.moveaxis(unseen, -1, 0), (size, *channels, 1))
         paths += beside * generator.standard_normal(paths.shape)
         variance = variance + (unseen**2).mean(axis=-1, keepdims=True)
     spread = np.sqrt(variance)

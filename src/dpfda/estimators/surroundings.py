@@ -30,6 +30,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -55,8 +56,9 @@ _UNSOUND: dict[type, str] = {
     AdaBoostRegressor: "computes weights of rows from errors on all rows",
     BaggingClassifier: "draws rows several times",
     BaggingRegressor: "draws rows several times",
+    RANSACRegressor: "keeps rows by their errors in fits of others",
 }
-"""Ensembles of scikit-learn that change the weights of rows and set seeds, with the reasons."""
+"""Estimators of scikit-learn that choose or weigh rows and set seeds, with the reasons."""
 _ENSEMBLES = BaggingClassifier, BaggingRegressor, VotingClassifier, VotingRegressor
 """Ensembles of scikit-learn that fit others several times and learn nothing else."""
 
@@ -138,7 +140,7 @@ def _replace(kind: type, name: str) -> None:
 
 
 note_fits(Pipeline, "fit", "fit_transform", "fit_predict")
-for _kind in (*_LEARNERS, *_ENSEMBLES, TransformedTargetRegressor):
+for _kind in {*_LEARNERS, *_ENSEMBLES, *_UNSOUND, TransformedTargetRegressor}:
     note_fits(_kind, "fit")
 note_fits(SelectFromModel, "partial_fit")
 
@@ -251,7 +253,8 @@ def _inside_ensembles(estimator: Any, running: Sequence[Any]) -> Iterator[tuple[
             told = f"{kind} {reasons[0]} and seeds the noise of its members, so the guarantee of "
             told += f"{name} does not hold there: fit each member by itself"
             given = [part for part in _parts(one) if type(part) is type(estimator)]
-            yield kind, told, all(part.random_state is not None for part in given)
+            seeded = bool(given) and all(part.random_state is not None for part in given)
+            yield kind, told, seeded
 
 
 def _learners(running: Sequence[Any]) -> dict[str, str]:

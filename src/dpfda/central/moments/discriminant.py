@@ -23,7 +23,6 @@ from dpfda.protocol.query import Records
 _BELIEVED = 6.0  # eigenvalue floor of the covariance, in noise deviations
 _NARROWED = 0.5  # share of the radius that contains most rows: less noise, the same directions
 _ONE_DIRECTION = 0.5  # squared length: at most one eigenvalue for rows in the unit ball is larger
-_TWO = 2  # classes with one score: the difference of theirs
 MOST_FEATURES = 64
 
 
@@ -118,7 +117,7 @@ def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
     offset: Any = np.log(share) - (slope * found.shift).sum(axis=1) / 2
     explained, clarity = _between(found, within, inverse, share)
     spread = None
-    if len(slope) == _TWO:
+    if len(slope) == 2:  # one score: the difference of theirs
         slope, offset = slope[1] - slope[0], float(offset[1] - offset[0])
         spread = math.sqrt(float(slope @ within @ slope))
     return Fitted(

@@ -40,7 +40,6 @@ from dpfda.report.panels import axes_or_new, headed, legend_below, panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TWO = 2  # classes with one score: the difference of theirs
 _COLUMN_POINTS = 101  # number of points of a slope function written as columns
 
 
@@ -439,7 +438,7 @@ class RegressionModel(Documented):
         fit, recipe = (msgspec.structs.asdict(body[name]) for name in ("fit", "recipe"))
         for parts in (fit, recipe):
             parts |= {name: _array(part) for name, part in parts.items() if type(part) is list}
-        several = body["link"] == "discriminant" and len(body["classes"] or ()) != _TWO
+        several = body["link"] == "discriminant" and len(body["classes"] or ()) != 2
         if fit["slope"].ndim != 1 + several or np.ndim(fit["offset"]) != several:
             raise InvalidData("fit.slope", "one row for each class of a discriminant link")
         if several and not len(fit["slope"]) == len(fit["offset"]) == len(body["classes"] or ()):
